@@ -84,31 +84,56 @@ func current(t testing.TB, s client.Client) *mlflowv1.MLflow {
 }
 
 // runWorkloads is what the controllers of Kubernetes do: a Deployment has the replicas that it wants, and a Job succeeds.
-func runWorkloads(t testing.TB, s client.Client) {
+func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
+
+// workloads says how those controllers fare.
+type workloads struct {
+	// unready: no replica of the server becomes ready.
+	unready bool
+	// failing: the migration fails for good.
+	failing bool
+}
+
+func (w workloads) run(t testing.TB, s client.Client) {
 	t.Helper()
 	d := &appsv1.Deployment{}
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: settings.Namespace, Name: "mlflow"}, d); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	} else if !apierrors.IsNotFound(err) {
-		replicas := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas}
+		if !w.unready {
+			d.Status.ReadyReplicas, d.Status.AvailableReplicas = *d.Spec.Replicas, *d.Spec.Replicas
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
 		}
 		if err := s.Status().Update(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for _, job := range migrationJobs(t, s) {
+		if migration.PhaseOf(&job) != migration.JobRunning {
+			continue
+		}
+		if w.failing {
+			job.Status.Conditions = []batchv1.JobCondition{{
+				Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonPodFailurePolicy,
+				Message: "Container db-migrate for pod opendatahub/x failed with exit code 11 matching FailJob rule at index 0",
+			}}
+		} else {
+			job.Status.Succeeded = 1
+		}
+		if err := s.Status().Update(t.Context(), &job); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
+	t.Helper()
 	jobs := &batchv1.JobList{}
 	if err := s.List(t.Context(), jobs); err != nil {
 		t.Fatal(err)
 	}
-	for i := range jobs.Items {
-		jobs.Items[i].Status.Succeeded = 1
-		if err := s.Status().Update(t.Context(), &jobs.Items[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return jobs.Items
 }
 
 // A Job that has the name of the migration and is not ours is named in a condition and left alone; when it is gone, the database is
@@ -117,7 +142,7 @@ func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
 	w := newWorld(t, everything(), stray)
 	last, err := w.passes()
-	if err != nil || last.RequeueAfter != migration.WatchDelay {
+	if err != nil || last.RequeueAfter != diagnoseAfter {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}
 	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not made by this operator; delete or rename it"

@@ -98,7 +98,7 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources
 	case migration.StepCreate:
 		err := r.applier.Create(ctx, m, apply.Object{Config: resources.MigrationJob(m, in, d.Record.Force)})
 		if _, taken := errors.AsType[*apply.ForeignError](err); taken {
-			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: migration.WatchDelay}
+			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseAfter}
 		}
 		if err != nil {
 			return failMigration(m, err)

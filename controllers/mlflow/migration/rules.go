@@ -41,7 +41,7 @@ const (
 	// use the database.
 	RecreateDelay = 2 * time.Second
 	// WatchDelay is how often an unfinished Job is looked at: a pod that waits for something causes no event.
-	WatchDelay = 30 * time.Second
+	WatchDelay = 10 * time.Second
 	// fallbackDelay is for what an event reports long before.
 	fallbackDelay = 5 * time.Minute
 )

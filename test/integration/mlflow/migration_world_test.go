@@ -2,8 +2,6 @@ package mlflow_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -141,17 +139,4 @@ func serverPods(ctx context.Context) []corev1.Pod {
 	list := &corev1.PodList{}
 	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow"})).To(Succeed())
 	return list.Items
-}
-
-// rolloutPending waits until the database is migrated and the server is not ready yet.
-func rolloutPending(ctx context.Context, m *mlflowv1.MLflow) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-		g.Expect(m.Status.Migration).To(HaveField("Outcome", mlflowv1.MigrationRolloutPending))
-		if value, forced := m.Annotations[forceKey]; forced {
-			sum := sha256.Sum256([]byte(value))
-			g.Expect(m.Status.Migration.Force).To(Equal(hex.EncodeToString(sum[:8])), "the outcome of a Job before")
-		}
-	}).WithContext(ctx).Should(Succeed())
 }

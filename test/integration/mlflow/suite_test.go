@@ -25,7 +25,7 @@ const (
 	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
 	quiet = 3 * time.Second
 	// calm is how long the manager must have sent nothing before a spec changes something else.
-	calm = 1500 * time.Millisecond
+	calm = time.Second
 )
 
 // All specs share one control plane with every optional API, and one manager with exactly the shipped rights. MLflow is a
