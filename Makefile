@@ -208,7 +208,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of referen
 	go tool controller-gen crd paths="./apis/aihub/...;./apis/appwrapper/...;./apis/mlflow/...;./apis/mlflowconfig/...;./apis/modelregistry/...;./apis/platform/...;./apis/serving/v1alpha1" output:crd:dir=config/crd/bases
 	go tool controller-gen rbac:roleName=odh-platform-operator-manager paths=./cmd/manager/... output:rbac:dir=config/rbac/manager
 	for c in $(COMPONENTS); do \
-	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$$c output:rbac:dir=config/rbac/$$c; \
+	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$${c/mlflowaccess/mlflow\/access} output:rbac:dir=config/rbac/$$c; \
 	done
 	go run ./cmd/generate/reference config/crd/bases docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md

@@ -14,7 +14,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflowaccess"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/access"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -61,16 +61,16 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, served, applier, clk, nil)
 	}
-	access := mlflowaccess.New(mlflowaccess.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served, clk,
+	groups := access.New(access.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served, clk,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 			return apply.New(apply.Options{
 				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,
-				Whole: []schema.GroupVersionKind{mlflowaccess.RoleBindingKind},
+				Whole: []schema.GroupVersionKind{access.RoleBindingKind},
 			})
 		})
-	servers := mlflow.Setup(settings, served, applier, clk, access)
+	servers := mlflow.Setup(settings, served, applier, clk, groups)
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		if err := access.Setup(ctx, mgr); err != nil {
+		if err := groups.Setup(ctx, mgr); err != nil {
 			return err
 		}
 		return servers(ctx, mgr)

@@ -13,5 +13,5 @@
 //   - pkg/apply: write guards, then the Deployment; exposure.go, route.go: then what leads to it
 //   - status.go: derive the conditions from what the Deployment says; pkg/reconciler patches the status once
 //
-// feedback.go shows the state of namespace RBAC (controllers/mlflowaccess), and artifactstore reports on MLflowConfigs.
+// feedback.go shows the state of namespace RBAC (controllers/mlflow/access), and artifactstore reports on MLflowConfigs.
 package mlflow

@@ -16,7 +16,7 @@ import (
 // chapters of the page of troubleshooting, by the folder whose reasons they explain. The longest prefix counts.
 var chapters = map[string]string{
 	"apis/appwrapper": "AppWrapper", "apis/serving": "ModelMesh",
-	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow", "controllers/mlflowaccess": "MLflow",
+	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow",
 	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry",
 	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
 	"pkg/modelmesh/settings": "ModelMesh", "pkg/raycluster/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",

@@ -1,4 +1,4 @@
-package mlflowaccess
+package access
 
 import (
 	"errors"

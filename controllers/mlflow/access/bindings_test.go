@@ -1,4 +1,4 @@
-package mlflowaccess
+package access
 
 import (
 	"os"
@@ -157,7 +157,7 @@ func TestPrefixFitsTheShippedRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shipped, err := framework.ReadObjects("../../config/rbac/mlflow/user_roles.yaml")
+	shipped, err := framework.ReadObjects("../../../config/rbac/mlflow/user_roles.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestPrefixFitsTheShippedRoles(t *testing.T) {
 	for _, role := range shipped {
 		names = append(names, role.GetName())
 	}
-	rights, err := os.ReadFile("../../config/rbac/mlflowaccess/role.yaml")
+	rights, err := os.ReadFile("../../../config/rbac/mlflowaccess/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
