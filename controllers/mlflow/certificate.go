@@ -16,7 +16,7 @@ func issues(m *mlflowv1.MLflow, in resources.Inputs) bool {
 	return !provided && !in.OpenShift
 }
 
-// keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
+// keepCertificate issues the serving certificate where no platform does, and renews what it issued.
 func (r *objects) keepCertificate(ctx context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	err := r.certificates.Keep(ctx, m, servingcert.Wanted{

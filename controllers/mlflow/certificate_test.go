@@ -35,7 +35,7 @@ func TestCertificateIsIssued(t *testing.T) {
 		"on OpenShift, provided": {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "openshift", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, in, s := newWorld(t, c.m), on[c.platform], &corev1.Secret{}
+			w, in, s := newFixture(t, c.m), on[c.platform], &corev1.Secret{}
 			w.inputs = func() resources.Inputs { return in }
 			if err := w.keepCertificate(t.Context(), c.m); err != nil {
 				t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCertificateIsIssued(t *testing.T) {
 }
 
 func TestCertificateErrors(t *testing.T) {
-	w, m := newWorld(t), mlflowtest.Server()
+	w, m := newFixture(t), mlflowtest.Server()
 	broken := errors.New("no answer")
 	w.certificates.Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -17,7 +17,7 @@ import (
 )
 
 // The claim holds a user's database and artifacts, so it is treated unlike every other child: it is created once, never
-// respecified, and by default owned by nobody. An owner reference that were removed only on deletion would come too late
+// respecified, and by default without an owner. An owner reference that were removed only on deletion would come too late
 // for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
 // ownsClaim reports whether a live claim was made by this operator or by the one it replaces. Any other claim of the name
@@ -56,7 +56,7 @@ func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // claimDifference says in one line what of spec.storage the live claim cannot follow; empty when it follows.
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
-	const cure = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	const fix = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
 	if spec == nil {
 		return ""
@@ -66,13 +66,13 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if want := wantedSize(m); want != nil && want.Cmp(have) < 0 {
-		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s", want, claim.Name, have.String(), cure)
+		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s", want, claim.Name, have.String(), fix)
 	}
 	if len(spec.AccessModes) > 0 && !slices.Equal(spec.AccessModes, claim.Spec.AccessModes) {
-		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, cure)
+		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, fix)
 	}
 	if class := spec.StorageClassName; class != nil && claim.Spec.StorageClassName != nil && *class != *claim.Spec.StorageClassName {
-		return fmt.Sprintf("spec.storage.storageClassName is %q and PersistentVolumeClaim %s has %q%s", *class, claim.Name, *claim.Spec.StorageClassName, cure)
+		return fmt.Sprintf("spec.storage.storageClassName is %q and PersistentVolumeClaim %s has %q%s", *class, claim.Name, *claim.Spec.StorageClassName, fix)
 	}
 	return ""
 }

@@ -57,11 +57,11 @@ func TestOwnsClaim(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"labels of the original":    {liveClaim(), true},
-		"our label alone":           {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
-		"owned by an MLflow":        {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
-		"made by somebody":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
-		"made by somebody, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
+		"labels of the original":  {liveClaim(), true},
+		"our label alone":         {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
+		"owned by an MLflow":      {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"made by a user":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
+		"made by a user, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
 		if got := ownsClaim(c.claim); got != c.want {
 			t.Errorf("%s: ownsClaim = %t, want %t", name, got, c.want)
@@ -82,7 +82,7 @@ func TestAdjustClaim(t *testing.T) {
 		"retained from an older one":    {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
 		"to be deleted":                 {liveClaim(), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
 		"to be deleted, owner replaced": {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
-		"somebody else owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
+		"another object owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = append(c.OwnerReferences, other)
 		}), withStorageSpec("7Gi"), []string{"x"}, "7Gi"},
 		"larger":  {liveClaim(), withStorageSpec("8Gi"), nil, "8Gi"},
@@ -114,9 +114,9 @@ func TestAdjustClaim(t *testing.T) {
 	}
 }
 
-// [D23] What a claim cannot follow is said, with the field, both values and the cure.
+// [D23] What a claim cannot follow is reported, with the field, both values and the fix.
 func TestClaimDifference(t *testing.T) {
-	const cure = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	const fix = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	for name, c := range map[string]struct {
 		mlflow *mlflowv1.MLflow
 		want   string
@@ -125,12 +125,12 @@ func TestClaimDifference(t *testing.T) {
 		"no size":    {withStorageSpec(""), ""},
 		"larger":     {withStorageSpec("70Gi"), ""},
 		"no storage": {&mlflowv1.MLflow{}, ""},
-		"smaller":    {withStorageSpec("1Gi"), "spec.storage.resources.requests.storage is 1Gi and PersistentVolumeClaim mlflow-pvc has 7Gi" + cure},
+		"smaller":    {withStorageSpec("1Gi"), "spec.storage.resources.requests.storage is 1Gi and PersistentVolumeClaim mlflow-pvc has 7Gi" + fix},
 		"access modes": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) {
 			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
-		}), "spec.storage.accessModes is [ReadWriteMany] and PersistentVolumeClaim mlflow-pvc has [ReadWriteOnce]" + cure},
+		}), "spec.storage.accessModes is [ReadWriteMany] and PersistentVolumeClaim mlflow-pvc has [ReadWriteOnce]" + fix},
 		"class": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }),
-			`spec.storage.storageClassName is "slow" and PersistentVolumeClaim mlflow-pvc has "fast"` + cure},
+			`spec.storage.storageClassName is "slow" and PersistentVolumeClaim mlflow-pvc has "fast"` + fix},
 		"same class": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("fast") }), ""},
 	} {
 		if got := claimDifference(liveClaim(), c.mlflow); got != c.want {

@@ -24,7 +24,7 @@ var publications = map[string]publication{
 }
 
 // expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
-// its own that it could not be written. The error for the Service, without which nobody reaches the server, comes apart.
+// its own that it could not be written. The error for the Service, without which the server is unreachable, comes apart.
 func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *troubles) (service error) {
 	for _, c := range []string{ConditionConsoleLink, ConditionMonitor} {
 		conditions.Remove(&m.Status.Conditions, c)

@@ -140,8 +140,8 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 // migrated.
 func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
-	w := newWorld(t, everything(), stray)
-	last, err := w.passes()
+	w := newFixture(t, everything(), stray)
+	last, err := w.settle()
 	if err != nil || last.RequeueAfter != diagnoseAfter {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}

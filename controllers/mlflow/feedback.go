@@ -15,7 +15,7 @@ import (
 // only while namespace RBAC is on.
 const ConditionNamespaceRBAC = "NamespaceRBACReady"
 
-// Feedback is what another controller has to say about an MLflow. It says so through ours, because a status has one writer.
+// Feedback is what another controller reports about an MLflow. Ours writes it, because a status has one writer.
 type Feedback interface {
 	// State returns status, reason and message of the condition; an empty status when nothing is known yet.
 	State() (status metav1.ConditionStatus, reason, message string)

@@ -14,7 +14,7 @@ import (
 )
 
 // force sets the annotation to a value.
-func (w *world) force(value string) {
+func (w *fixture) force(value string) {
 	w.t.Helper()
 	m := current(w.t, w.server)
 	m.Annotations = map[string]string{migration.ForceAnnotation: value}
@@ -24,11 +24,11 @@ func (w *world) force(value string) {
 }
 
 // until reconciles, with workloads that fare as given, until the MLflow is as wanted.
-func (w *world) until(what string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
+func (w *fixture) until(what string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
 	w.t.Helper()
 	var last error
 	for range 20 {
-		_, last = w.pass()
+		_, last = w.once()
 		if wanted(current(w.t, w.server)) {
 			return
 		}
@@ -38,7 +38,7 @@ func (w *world) until(what string, fare workloads, wanted func(*mlflowv1.MLflow)
 }
 
 // madeJobs counts the Jobs that were created after so many writes.
-func (w *world) madeJobs(since int) (count int) {
+func (w *fixture) madeJobs(since int) (count int) {
 	for _, write := range w.server.Writes[since:] {
 		if write.Verb == "create" && write.Kind == "Job" {
 			count++
@@ -63,7 +63,7 @@ func rolloutPending(m *mlflowv1.MLflow) bool {
 
 // The annotation stays until the server is ready again [mlflow-47].
 func TestForcedMigrationOfAServerThatIsNotReady(t *testing.T) {
-	w := newWorld(t, everything())
+	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
 	w.force("now")
@@ -71,7 +71,7 @@ func TestForcedMigrationOfAServerThatIsNotReady(t *testing.T) {
 	w.until("migrated", broken, rolloutPending)
 	for range 3 {
 		broken.run(t, w.server)
-		if _, err := w.pass(); err != nil {
+		if _, err := w.once(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestForcedMigrationOfAServerThatIsNotReady(t *testing.T) {
 // A migration that is forced after a Job has succeeded and before the server is ready needs a Job of its own
 // [mlflow-48] [mlflow-49] [D13].
 func TestForcedBetweenJobAndServer(t *testing.T) {
-	w := newWorld(t, everything())
+	w := newFixture(t, everything())
 	broken := workloads{unready: true}
 	w.until("migrated", broken, rolloutPending)
 	first := migrationJobs(t, w.server)[0].UID
@@ -102,7 +102,7 @@ func TestForcedBetweenJobAndServer(t *testing.T) {
 
 // A forced migration that fails for good consumes the annotation; adding it again asks for another [D10].
 func TestForcedMigrationThatFailsForGood(t *testing.T) {
-	w := newWorld(t, everything())
+	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	failed := func(m *mlflowv1.MLflow) bool {
 		c, _ := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
@@ -122,7 +122,7 @@ func TestForcedMigrationThatFailsForGood(t *testing.T) {
 
 // A value that comes while the annotation is being removed is another wish [D10].
 func TestForcedAgainWhileTheAnnotationGoes(t *testing.T) {
-	w := newWorld(t, everything())
+	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
 	w.force("one")

@@ -65,8 +65,8 @@ func closed(reason, detail string) verdict {
 	return verdict{ready: metav1.ConditionFalse, reason: reason, message: message}
 }
 
-// judge decides from the MLflowOperator, or nil when there is none. One that is being deleted goes on keeping the servers
-// that it let in: nobody asked for their end, so they are repaired like all others.
+// judge decides from the MLflowOperator, or nil when there is none. One that is being deleted keeps the servers
+// that it let in: their end was not requested, so they are repaired like all others.
 func judge(module *platformv1alpha1.MLflowOperator) verdict {
 	if module == nil {
 		return closed(ReasonModuleMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
@@ -80,7 +80,7 @@ func judge(module *platformv1alpha1.MLflowOperator) verdict {
 	switch observed := module.Status.ObservedGeneration; {
 	case deleting && ready.Reason == reasonInstancesPresent:
 		return verdict{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
-	case deleting && isReady: // its status is about to tell more
+	case deleting && isReady: // its status is about to report more
 		return verdict{open: true, silent: true}
 	case observed > 0 && observed < module.Generation:
 		return closed(ReasonModuleStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, module.Generation))
@@ -100,7 +100,7 @@ type module struct {
 	on     bool
 	cached client.Reader
 	served func() capability.Set
-	// spec is that of the MLflowOperator as the last pass saw it; nil when there is none.
+	// spec is that of the MLflowOperator as the last reconciliation saw it; nil when there is none.
 	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
 }
 
@@ -129,7 +129,7 @@ func (g *module) pass(ctx context.Context, m *mlflowv1.MLflow) error {
 	return &reconciler.Wait{For: "MLflowOperator " + platformv1alpha1.MLflowOperatorName}
 }
 
-// find reads the MLflowOperator from the cache, and remembers its spec for the inputs of this pass.
+// find reads the MLflowOperator from the cache, and remembers its spec for the inputs of this reconciliation.
 func (g *module) find(ctx context.Context) (*platformv1alpha1.MLflowOperator, error) {
 	g.spec.Store(nil)
 	if !g.served().Has(mlflowOperatorKind) {
@@ -185,7 +185,7 @@ func isModule() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
 }
 
-// follow wakes every MLflow when the MLflowOperator changes. Without the component platform nobody looks after the
+// follow wakes every MLflow when the MLflowOperator changes. Without the component platform no controller looks after the
 // finalizer of an MLflowOperator that it left behind, so it is taken off when that one is deleted.
 func (g *module) follow(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
 	if !g.on {

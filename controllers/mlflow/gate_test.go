@@ -65,9 +65,9 @@ func TestGateVerdicts(t *testing.T) {
 		"missing": {nil, shut("MLflowOperatorMissing", waiting+": there is no MLflowOperator default-mlflowoperator")},
 		"ready": {moduleWith(), verdict{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
-		"stale":               {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
-		"stale comes first":   {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
-		"generation not told": {moduleWith(observed(0)), verdict{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
+		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
+		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
+		"generation not reported": {moduleWith(observed(0)), verdict{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
 			shut("MLflowOperatorNotReady", waiting)},
 		"no status":           {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
@@ -100,7 +100,7 @@ func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *modu
 
 var handedOver = capability.NewSet(mlflowOperatorKind)
 
-// [mlflow-65] A closed gate tells in three conditions and waits for an event; an open one tells in one and goes on. While the
+// [mlflow-65] A closed gate is shown in three conditions and waits for an event; an open one is shown in one and lets pass. While the
 // deletion of the MLflowOperator waits, availability stays what the servers make it (D32).
 func TestGatePass(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"
@@ -159,7 +159,7 @@ func TestGateReadFails(t *testing.T) {
 	})
 	m := &mlflowv1.MLflow{}
 	if err := gate.pass(t.Context(), m); err == nil || len(m.Status.Conditions) > 0 {
-		t.Errorf("error %v, conditions %v: nothing is known, so nothing is said", err, m.Status.Conditions)
+		t.Errorf("error %v, conditions %v: nothing is known, so nothing is reported", err, m.Status.Conditions)
 	}
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// planMigration decides what this pass does about the migration. It writes nothing, and reads from the API server only
-// when a migration is asked for and not settled by what is recorded.
+// planMigration decides what this reconciliation does about the migration. It writes nothing, and reads from the API server only
+// when a migration is requested and not settled by what is recorded.
 func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
 	f := migration.FactsOf(m, in, r.clock.Now())
 	d := migration.Decide(&f)
@@ -77,8 +77,8 @@ func withoutWorkloads(desired apply.Desired) apply.Desired {
 	})
 }
 
-// carryOut does the step of a decision, once the objects are as it wants them, and then says so. A pass that goes on
-// with the rollout gets no error.
+// carryOut does the step of a decision, once the objects are as it wants them, and reports it. A reconciliation that
+// continues with the rollout gets no error.
 func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	if err := r.takeStep(ctx, m, in, d); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources
 	return nil
 }
 
-// unmark removes the annotation, unless its value has been changed meanwhile: that is another wish. The pass ends with
+// unmark removes the annotation, unless its value has been changed meanwhile: that is another wish. The reconciliation ends with
 // it, because it changes the object that the status would be written to; its event brings the next.
 func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
 	const path = "/metadata/annotations/mlflow.opendatahub.io~1force-migrate"

@@ -27,7 +27,7 @@ import (
 // podsOfJob is the label that ties a pod to one life of a Job. A Job of the same name may have had others.
 const podsOfJob = batchv1.ControllerUidLabel
 
-// appsSelector selects what belongs to the server and the jobs beside it, whoever made it.
+// appsSelector selects what belongs to the server and the jobs beside it, also if the original operator made it.
 func appsSelector(m *mlflowv1.MLflow) (k8slabels.Selector, error) {
 	apps, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
 		[]string{resources.NameOf(m), resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
@@ -37,17 +37,17 @@ func appsSelector(m *mlflowv1.MLflow) (k8slabels.Selector, error) {
 	return k8slabels.NewSelector().Add(*apps), nil
 }
 
-// look asks the API server for what decides about a migration that is asked for. The cache does not serve: it holds no
+// look reads from the API server what decides about a requested migration. The cache does not serve: it holds no
 // pods, no Jobs that the original operator made, and it may lag behind what this controller did a moment ago.
-func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.World, error) {
-	world := &migration.World{}
+func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
+	seen := &migration.Workloads{}
 	jobs := &batchv1.JobList{}
 	labels := client.MatchingLabels{resources.LabelMigrationJob: "true", resources.LabelMigrationInstance: m.Name}
 	if err := r.live.List(ctx, jobs, client.InNamespace(in.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("listing migration Jobs: %w", err)
 	}
 	for i := range jobs.Items {
-		if err := r.lookAt(ctx, m, in, &jobs.Items[i], f.JobName, world); err != nil {
+		if err := r.lookAt(ctx, m, in, &jobs.Items[i], f.JobName, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -55,20 +55,20 @@ func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inp
 	if err != nil {
 		return nil, err
 	}
-	if err := r.lookForChores(ctx, m, in, pods, world); err != nil {
+	if err := r.lookForChores(ctx, m, in, pods, seen); err != nil {
 		return nil, err
 	}
-	return world, r.lookForServers(ctx, m, in, pods, world)
+	return seen, r.lookForServers(ctx, m, in, pods, seen)
 }
 
-// lookAt puts a migration Job into the place that it has in the world, if it has one. name is that of the Job that is wanted.
-func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job, name string, world *migration.World) error {
+// lookAt puts a migration Job into the place that it has in the cluster, if it has one. name is that of the Job that is wanted.
+func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job, name string, seen *migration.Workloads) error {
 	kin, phase, current := kinOf(job, m), migration.PhaseOf(job), job.Name == name
 	switch {
 	case kin == kinNone || !current && phase != migration.JobRunning:
 		return nil
 	case kin == kinLeft && phase != migration.JobRunning: // how it ended says nothing about this MLflow, which may have other stores
-		world.Leftover = &migration.JobState{Name: job.Name, UID: job.UID, Phase: phase, Ours: true, Left: true, Leaving: job.DeletionTimestamp != nil}
+		seen.Leftover = &migration.JobState{Name: job.Name, UID: job.UID, Phase: phase, Ours: true, Left: true, Leaving: job.DeletionTimestamp != nil}
 		return nil
 	}
 	state, err := r.jobState(ctx, m, in, job)
@@ -76,11 +76,11 @@ func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 		return err
 	}
 	if kin == kinOwn && current {
-		world.Job = &state
+		seen.Job = &state
 		return nil
 	}
 	state.Left = kin == kinLeft
-	world.Others = append(world.Others, state)
+	seen.Others = append(seen.Others, state)
 	return nil
 }
 
@@ -88,13 +88,13 @@ func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 type kinship string
 
 const (
-	kinNone kinship = "somebody else's"
+	kinNone kinship = "foreign"
 	kinOwn  kinship = "its own"
-	// kinLeft: this operator made it for an MLflow of this name that is gone, and was told to leave behind what it owned.
+	// kinLeft: this operator made it for an MLflow of this name that is gone, and whose children were orphaned.
 	kinLeft kinship = "left behind"
 )
 
-// kinOf goes by the controller of a Job, and by our labels where nobody owns it at all. Only those on whom nobody else may
+// kinOf goes by the controller of a Job, and by our labels where it has no owner at all. Only those on which no one else may
 // rely are left behind: they may be removed.
 func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) kinship {
 	switch {
@@ -155,7 +155,7 @@ func (r *objects) appPods(ctx context.Context, m *mlflowv1.MLflow, in resources.
 }
 
 // lookForChores finds the CronJobs beside the server, also those that are not wanted any more, and their unfinished Jobs.
-func (r *objects) lookForChores(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, world *migration.World) error {
+func (r *objects) lookForChores(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, seen *migration.Workloads) error {
 	apps, err := appsSelector(m)
 	if err != nil {
 		return err
@@ -173,10 +173,10 @@ func (r *objects) lookForChores(ctx context.Context, m *mlflowv1.MLflow, in reso
 	}
 	for i := range crons.Items {
 		cron := &crons.Items[i]
-		world.Scheduling = world.Scheduling || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
+		seen.Scheduling = seen.Scheduling || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
 		for k := range jobs.Items {
 			if job := &jobs.Items[k]; metav1.IsControlledBy(job, cron) && migration.PhaseOf(job) == migration.JobRunning {
-				world.Chores = append(world.Chores, choreOf(job, pods, r.clock.Now()))
+				seen.Chores = append(seen.Chores, choreOf(job, pods, r.clock.Now()))
 			}
 		}
 	}
@@ -202,15 +202,15 @@ func choreOf(job *batchv1.Job, all []corev1.Pod, now time.Time) migration.ChoreJ
 
 // lookForServers counts what may use the database: replicas and pods of the server, and other pods of ours. Pods that
 // are on their way out still use it.
-func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, world *migration.World) error {
+func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, seen *migration.Workloads) error {
 	d := &appsv1.Deployment{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, d)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Deployment %s: %w", resources.NameOf(m), err)
 	}
-	world.Settled = apierrors.IsNotFound(err) || stopped(d)
+	seen.Settled = apierrors.IsNotFound(err) || stopped(d)
 	state := conditions.Rollout(d)
-	world.Serving = state.Ready && state.Desired > 0
+	seen.Serving = state.Ready && state.Desired > 0
 
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUse(&pod) })
 	servers := int32(0)
@@ -219,8 +219,8 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in res
 			servers++
 		}
 	}
-	world.Busy = max(servers, d.Status.Replicas) + int32(len(users)) - servers
-	world.Users = nameUsers(users)
+	seen.Busy = max(servers, d.Status.Replicas) + int32(len(users)) - servers
+	seen.Users = nameUsers(users)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func neverStarted(pod *corev1.Pod) bool {
 // maxNamed is how many pods a message names.
 const maxNamed = 3
 
-// nameUsers names pods and the cause for which they do not go on; empty when there is none.
+// nameUsers names pods and the cause for which they do not continue; empty when there is none.
 func nameUsers(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""

@@ -76,15 +76,15 @@ func livePod(name string, labels map[string]string, phase corev1.PodPhase) *core
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migration.World {
+func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migration.Workloads {
 	t.Helper()
 	in := r.inputs()
 	f := migration.FactsOf(m, in, midday)
-	world, err := r.look(t.Context(), m, in, &f)
+	seen, err := r.look(t.Context(), m, in, &f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return world
+	return seen
 }
 
 func TestLookFindsOurJobsOnly(t *testing.T) {
@@ -93,20 +93,20 @@ func TestLookFindsOurJobsOnly(t *testing.T) {
 	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
 	older := liveJob("mlflow-mg-3130-g2", "older")
 	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
-	world := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
-	if world.Job != nil || len(world.Others) != 1 || world.Others[0].Name != older.Name || world.Others[0].Ours {
-		t.Errorf("world %+v", world)
+	seen := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
+	if seen.Job != nil || len(seen.Others) != 1 || seen.Others[0].Name != older.Name || seen.Others[0].Ours {
+		t.Errorf("seen %+v", seen)
 	}
-	if !world.Quiet() {
+	if !seen.Quiet() {
 		t.Error("nothing else is there")
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
 		j.Annotations, j.Status = map[string]string{resources.ForcedByAnnotation: "token"}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{
 			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	})
-	world = looked(t, observer(t, nil, current), m)
-	if world.Job == nil || world.Job.Phase != migration.JobFailed || world.Job.Force != "token" || world.Job.Failure.Message != "too often" || world.Job.Image != "mlflow:v3" {
-		t.Errorf("job %+v", world.Job)
+	seen = looked(t, observer(t, nil, current), m)
+	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.Force != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
+		t.Errorf("job %+v", seen.Job)
 	}
 }
 
@@ -131,13 +131,13 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 	}{
 		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
 		"it controls it, and the original made it": {nil, kinOwn},
-		"nobody owns it, and it bears our labels":  {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
-		"nobody owns it, and the original made it": {[]func(*batchv1.Job){unowned}, kinNone},
+		"no owner, and it bears our labels":        {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
+		"no owner, and the original made it":       {[]func(*batchv1.Job){unowned}, kinNone},
 		"another component made it":                {[]func(*batchv1.Job){fromHere, unowned, labelled(names.ComponentLabel, "other")}, kinNone},
 		"it is of an MLflow with another name":     {[]func(*batchv1.Job){fromHere, unowned, labelled(resources.LabelMigrationInstance, "other")}, kinNone},
-		"somebody else controls it": {[]func(*batchv1.Job){fromHere,
+		"another object controls it": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
-		"somebody else owns it": {[]func(*batchv1.Job){fromHere,
+		"another object owns it": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
 		"an earlier MLflow still controls it, and it goes with that": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)})}, kinNone},
@@ -154,17 +154,17 @@ func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
 	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
 	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
 	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
-	world := looked(t, observer(t, nil, done, doneBefore, runs), watched())
-	if world.Job != nil || world.Leftover == nil || world.Leftover.UID != "done" || !world.Leftover.Left || world.Leftover.Leaving {
-		t.Errorf("job %+v, left over %+v", world.Job, world.Leftover)
+	seen := looked(t, observer(t, nil, done, doneBefore, runs), watched())
+	if seen.Job != nil || seen.Leftover == nil || seen.Leftover.UID != "done" || !seen.Leftover.Left || seen.Leftover.Leaving {
+		t.Errorf("job %+v, left over %+v", seen.Job, seen.Leftover)
 	}
-	if len(world.Others) != 1 || world.Others[0].UID != "runs" || !world.Others[0].Left {
-		t.Errorf("others %+v", world.Others)
+	if len(seen.Others) != 1 || seen.Others[0].UID != "runs" || !seen.Others[0].Left {
+		t.Errorf("others %+v", seen.Others)
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
-	world = looked(t, observer(t, nil, current), watched())
-	if world.Job != nil || world.Leftover != nil || len(world.Others) != 1 || world.Others[0].UID != "current" {
-		t.Errorf("a Job that runs is waited for, whatever its name: %+v", world)
+	seen = looked(t, observer(t, nil, current), watched())
+	if seen.Job != nil || seen.Leftover != nil || len(seen.Others) != 1 || seen.Others[0].UID != "current" {
+		t.Errorf("a Job that runs is waited for, whatever its name: %+v", seen)
 	}
 }
 
@@ -202,12 +202,12 @@ func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
 		"garbage collection at work":    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
 		"a CronJob that may start":      {[]client.Object{chore(new(false))}, 0, true, true},
 		"a CronJob that says nothing":   {[]client.Object{chore(nil)}, 0, true, true},
-		"pods of others":                {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
+		"foreign pods":                  {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := looked(t, observer(t, nil, c.objects...), watched())
-			if world.Busy != c.busy || world.Settled != c.settled || world.Working() != c.working {
-				t.Errorf("busy %d, settled %t, working %t", world.Busy, world.Settled, world.Working())
+			seen := looked(t, observer(t, nil, c.objects...), watched())
+			if seen.Busy != c.busy || seen.Settled != c.settled || seen.Working() != c.working {
+				t.Errorf("busy %d, settled %t, working %t", seen.Busy, seen.Settled, seen.Working())
 			}
 		})
 	}

@@ -25,7 +25,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// diagnoseAfter is how often the pods of a server that is not ready are asked for the cause. A waiting pod changes
+// diagnoseAfter is how often the pods of a server that is not ready are read for the cause. A waiting pod changes
 // nothing on its Deployment, so there is no event to wait for.
 const diagnoseAfter = 30 * time.Second
 
@@ -87,7 +87,7 @@ func (r *objects) forget(uid types.UID) {
 }
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
-// runs goes on as it is.
+// runs continues as it is.
 func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 	err := r.authors.Forbidden(webhook.Uses(r.authors, m, r.inputs().Namespace))
 	if err == nil {
@@ -97,7 +97,7 @@ func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 	return &reconciler.Wait{For: "a spec without what is forbidden"}
 }
 
-// publishAddresses tells where the server is reached, as soon as that is decided, and which password the spec shows.
+// publishAddresses reports where the server is reached, as soon as that is decided, and which password the spec shows.
 func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
@@ -130,7 +130,7 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 }
 
 // keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
-// What the API server refuses of that is said in a condition and keeps nothing else from being done.
+// What the API server refuses of that is reported in a condition and keeps nothing else from being done.
 func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	if m.Spec.Storage == nil {
 		reportClaim(m, "")
@@ -248,7 +248,7 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 	return r.applier.Prune(ctx, m, desired, prunable(in), &client.ListOptions{Namespace: in.Namespace, LabelSelector: apps})
 }
 
-// failBuild ends the pass until the spec changes: nothing else can help, and that comes with an event.
+// failBuild ends the reconciliation until the spec changes: nothing else can help, and that comes with an event.
 func failBuild(m *mlflowv1.MLflow, err error) error {
 	fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
 	return &reconciler.Wait{For: "a valid spec"}
@@ -310,7 +310,7 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	}
 	state := conditions.Rollout(d)
 	if _, is := refused(m); !is && state.Desired == 0 {
-		// This pass has started what the migration had stopped, and the cache does not show it yet.
+		// This reconciliation has started what the migration had stopped, and the cache does not show it yet.
 		state.Ready, state.Desired = false, resources.OrOne(m.Spec.Replicas)
 	}
 	if state.Ready && state.Desired > 0 {

@@ -35,21 +35,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// world is the whole reconciler on a fake API server that refuses what it is told to refuse.
-type world struct {
+// fixture is the whole reconciler on a fake API server that refuses writes on demand.
+type fixture struct {
 	*objects
 	t      *testing.T
 	server *fakeapi.Server
 	// refuse answers a write to an object; nil lets it through.
 	refuse func(kind, name string) error
-	pass   func() (ctrl.Result, error)
+	once   func() (ctrl.Result, error)
 }
 
-func newWorld(t *testing.T, there ...client.Object) *world {
+func newFixture(t *testing.T, there ...client.Object) *fixture {
 	t.Helper()
-	w := &world{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, there...)}
+	w := &fixture{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, there...)}
 	w.server.Refuse = func(write fakeapi.Write) error { return w.refuse(write.Kind, write.Name) }
-	w.objects, w.pass = startOn(t, w.server)
+	w.objects, w.once = startOn(t, w.server)
 	return w
 }
 
@@ -93,11 +93,11 @@ func everything() *mlflowv1.MLflow {
 	return m
 }
 
-// passes runs a few passes, between which the Deployment controller sees what it should.
-func (w *world) passes() (last ctrl.Result, err error) {
+// settle reconciles a few times, between which the Deployment controller sees what it should.
+func (w *fixture) settle() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
-		last, err = w.pass()
+		last, err = w.once()
 		d := &appsv1.Deployment{}
 		if w.get("mlflow", d) {
 			d.Status.ObservedGeneration = d.Generation
@@ -109,7 +109,7 @@ func (w *world) passes() (last ctrl.Result, err error) {
 	return last, err
 }
 
-func (w *world) get(name string, o client.Object) bool {
+func (w *fixture) get(name string, o client.Object) bool {
 	w.t.Helper()
 	err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "opendatahub", Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -118,9 +118,9 @@ func (w *world) get(name string, o client.Object) bool {
 	return err == nil
 }
 
-func (w *world) migrates() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
+func (w *fixture) migrates() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
 
-func (w *world) condition(kind string) metav1.Condition {
+func (w *fixture) condition(kind string) metav1.Condition {
 	w.t.Helper()
 	m := &mlflowv1.MLflow{}
 	if err := w.server.Get(w.t.Context(), client.ObjectKey{Name: "mlflow"}, m); err != nil {
@@ -157,7 +157,7 @@ var faults = []fault{
 }
 
 // TestOneFault runs the whole reconciler while one child cannot be written: what guards the server keeps it from being written,
-// and everything else goes on. Whatever fails is named in a condition.
+// and everything else continues. Whatever fails is named in a condition.
 func TestOneFault(t *testing.T) {
 	group := schema.GroupResource{Resource: "things"}
 	for how, refusal := range map[string]error{
@@ -167,7 +167,7 @@ func TestOneFault(t *testing.T) {
 	} {
 		for _, f := range faults {
 			t.Run(how+" "+f.kind+" "+f.name, func(t *testing.T) {
-				w := newWorld(t, everything())
+				w := newFixture(t, everything())
 				w.refuse = func(kind, name string) error {
 					if kind == f.kind && name == f.name {
 						return refusal
@@ -184,29 +184,29 @@ func TestOneFault(t *testing.T) {
 			stuck.SetLabels(names.Labels(ComponentName))
 			stuck.SetFinalizers([]string{"example.com/audit"})
 			stuck.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-2 * time.Minute))))
-			w := newWorld(t, everything(), stuck)
+			w := newFixture(t, everything(), stuck)
 			f.serves = f.serves || f.kind == "Deployment"
 			w.expect(f, "held by finalizers example.com/audit")
-			if result, err := w.pass(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+			if result, err := w.once(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
 				t.Errorf("after %s, error %v", result.RequeueAfter, err)
 			}
 		})
 	}
 	for _, f := range faults {
 		if f.kind == "ServiceAccount" {
-			continue // an account that somebody made is used as it is
+			continue // an account that a user made is used as it is
 		}
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
-			w := newWorld(t, everything(), foreign(t, f.kind, f.name))
-			f.serves = f.serves || f.kind == "Deployment" // somebody's is there
+			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
+			f.serves = f.serves || f.kind == "Deployment" // a foreign one is there
 			w.expect(f, "exists and was not made by this operator")
 		})
 	}
 }
 
-func (w *world) expect(f fault, words string) {
+func (w *fixture) expect(f fault, words string) {
 	w.t.Helper()
-	last, err := w.passes()
+	last, err := w.settle()
 	if serves := w.get("mlflow", &appsv1.Deployment{}); serves != f.serves {
 		w.t.Errorf("the Deployment is written: %t", serves)
 	}
@@ -218,11 +218,11 @@ func (w *world) expect(f fault, words string) {
 		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
 	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > refusedRetry) {
-		w.t.Errorf("nothing brings the next pass in time: %+v", last)
+		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
 	}
 }
 
-// foreign is somebody's object with the name of a child.
+// foreign is an object of a user with the name of a child.
 func foreign(t *testing.T, kind, name string) client.Object {
 	t.Helper()
 	for _, o := range rendered(t, everything(), on["openshift"]) {
@@ -238,10 +238,10 @@ func foreign(t *testing.T, kind, name string) client.Object {
 	return nil
 }
 
-// With nothing refused there is a Job, and no condition tells of a fault.
+// With nothing refused there is a Job, and no condition reports a fault.
 func TestNoFault(t *testing.T) {
-	w := newWorld(t, everything())
-	if _, err := w.passes(); err != nil {
+	w := newFixture(t, everything())
+	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{ConditionChores, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
@@ -259,7 +259,7 @@ func TestRefusedExpansion(t *testing.T) {
 	m := everything()
 	m.Spec.Storage.Resources.Requests = mlflowtest.Storage("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
-	w := newWorld(t, m, claim)
+	w := newFixture(t, m, claim)
 	asked := 0
 	w.refuse = func(kind, _ string) error {
 		// The claim is marked and grows in one write, which a real server refuses as a whole. The second only marks it.
@@ -282,7 +282,7 @@ func TestRefusedExpansion(t *testing.T) {
 func TestCronJobThatCannotBeSuspended(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
-	w := newWorld(t, m)
+	w := newFixture(t, m)
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	for _, o := range []client.Object{d, cron} {
@@ -314,8 +314,8 @@ func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
 	_, run := collectorOf(time.Minute)
 	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", podsOfJob: "run"}, corev1.PodRunning))
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
-	w := newWorld(t, m, cron, run, pod, d)
-	if _, err := w.passes(); err != nil {
+	w := newFixture(t, m, cron, run, pod, d)
+	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrates() {
@@ -329,7 +329,7 @@ func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.passes(); err != nil {
+	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrates() {

@@ -37,7 +37,7 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 }
 
 // reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
-// run on without it. The serving certificate is left out unless the user provides it: somebody is about to make it.
+// run on without it. The serving certificate is left out unless the user provides it: the operator or the platform is about to make it.
 func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
 		return x.Name == resources.TLSSecretName && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)

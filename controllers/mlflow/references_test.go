@@ -49,7 +49,7 @@ func TestReferences(t *testing.T) {
 		}
 	}
 	if refersTo(m, reference.ConfigMap, "db") || refersTo(m, reference.Secret, "other") {
-		t.Error("refersTo is true for objects that nobody consumes")
+		t.Error("refersTo is true for objects that no pod consumes")
 	}
 }
 
@@ -93,7 +93,7 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 	}
 }
 
-// What the spec names and does not exist is said at once, not when pods fail of it.
+// What the spec names and does not exist is reported at once, not when pods fail of it.
 func TestMissingReferences(t *testing.T) {
 	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")

@@ -89,18 +89,18 @@ func TestReleaserErrors(t *testing.T) {
 	}
 }
 
-// told is feedback that says one thing.
-type told struct {
+// fixed is feedback that says one thing.
+type fixed struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-func (f told) State() (metav1.ConditionStatus, string, string) { return f.status, f.reason, f.message }
-func (told) Source(h handler.EventHandler) source.Source {
+func (f fixed) State() (metav1.ConditionStatus, string, string) { return f.status, f.reason, f.message }
+func (fixed) Source(h handler.EventHandler) source.Source {
 	return source.Channel(make(chan event.GenericEvent), h)
 }
 
-// What the controller of namespace RBAC says stands in the status of MLflow while it is on; what is not known yet changes
+// What the controller of namespace RBAC says is shown in the status of MLflow while it is on; what is not known yet changes
 // nothing.
 func TestRelay(t *testing.T) {
 	old := "NamespaceRBACReady=True Old: old"
@@ -109,8 +109,8 @@ func TestRelay(t *testing.T) {
 		want     []string
 	}{
 		"off":       {nil, nil},
-		"not known": {told{}, []string{old}},
-		"known":     {told{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
+		"not known": {fixed{}, []string{old}},
+		"known":     {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}

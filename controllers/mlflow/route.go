@@ -57,7 +57,7 @@ func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in resourc
 	return nil
 }
 
-// readRefusal looks the route up in the cache. A route that is not there, or whose API just goes, is refused by nobody.
+// readRefusal looks the route up in the cache. A route that is not there, or whose API just goes, is not refused.
 func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (*metav1.Condition, error) {
 	if !in.HTTPRoutes {
 		return nil, nil

@@ -61,7 +61,7 @@ func TestRouteRefusal(t *testing.T) {
 		status  any
 		refused bool
 	}{
-		"[D30] nobody has spoken":                {nil, false},
+		"[D30] no gateway has answered":          {nil, false},
 		"[D30] no parent":                        {map[string]any{"parents": []any{}}, false},
 		"[D30] accepted":                         {ours(said("Accepted", yes, 2), said("ResolvedRefs", yes, 2)), false},
 		"[D30] not accepted":                     {ours(said("Accepted", no, 2)), true},

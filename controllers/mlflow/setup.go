@@ -40,7 +40,7 @@ const ComponentName = "mlflow"
 // that one set and we do not are removed.
 const FieldOwner = "mlflow-operator"
 
-// The rights that are used here, and those which the roles of server and garbage collection grant: nobody may grant what he does not hold.
+// The rights that are used here, and those which the roles of server and garbage collection grant: no one may grant what he does not hold.
 
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/status,verbs=patch
@@ -60,7 +60,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
 // Most of these are never deleted, but their owner changes: of the claim with the retention policy and when it is taken over, of all when
-// somebody takes the owner away, and when an MLflow is created again before all of the earlier one is gone. OpenShift lets only those change the owners of an object who may delete it.
+// a client takes the owner away, and when an MLflow is created again before all of the earlier one is gone. OpenShift lets only those change the owners of an object who may delete it.
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims,resourceNames=mlflow-pvc,verbs=delete
@@ -93,7 +93,7 @@ type Settings struct {
 	Platform bool
 	// Version is the MLflow release that databases are migrated to, without a leading "v".
 	Version string
-	// Authors says what nobody may let pods use.
+	// Authors says what no author may let pods use.
 	Authors admission.Rules
 }
 

@@ -75,7 +75,7 @@ func setCondition(m *mlflowv1.MLflow, kind string, status metav1.ConditionStatus
 	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
 }
 
-// fail reports a problem that stands in the way of both availability and progress.
+// fail reports a problem that prevents both availability and progress.
 func fail(m *mlflowv1.MLflow, reason, message string) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, reason, message)
 	setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, message)
@@ -100,7 +100,7 @@ func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) 
 	return err
 }
 
-// reportRollout tells how far the server is. cause explains why pods do not start; empty when nothing is known.
+// reportRollout reports how far the server is. cause explains why pods do not start; empty when nothing is known.
 func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) {
 	if r.Ready && r.Desired > 0 {
 		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, messageReady)
@@ -123,7 +123,7 @@ func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) 
 	keepRefusal(m)
 }
 
-// keepRefusal says that nothing goes on while a downgrade is refused, whatever the server that was left alone does.
+// keepRefusal reports that a refused downgrade stops all progress, whatever the untouched server does.
 func keepRefusal(m *mlflowv1.MLflow) {
 	if text, is := refused(m); is {
 		setCondition(m, ConditionProgressing, metav1.ConditionFalse, migration.ReasonDowngradeRefused, text)
@@ -139,13 +139,13 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
 }
 
-// reportCredentials warns of passwords in the spec, which whoever may read the MLflow, its Deployment or its pods can see,
+// reportCredentials warns of passwords in the spec, which every reader of the MLflow, its Deployment or its pods can see,
 // and takes the warning back when they are gone. Nothing else depends on it.
 func reportCredentials(m *mlflowv1.MLflow) {
-	var found, cures []string
+	var found, fixes []string
 	for _, s := range resources.InlineStores(m) {
 		if resources.HoldsPassword(s.URI) {
-			found, cures = append(found, "spec."+s.Field), append(cures, "spec."+s.Field+"From")
+			found, fixes = append(found, "spec."+s.Field), append(fixes, "spec."+s.Field+"From")
 		}
 	}
 	if len(found) == 0 {
@@ -153,7 +153,7 @@ func reportCredentials(m *mlflowv1.MLflow) {
 		return
 	}
 	setCondition(m, ConditionCredentials, metav1.ConditionTrue, ReasonPasswordInURI, fmt.Sprintf(
-		"%s holds a password that is visible to everybody who may read the MLflow, its Deployment or its pods; "+
+		"%s holds a password that is visible to all who may read the MLflow, its Deployment or its pods; "+
 			"put the URI into a Secret, name that in %s, and change the password",
-		strings.Join(found, " and "), strings.Join(cures, " and ")))
+		strings.Join(found, " and "), strings.Join(fixes, " and ")))
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// refusedRetry is how often something is tried again that the API server refused: nothing tells when it would not any more.
+// refusedRetry is how often something is tried again that the API server refused: no event reports when it would not any more.
 const refusedRetry = time.Minute
 
-// troubles are the failures of a pass that keep nothing else from being done. Each stands in a condition of its own.
+// troubles are the failures of a reconciliation that keep nothing else from being done. Each stands in a condition of its own.
 type troubles struct{ errs []error }
 
 // add notes a failure; nil is none.
@@ -26,7 +26,7 @@ func (t *troubles) add(what string, err error) {
 	}
 }
 
-// conclude joins the troubles with how the pass ended. What the API server refuses is tried again after a minute, all else
+// conclude joins the troubles with how the reconciliation ended. What the API server refuses is tried again after a minute, all else
 // with the back-off of an error.
 func (t *troubles) conclude(ctx context.Context, end error) error {
 	for _, err := range t.errs {
@@ -34,7 +34,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 		case apply.Vanishing(err):
 			err = &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		case apply.Only(err, isRefusal):
-			log.FromContext(ctx).Info("Something was refused, and everything else goes on", "error", err.Error())
+			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
 			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
 		}
 		end = errors.Join(end, err)
@@ -42,7 +42,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 	return end
 }
 
-// isRefusal says that an error stays the same until somebody changes something.
+// isRefusal says that an error stays the same until an object changes.
 func isRefusal(err error) bool {
 	if apply.Blocked(err) {
 		return true

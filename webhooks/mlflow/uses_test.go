@@ -16,7 +16,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// Whatever an MLflow can name is held against the rights of its author; what is said of the server itself is not.
+// Whatever an MLflow can name is held against the rights of its author; what concerns the server itself is not.
 func TestWhatAnMLflowUses(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub", Account: "manager"}
 	nothing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
@@ -28,7 +28,7 @@ func TestWhatAnMLflowUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec string
 		at   string // field that is refused; empty for none
-		all  bool   // refused to everybody
+		all  bool   // refused to all authors
 	}{
 		"the server itself":           {spec: "{backendStoreUri: 'sqlite:////x', serveArtifacts: true, storage: {resources: {requests: {storage: 1Gi}}}, env: [{name: A, value: b}], replicas: 1}"},
 		"the account of the operator": {spec: "{serviceAccountName: mlflow-sa}"},

@@ -122,7 +122,7 @@ func (r *namespaces) mlflow(ctx context.Context, namespace *metav1.PartialObject
 	return m, nil
 }
 
-// bind writes the RoleBindings. One of another role makes room first, unless it belongs to somebody else.
+// bind writes the RoleBindings. One of another role makes room first, unless it has a foreign controller.
 func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []wanted) error {
 	for _, w := range want {
 		live, err := r.binding(ctx, namespace, w.name)

@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [mlflow-73] The groups of an Auth; absent lists are empty, and lists of another type are errors that name field and cure.
+// [mlflow-73] The groups of an Auth; absent lists are empty, and lists of another type are errors that name field and fix.
 func TestReadAuth(t *testing.T) {
 	object := func(spec any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -166,7 +166,7 @@ func TestIgnorePassing(t *testing.T) {
 	}
 }
 
-// The condition tells the state of Auth first, then the first of the namespaces that failed; what is not known is not told.
+// The condition reports the state of Auth first, then the first of the namespaces that failed; what is not known is not reported.
 func TestReportState(t *testing.T) {
 	r := newReport()
 	a := auth{}
@@ -203,7 +203,7 @@ func TestReportState(t *testing.T) {
 
 	r.note("team-b", errors.New("no right to bind"))
 	if !woken() {
-		t.Error("a failure wakes nobody")
+		t.Error("a failure wakes no controller")
 	}
 	r.note("team-b", errors.New("no right to bind"))
 	if woken() {

@@ -43,7 +43,7 @@ type auth struct {
 	problem string // of authInvalid
 }
 
-// readAuth takes the groups out of an Auth; nil is none. Blank names stand for nobody and are left out.
+// readAuth takes the groups out of an Auth; nil is none. Blank names are left out.
 func readAuth(object *unstructured.Unstructured) auth {
 	if object == nil {
 		return auth{state: authMissing}
@@ -122,6 +122,6 @@ func (f *authFollower) learn(next auth) {
 	}
 }
 
-// unknownRetry is how soon a namespace is looked at again while Auth is being read for the first time. What is known then
-// wakes every namespace; this is for the pass that began a moment later.
+// unknownRetry is how soon a namespace is reconciled again while Auth is being read for the first time. What is known then
+// wakes every namespace; this is for the reconciliation that began a moment later.
 const unknownRetry = 5 * time.Second

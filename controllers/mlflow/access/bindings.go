@@ -38,7 +38,7 @@ type wanted struct {
 	groups     []string
 }
 
-// wantedIn lists the RoleBindings of a namespace. Everybody may look; who administers may also change.
+// wantedIn lists the RoleBindings of a namespace. All groups may look; administrators may also change.
 func wantedIn(prefix string, g groups) []wanted {
 	return []wanted{
 		{ViewBinding, prefix + viewRole, unique(slices.Concat(g.allowed, g.admin))},
@@ -75,13 +75,13 @@ func (w wanted) config(namespace string) runtime.ApplyConfiguration {
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// refersElsewhere says that a RoleBinding is of another role, which nobody can change.
+// refersElsewhere says that a RoleBinding is of another role, which cannot be changed.
 func (w wanted) refersElsewhere(live *rbacv1.RoleBinding) bool {
 	ref := live.RoleRef
 	return ref.Kind != "ClusterRole" || ref.Name != w.role || ref.APIGroup != rbacv1.GroupName
 }
 
-// desired puts the RoleBindings of a namespace in the form that is applied. A binding of one of the names that somebody made
+// desired puts the RoleBindings of a namespace in the form that is applied. A binding of one of the names that a user made
 // is taken over: who labels the namespace asks for these two.
 func desired(namespace string, all []wanted) apply.Desired {
 	var out apply.Desired

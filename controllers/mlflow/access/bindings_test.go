@@ -101,9 +101,9 @@ func TestIsOurs(t *testing.T) {
 		live *rbacv1.RoleBinding
 		want bool
 	}{
-		"of nobody": {made(func(*rbacv1.RoleBinding) {}), false},
-		"of others": {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "helm"} }), false},
-		"labelled":  {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "mlflow-operator"} }), true},
+		"without an owner":     {made(func(*rbacv1.RoleBinding) {}), false},
+		"with a foreign label": {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "helm"} }), false},
+		"labelled":             {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "mlflow-operator"} }), true},
 		"with our mark": {made(func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
 		}), true},

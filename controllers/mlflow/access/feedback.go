@@ -40,7 +40,7 @@ func newReport() *report {
 	}
 }
 
-// note takes in how a pass over a namespace ended.
+// note takes in how the reconciliation of a namespace ended.
 func (r *report) note(namespace string, err error) {
 	text := ""
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *report) note(namespace string, err error) {
 	}
 }
 
-// begin starts anew, on what auth tells.
+// begin starts again, with what is known of Auth.
 func (r *report) begin(auth func() auth) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *report) wake() {
 	}
 }
 
-// State tells how access stands: status, reason and message of a condition; an empty status when nothing is known yet.
+// State reports how access stands: status, reason and message of a condition; an empty status when nothing is known yet.
 func (r *report) State() (status metav1.ConditionStatus, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// controllerName tells this controller from others that reconcile namespaces.
+// controllerName distinguishes this controller from others that reconcile namespaces.
 const controllerName = "mlflow-namespace-rbac"
 
 // The rights on RoleBindings are those on the two names; `bind` lets us grant the two roles without holding what they grant.

@@ -109,7 +109,7 @@ func replaceJob(f *Facts) Decision {
 	if f.Force != "" {
 		reason = ReasonForceMigrationRestart
 	}
-	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to make it anew", f.Live.Job.Name))
+	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to create it again", f.Live.Job.Name))
 }
 
 // removeLeftover makes room for a Job of this MLflow. The other one proves nothing about the stores of this one, and a
@@ -135,7 +135,7 @@ func (j *JobState) origin() string {
 	return j.Name + " from a previous desired generation"
 }
 
-// endChore makes room: garbage collection and archival go on where they were with their next run.
+// endChore makes room: garbage collection and archival continue where they were with their next run.
 func endChore(f *Facts) Decision {
 	c := f.endable()
 	why := "never started"

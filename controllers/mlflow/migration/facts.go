@@ -35,11 +35,11 @@ type Facts struct {
 	// JobName is the name of the Job for version and generation.
 	JobName string
 	// Live is what only the API server knows; nil before it was asked.
-	Live *World
+	Live *Workloads
 }
 
-// World is what runs in the cluster.
-type World struct {
+// Workloads is what runs in the cluster.
+type Workloads struct {
 	// Job is the one with the current name; nil when there is none.
 	Job *JobState
 	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left, of any name.
@@ -69,10 +69,10 @@ type ChoreJob struct {
 }
 
 // Working reports that a Job beside the server uses the database, or that one can follow.
-func (w *World) Working() bool { return w.Scheduling || len(w.Chores) > 0 }
+func (w *Workloads) Working() bool { return w.Scheduling || len(w.Chores) > 0 }
 
 // Quiet reports that nothing uses the database and nothing will.
-func (w *World) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
+func (w *Workloads) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
 
 // jobPhase is how far a Job is. A Job that only announces its failure is still running.
 type jobPhase string
@@ -89,7 +89,7 @@ type JobState struct {
 	Name  string
 	UID   types.UID
 	Phase jobPhase
-	// Ours tells our Jobs, whose events reach us, from those that the original operator made.
+	// Ours distinguishes our Jobs, whose events reach us, from those that the original operator made.
 	Ours bool
 	// Left: an earlier MLflow of this name left it, so that nothing reports what becomes of it.
 	Left bool
@@ -110,7 +110,7 @@ type JobState struct {
 	Cause string
 }
 
-// FactsOf collects what the object itself tells.
+// FactsOf collects what the object itself says.
 func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 	f := Facts{
 		Now:        now,
@@ -192,7 +192,7 @@ func (f *Facts) failureHolds() bool {
 	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
 }
 
-// counts reports that a Job is the one which was asked for. A forced migration is asked for once: a Job of before the
+// counts reports that a Job is the one which was requested. A forced migration is requested once: a Job of before the
 // annotation does not count, nor one whose end has led to something already. Jobs that carry no mark count when the
 // condition says that they were taken for the forced one, as the original operator does.
 func (f *Facts) counts(j *JobState) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// Failure is how a Job failed, in words that may be shown to everybody who may read the MLflow: what a program
+// Failure is how a Job failed, in words that may be shown to all readers of the MLflow: what a program
 // wrote about its end is never repeated, because it could hold a password.
 type Failure struct {
 	// Terminal: repetition would end the same way.
@@ -84,7 +84,7 @@ func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return other
 }
 
-// exitInMessage is how Kubernetes tells of a container that a rule of the Job's pod failure policy fits.
+// exitInMessage is how Kubernetes reports a container that a rule of the Job's pod failure policy fits.
 var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
 
 // conditionFailure is for a Job whose pods are gone.

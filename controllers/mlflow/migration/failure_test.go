@@ -53,7 +53,7 @@ func TestClassifyFailure(t *testing.T) {
 		"[mlflow-43] 15": {backoff, []corev1.Pod{ending(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
 		"[mlflow-43] [mlflow-44] an unknown code": {backoff, []corev1.Pod{ending(0, migrate(1))},
 			Failure{false, "migration Job container exited with code 1"}},
-		"a reason that tells more": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" })},
+		"a reason that says more": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" })},
 			Failure{false, "OOMKilled"}},
 		"a pod that was evicted": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.Reason = "Evicted" })},
 			Failure{false, "Evicted"}},
@@ -123,7 +123,7 @@ func TestRunsProgram(t *testing.T) {
 	}
 }
 
-// An attempt that failed is told of while the Job goes on with the next one.
+// An attempt that failed is reported while the Job continues with the next one.
 func TestFailedAttempt(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	next := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}

@@ -36,7 +36,7 @@ func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.Cou
 	return counters
 }
 
-// Measure counts the end of a Job in the pass that draws the conclusion, and shows how long one takes.
+// Measure counts the end of a Job in the reconciliation that draws the conclusion, and shows how long one takes.
 func Measure(f *Facts, d *Decision) {
 	switch {
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending:

@@ -34,7 +34,7 @@ func anyFacts(t *rapid.T) *Facts {
 	f := &Facts{
 		Now: noon, Generation: rapid.Int64Range(1, 2).Draw(t, "generation"), Supported: "3.14.0",
 		Recorded: anyVersion.Draw(t, "recorded"), Always: rapid.Bool().Draw(t, "always"), Force: anyToken.Draw(t, "force"),
-		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Live: &World{},
+		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Live: &Workloads{},
 		Record: mlflowv1.MigrationStatus{
 			Outcome: rapid.SampledFrom([]mlflowv1.MigrationOutcome{"", running, pending, failed, done}).Draw(t, "outcome"),
 			JobUID:  string(anyUID.Draw(t, "recorded uid")), Generation: rapid.Int64Range(0, 2).Draw(t, "recorded generation"),
@@ -96,7 +96,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 	ends := d.Rolls() || d.Report != nil && d.Report.Status == metav1.ConditionFalse
 	if !ends && d.Retry <= 0 {
-		t.Fatalf("nothing brings the next pass: %+v", d)
+		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
 		t.Fatalf("it is called a success before the server is ready: %+v", d)
@@ -109,7 +109,7 @@ func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unseen := *f
 	unseen.Live = nil
 	if early := Decide(&unseen); d.Workloads == ScaleToZero && early.Step == StepLook && f.Live.Working() {
-		t.Fatalf("the server is stopped while Jobs beside it go on: %+v", d)
+		t.Fatalf("the server is stopped while Jobs beside it continue: %+v", d)
 	}
 	switch d.Step {
 	case StepCreate:
@@ -117,7 +117,7 @@ func checkSafety(t *rapid.T, f *Facts, d Decision) {
 			t.Fatalf("a Job is made: %+v", d)
 		}
 		if d.Record == nil || d.Record.Force != f.Force {
-			t.Fatalf("a Job is made that nobody will know: %+v", d)
+			t.Fatalf("a Job is made that no record will know: %+v", d)
 		}
 	case StepDelete:
 		ends := slices.ContainsFunc(f.Live.Chores, func(c ChoreJob) bool { return c.Overdue && c.JobState == *d.Job })

@@ -9,7 +9,7 @@ import (
 // ConditionMigration says whether the database has the schema of the supported version.
 const ConditionMigration = "Migration"
 
-// Reasons of the conditions while a migration is asked for. Those with Force are for a migration that the annotation
+// Reasons of the conditions while a migration is requested. Those with Force are for a migration that the annotation
 // asked for; clients of the original know them.
 const (
 	ReasonMigrationRunning          = "MigrationRunning"
@@ -24,12 +24,12 @@ const (
 	ReasonDowngradeRefused          = "DowngradeRefused"
 )
 
-// Report is what the condition Migration says. Unless the pass goes on to the rollout, Progressing
+// Report is what the condition Migration says. Unless the reconciliation continues with the rollout, Progressing
 // says the same, and Available as soon as the server is stopped.
 type Report struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Progressing: the operator goes on by itself.
+	// Progressing: the operator continues by itself.
 	Progressing bool
 }
 

@@ -40,13 +40,13 @@ const (
 	// RecreateDelay is when to look again after something that ends soon and causes no event: a deleted Job, or pods that still
 	// use the database.
 	RecreateDelay = 2 * time.Second
-	// WatchDelay is how often an unfinished Job is looked at: a pod that waits for something causes no event.
+	// WatchDelay is how often an unfinished Job is read: a pod that waits for something causes no event.
 	WatchDelay = 10 * time.Second
 	// fallbackDelay is for what an event reports long before.
 	fallbackDelay = 5 * time.Minute
 )
 
-// Decision is what one pass does about the migration.
+// Decision is what one reconciliation does about the migration.
 type Decision struct {
 	// Rule is the name of the rule that decided.
 	Rule string
@@ -65,7 +65,7 @@ type Decision struct {
 	Retry time.Duration
 }
 
-// Rolls reports that the pass goes on to the rollout of the server.
+// Rolls reports that the reconciliation continues with the rollout of the server.
 func (d *Decision) Rolls() bool { return d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch }
 
 // migrationRule is one line of the state machine.
@@ -98,7 +98,7 @@ var migrationRules = []migrationRule{
 		func(f *Facts) bool { return f.Force == "" && f.downgrade() }, refuseDowngrade},
 	{"a refused downgrade is over",
 		func(f *Facts) bool { return !f.requested() && f.reasonIs(ReasonDowngradeRefused) }, forgetDowngrade},
-	{"nothing is asked for",
+	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() },
 		func(*Facts) Decision { return Decision{Workloads: RunAsSpecified} }},
 	{"the server follows a migrated database",
@@ -140,7 +140,7 @@ var migrationRules = []migrationRule{
 		func(f *Facts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
 	{"a Job beside the server never ran or overstays",
 		func(f *Facts) bool { return f.endable() != nil }, endChore},
-	{"Jobs beside the server go on",
+	{"Jobs beside the server continue",
 		func(f *Facts) bool { return f.Live.Working() }, awaitChores},
 	{"pods still use the database",
 		func(f *Facts) bool { return !f.Live.Quiet() }, awaitQuiet},
@@ -188,8 +188,8 @@ func (f *Facts) endable() *ChoreJob {
 	return nil
 }
 
-// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that nobody
-// owns.
+// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that has no
+// owner.
 func untilEvent(j *JobState) time.Duration {
 	if j.Ours && !j.Left {
 		return fallbackDelay

@@ -87,7 +87,7 @@ func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string
 	return ref, ShortHash(text)
 }
 
-// withArchival gives a pod the file and tells it where it is.
+// withArchival gives a pod the file and its path.
 func withArchival(m *mlflowv1.MLflow) part {
 	if !Archives(m) {
 		return part{}

@@ -162,7 +162,7 @@ func NameOf(m *mlflowv1.MLflow) string { return Suffixed(BaseName, m) }
 // ClaimName is the name of the claim of an MLflow.
 func ClaimName(m *mlflowv1.MLflow) string { return Suffixed(claimBaseName, m) }
 
-// Suffixed tells the objects of several servers apart. The schema admits one
+// Suffixed distinguishes the objects of several servers. The schema admits one
 // name only, for which the suffix is empty.
 func Suffixed(base string, m *mlflowv1.MLflow) string {
 	if m.Name == mlflowv1.SingletonName || m.Name == "" {

@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Deployment/mlflow", "Service/mlflow",
 		"ServiceMonitor/mlflow-metrics-monitor", "HTTPRoute/mlflow", "ConsoleLink/mlflow",
 	}
-	for range 20 { // [D21] the same on every pass
+	for range 20 { // [D21] the same every time
 		var got []string
 		for _, o := range built(t, m, platformInputs["openshift"]) {
 			got = append(got, o.GetKind()+"/"+o.GetName())

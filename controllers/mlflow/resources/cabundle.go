@@ -55,7 +55,7 @@ combine() {
 const combineProgram = bundleFunctions + `combine
 `
 
-// watchProgram builds the bundle anew once at its start, because sources may
+// watchProgram builds the bundle again once at its start, because sources may
 // have changed since the init container ran.
 const watchProgram = bundleFunctions + `digest() {
   for file in $(list_sources); do
@@ -158,11 +158,11 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 }
 
 // certificateEnv points every TLS client that a pod may use at the bundle. Those
-// of databases and object stores are told of it only if somebody asked for
+// of databases and object stores get it only if the platform or a user names
 // authorities: what a pod adds for its own sake must not change how it reaches
 // the data. A database is made to prove who it is only for a user who named
 // authorities and no mode: that of the platform says nothing about databases. Where
-// it had to prove it by these before the take-over, it goes on to.
+// it had to prove it by these before the take-over, it continues to.
 func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {

@@ -194,7 +194,7 @@ func TestWatchProgram(t *testing.T) {
 	b.write(t, "custom/root.crt", "renewed")
 	becomes("system\nrenewed\n")
 
-	// While the output cannot be written the watcher goes on, and catches up.
+	// While the output cannot be written the watcher continues, and catches up.
 	if err := os.Rename(b.path("combined"), b.path("gone")); err != nil {
 		t.Fatal(err)
 	}

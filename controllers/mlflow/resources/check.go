@@ -20,12 +20,12 @@ var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0
 var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
 // Check finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
-// cure for all of it at once.
+// fix for all of it at once.
 func Check(m *mlflowv1.MLflow) error {
 	spec := &m.Spec
 	var errs []error
-	wrong := func(field string, value any, cure string) {
-		errs = append(errs, fmt.Errorf("spec.%s: %q %s", field, fmt.Sprint(value), cure))
+	wrong := func(field string, value any, fix string) {
+		errs = append(errs, fmt.Errorf("spec.%s: %q %s", field, fmt.Sprint(value), fix))
 	}
 	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		wrong("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")

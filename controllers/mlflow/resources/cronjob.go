@@ -28,7 +28,7 @@ type chore struct {
 const ChoreDeadline = 2 * 60 * 60
 
 // cronJob runs a chore in pods that are confined, placed and fed as those of
-// the server are. One run at a time: a pass that takes longer than the schedule
+// the server are. One run at a time: a run that takes longer than the schedule
 // is not overtaken by the next.
 func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) *batchv1ac.CronJobApplyConfiguration {
 	name := Suffixed(c.name, m)

@@ -191,8 +191,8 @@ func withTLS(in Inputs) part {
 	}
 }
 
-// withMetrics lets the server keep the counters of its workers, where somebody
-// can scrape them.
+// withMetrics lets the server keep the counters of its workers, where they
+// can be scraped.
 func withMetrics(in Inputs) part {
 	if !in.ServiceMonitors {
 		return part{}

@@ -67,7 +67,7 @@ func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
 	return mergeEnv(before, spec.user, after)
 }
 
-// specEnv is what the spec says about the environment, whoever reads it.
+// specEnv is what the spec says about the environment, for every container.
 type specEnv struct {
 	// stores are the store URIs, the backend first.
 	stores []envVar
@@ -126,7 +126,7 @@ func mergeEnv(before, user, after []envVar) []envVar {
 	return merged
 }
 
-// storeEnv tells the server where its data is. A Secret wins over an inline
+// storeEnv names the stores to the server. A Secret wins over an inline
 // URI, the registry follows the backend, and an MLflow that was stored before
 // the backend became mandatory has a database on its volume.
 func storeEnv(m *mlflowv1.MLflow) []envVar {
@@ -143,7 +143,7 @@ func storeEnv(m *mlflowv1.MLflow) []envVar {
 	return append(env, *registry)
 }
 
-// backendVar tells where the metadata is.
+// backendVar names the store of the metadata.
 func backendVar(m *mlflowv1.MLflow) envVar {
 	if backend := storeVar(envBackendStore, m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom); backend != nil {
 		return *backend

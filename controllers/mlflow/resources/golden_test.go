@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // platformInputs are what the three platforms differ in.
 var platformInputs = map[string]Inputs{

@@ -36,7 +36,7 @@ const (
 	keepFinished = 86400
 )
 
-// MigrationJobName tells apart what would be migrated: version and generation.
+// MigrationJobName distinguishes what would be migrated: version and generation.
 func MigrationJobName(m *mlflowv1.MLflow, in Inputs) string {
 	suffix := fmt.Sprintf("-mg-%s-g%d", versionKey(in.Version), m.Generation)
 	base := NameOf(m)

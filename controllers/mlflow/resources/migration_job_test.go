@@ -37,7 +37,7 @@ func variables(job *batchv1.Job) map[string][]corev1.EnvVar {
 	return byName
 }
 
-// The golden files show the whole Job; the program stands in a file of its own.
+// The golden files show the whole Job; the program has a file of its own.
 func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 	for _, c := range goldenCases(t) {
 		if !slices.Contains([]string{"minimal-plain", "remote-secrets", "everything-about-the-pod", "ca-both-bare", "both-jobs-openshift-with-ca"}, c.Name) {

@@ -77,7 +77,7 @@ type migrationRun struct {
 	Stdout, Stderr, Termination string
 }
 
-// runMigration runs the program with a stand-in for MLflow.
+// runMigration runs the program with a fake of MLflow.
 func runMigration(t *testing.T, env map[string]string) migrationRun {
 	t.Helper()
 	modules, err := filepath.Abs("testdata/migrate")

@@ -85,7 +85,7 @@ func TestIngress(t *testing.T) {
 	if diff := cmp.Diff(want, policy.Spec); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
 	}
-	t.Run("[mlflow-20] nobody calls a migration", func(t *testing.T) {
+	t.Run("[mlflow-20] no pod calls a migration", func(t *testing.T) {
 		migration := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
 		if migration.Spec.Ingress == nil || len(migration.Spec.Ingress) != 0 || len(migration.Spec.PolicyTypes) != 2 {
 			t.Errorf("ingress %v, types %v", migration.Spec.Ingress, migration.Spec.PolicyTypes)

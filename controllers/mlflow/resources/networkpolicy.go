@@ -14,7 +14,7 @@ import (
 
 type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 
-// networkPolicy opens the server port to everybody in the cluster, because every
+// networkPolicy opens the server port to all pods of the cluster, because every
 // request is authorized, unless the spec names the callers, and lets the server
 // reach name resolution, HTTPS, the supported databases and the usual object
 // stores.

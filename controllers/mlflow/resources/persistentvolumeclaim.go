@@ -12,8 +12,8 @@ import (
 
 const defaultClaimSize = "2Gi"
 
-// PVC is the volume claim of the spec. Under Retain, the default, nobody
-// owns it: it outlives the MLflow and is found again by its labels.
+// PVC is the volume claim of the spec. Under Retain, the default, it has
+// no owner: it outlives the MLflow and is found again by its labels.
 func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
 	config := corev1ac.PersistentVolumeClaim(ClaimName(m), in.Namespace).
 		WithLabels(Labels(NameOf(m))).

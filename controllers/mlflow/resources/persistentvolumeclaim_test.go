@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 	}
 	t.Run("[mlflow-22] none", func(t *testing.T) {
 		if mlflowtest.Object(built(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
-			t.Error("a claim that nobody asked for")
+			t.Error("a claim that was not requested")
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // accounts are the identities of the server and of the jobs beside it. Pods that
-// need a token ask for it themselves. An account that somebody made is used as it
+// need a token ask for it themselves. An account that a user made is used as it
 // is: it gets no annotation, and is not deleted.
 func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	apps := map[string]string{}

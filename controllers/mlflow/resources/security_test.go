@@ -140,7 +140,7 @@ func TestIngressFrom(t *testing.T) {
 	}
 }
 
-// Tokens are mounted where somebody needs one, and no account hands them out by itself.
+// Tokens are mounted where a container needs one, and no account hands them out by itself.
 func TestTokens(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving)
 	for _, name := range []string{"mlflow-sa", "mlflow-gc-sa", "mlflow-trace-archival-sa"} {

@@ -17,16 +17,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 )
 
-// standIn is a server that says that it has started, and ends when it is told to.
-type standIn struct {
+// fakeServer is a server that says that it has started, and ends at a signal.
+type fakeServer struct {
 	t       *testing.T
 	process *exec.Cmd
 	said    *bufio.Scanner
 }
 
-func startServer(t *testing.T, lock, store string) *standIn {
+func startServer(t *testing.T, lock, store string) *fakeServer {
 	t.Helper()
-	s := &standIn{t: t, process: exec.CommandContext(t.Context(), python(t), "-c", serveProgram, lock, "/bin/sh", "-c", "echo started; exec sleep 600")}
+	s := &fakeServer{t: t, process: exec.CommandContext(t.Context(), python(t), "-c", serveProgram, lock, "/bin/sh", "-c", "echo started; exec sleep 600")}
 	s.process.Env = append(os.Environ(), envBackendStore+"="+store)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it signals its group, as process 1 of a container does
 	s.process.Cancel = func() error { return syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) }
@@ -46,7 +46,7 @@ func startServer(t *testing.T, lock, store string) *standIn {
 }
 
 // expect waits for the next line, which has to hold a text.
-func (s *standIn) expect(text string) {
+func (s *fakeServer) expect(text string) {
 	s.t.Helper()
 	if !s.said.Scan() || !strings.Contains(s.said.Text(), text) {
 		s.t.Fatalf("it says %q (%v), want %q", s.said.Text(), s.said.Err(), text)
@@ -54,7 +54,7 @@ func (s *standIn) expect(text string) {
 }
 
 // stop ends it as a kubelet does, and returns its exit code.
-func (s *standIn) stop() int {
+func (s *fakeServer) stop() int {
 	s.t.Helper()
 	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)

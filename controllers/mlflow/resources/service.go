@@ -9,7 +9,7 @@ import (
 )
 
 // servingCertAnnotation asks OpenShift for the certificate in tlsSecretName.
-// Elsewhere nobody reads it, and the operator or an administrator provides the
+// Elsewhere it has no effect, and the operator or an administrator provides the
 // Secret.
 const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 

@@ -82,7 +82,7 @@ func StoresHash(m *mlflowv1.MLflow) string {
 	return ShortHash(string(text))
 }
 
-// ShortHash tells texts apart; it is never empty.
+// ShortHash distinguishes texts; it is never empty.
 func ShortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

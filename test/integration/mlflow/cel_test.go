@@ -115,7 +115,7 @@ var _ = Describe("The schema", func() {
 		// A CRD is served a moment after it is established.
 		Eventually(func() error { return env.Admin.Create(ctx, stored) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 
-		// The rules arrive a moment after the update; a second object tells when.
+		// The rules arrive a moment after the update; a second object shows when.
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(older), older)).To(Succeed())
 		older.Spec.Versions = crd.Spec.Versions
 		Expect(env.Admin.Update(ctx, older)).To(Succeed())

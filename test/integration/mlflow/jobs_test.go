@@ -59,7 +59,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
-		By("somebody changing and removing them")
+		By("a user changing and removing them")
 		env.Patch(ctx, cronJob("mlflow-gc"), map[string]any{"spec": map[string]any{"schedule": "* * * * *"}})
 		config := configMap("mlflow-trace-archival-config", nil)
 		Expect(env.Admin.Delete(ctx, config)).To(Succeed())
@@ -95,7 +95,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("use the accounts that somebody made for them, and leave them behind", func(ctx SpecContext) {
+	It("use the accounts that a user made for them, and leave them behind", func(ctx SpecContext) {
 		theirs := serviceAccount("mlflow-gc-sa")
 		theirs.Annotations = map[string]string{"example.com/role": "cleaner"}
 		create(ctx, theirs)

@@ -61,7 +61,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
 	}, NodeTimeout(specTimeout))
 
-	It("repairs what others change or remove, also what happened while nobody looked", func(ctx SpecContext) {
+	It("repairs what others change or remove, also what happened while it was away", func(ctx SpecContext) {
 		available(ctx, m)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
@@ -94,7 +94,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
 	}, NodeTimeout(specTimeout))
 
-	It("restores the shared roles, whoever changes them [mlflow-35]", func(ctx SpecContext) {
+	It("restores the shared roles [mlflow-35]", func(ctx SpecContext) {
 		available(ctx, m)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Patch(ctx, role, map[string]any{"rules": []any{}})

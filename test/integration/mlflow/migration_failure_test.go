@@ -14,7 +14,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// strayJob is a Job as somebody else would make it.
+// strayJob is a Job as a user would make it.
 func strayJob(name string, labels map[string]string) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 	job.Spec.Template.Spec = corev1.PodSpec{
@@ -28,7 +28,7 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 }
 
 var _ = Describe("A migration that fails for good", func() {
-	It("keeps the server stopped, says why, and goes on when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
+	It("keeps the server stopped, says why, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(endsWith11))
 		create(ctx, m)
@@ -38,7 +38,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
-		env.Settle(manager.User, calm, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, calm, specTimeout) // Events follow what they report
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("without its Job, in a new generation, and after a restart")
@@ -58,7 +58,7 @@ var _ = Describe("A migration that fails for good", func() {
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
-	It("is tried again when the image changes, without a word from anybody [D11]", func(ctx SpecContext) {
+	It("is tried again when the image changes, without the annotation [D11]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
@@ -66,7 +66,7 @@ var _ = Describe("A migration that fails for good", func() {
 		migrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted and made anew with the annotation beside its Job [mlflow-54] [D13]", func(ctx SpecContext) {
+	It("is deleted and created again with the annotation beside its Job [mlflow-54] [D13]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")

@@ -50,7 +50,7 @@ var _ = Describe("The manager", func() {
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(2*specTimeout))
 
-	It("serves its metrics to those who may read them, and to nobody else [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
+	It("serves its metrics to those who may read them, and to no one else [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
 		ready(ctx, server())
 		Expect(scrape(ctx, "")).To(Equal(http.StatusUnauthorized))
 		scraper := serviceAccount("scraper")
@@ -140,7 +140,7 @@ func metrics(ctx context.Context, token string) *http.Response {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The certificate is made by the manager at its start; nobody else knows its CA.
+	// The certificate is made by the manager at its start; no one else knows its CA.
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := insecure.Do(request)
 	Expect(err).NotTo(HaveOccurred())

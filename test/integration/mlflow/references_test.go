@@ -48,7 +48,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		create(ctx, tls)
 		doesNotRoll(ctx, before)
 
-		By("a key that nobody consumes")
+		By("a key that no pod consumes")
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"unused": "y"}})
 		doesNotRoll(ctx, before)
 
@@ -83,7 +83,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		doesNotRoll(ctx, before)
 	}, NodeTimeout(specTimeout))
 
-	It("are named, with the cure, when they are missing", func(ctx SpecContext) {
+	It("are named, with the fix, when they are missing", func(ctx SpecContext) {
 		m := server(remote, func(m *mlflowv1.MLflow) {
 			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 		})
@@ -94,7 +94,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("wait for the ConfigMap with the certificate authorities, and go on when it comes [mlflow-12]", func(ctx SpecContext) {
+	It("wait for the ConfigMap with the certificate authorities, and continue when it comes [mlflow-12]", func(ctx SpecContext) {
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")

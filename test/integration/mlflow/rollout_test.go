@@ -44,7 +44,7 @@ var _ = Describe("Availability [D18]", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An object that stands in the way", func() {
+var _ = Describe("An object that takes the name of a child", func() {
 	It("is named in a condition and left alone, and replaced when it is gone", func(ctx SpecContext) {
 		mine := service()
 		mine.Spec.Selector = map[string]string{"app": "something-else"}
@@ -70,7 +70,7 @@ var _ = Describe("An object that stands in the way", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("A service account that somebody made", func() {
+var _ = Describe("A service account that a user made", func() {
 	It("is used as it is, never changed, and outlives the server", func(ctx SpecContext) {
 		theirs := serviceAccount("cloud-identity")
 		theirs.Annotations = map[string]string{"example.com/role": "tracking"}

@@ -86,7 +86,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("of somebody else is used as it is, and never touched", func(ctx SpecContext) {
+	It("of a user is used as it is, and never touched", func(ctx SpecContext) {
 		restored := claim()
 		restored.Spec = corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},

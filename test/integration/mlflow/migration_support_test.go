@@ -21,7 +21,7 @@ const (
 	firstJob  = "mlflow-mg-3140-g1"
 	forceKey  = "mlflow.opendatahub.io/force-migrate"
 
-	// What the pods of a Job do is told by the image, which server and Job share.
+	// What the pods of a Job do is decided by the image, which server and Job share.
 	neverStarts = cluster.PodBehaviorRegistry + "image-pull:x"
 	neverEnds   = cluster.PodBehaviorRegistry + "not-ready:x"
 	endsWith11  = cluster.PodBehaviorRegistry + "exit-11:x"
