@@ -3,9 +3,9 @@
 //
 // The creation of an MLflow, file by file:
 //
-//   - setup.go: the event of the new MLflow becomes a request; RBAC, watches and caches stand there
+//   - setup.go: the event of the new MLflow becomes a request; RBAC markers, watches and caches
 //   - pkg/reconciler reads it and runs the phases of phases.go in order
-//   - gate.go: on a platform, wait until an MLflowOperator hands MLflow over; validate.go: refuse what cannot run
+//   - gate.go: on a platform, wait until an MLflowOperator hands MLflow over; resources/check.go: refuse what cannot run
 //   - references.go, certificate.go: hash and name what pods consume; issue the serving certificate where no platform does
 //   - claim.go: create the volume claim, and keep it within what its policy allows
 //   - migration.go: collect facts (migration_observe.go), decide (migration), create the Job, report (migration_status.go)
