@@ -8,11 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
@@ -27,11 +25,7 @@ func appWrapperRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{awv1beta2.AddToScheme},
 			Requires: []schema.GroupVersionKind{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)},
 			Caches:   appwrapper.Caches(),
-			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				guards, err := admission.NewGuards(mgr, env.Config.Authors)
-				if err != nil {
-					return err
-				}
+			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(ctx context.Context) (webhook.Settings, error) {
 					c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())
 					if err != nil && !enabled { // its role may be away with it
@@ -40,7 +34,7 @@ func appWrapperRow(env *Env) row {
 					return webhook.Settings{DefaultQueueName: c.DefaultQueueName, ReviewAccess: c.UserRBACAdmissionCheck}, err
 				})
 				return nil
-			},
+			}),
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())
 				if err != nil {
@@ -51,12 +45,11 @@ func appWrapperRow(env *Env) row {
 				}
 				settings := appwrapper.SettingsOf(c)
 				settings.Authors = env.Config.Authors
-				return appwrapper.Setup(settings, func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
+				return appwrapper.Setup(settings, env.served, applier)(ctx, mgr)
 			},
 		},
 		FieldOwner: appwrapper.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: awv1beta2.GroupVersion.Group, Resource: "appwrappers"}},
-		Renders:    kinds.ByComponent()[appwrapper.ComponentName],
 		Trusts: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},

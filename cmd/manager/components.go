@@ -5,7 +5,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -24,8 +24,6 @@ type row struct {
 	Essential []schema.GroupResource
 	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
 	Trusts []certs.Target
-	// Renders are the kinds that the sub-command render can show.
-	Renders render.Kinds
 }
 
 // Env is what components are built from. Config is set when the table is read to run; the rest is set when
@@ -46,6 +44,23 @@ type Env struct {
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 	o.Client, o.Live, o.Whole = mgr.GetClient(), mgr.GetAPIReader(), e.Whole
 	return apply.New(o)
+}
+
+// These are handed to components before their values are known.
+func (e *Env) served() *capability.Watcher    { return e.Capabilities }
+func (e *Env) domain() *clusterdomain.Watcher { return e.Domain }
+func (e *Env) hub() *aihub.Watcher            { return e.Hub }
+func (e *Env) clock() clock.Clock             { return e.Clock }
+
+// withGuards makes the function that registers webhooks out of one that needs the checks of authors.
+func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) error) func(ctrl.Manager, bool) error {
+	return func(mgr ctrl.Manager, enabled bool) error {
+		guards, err := admission.NewGuards(mgr, e.Config.Authors)
+		if err != nil {
+			return err
+		}
+		return register(mgr, enabled, guards)
+	}
 }
 
 // components is the table of contents of the program.

@@ -15,17 +15,20 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// process is the world outside the program, so that tests can be it.
+// process is what the program gets from outside, so that tests can replace it.
 type process struct {
 	args           []string // without the program's name
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	load           func(config.Program, []string) (config.Config, error)
 	table          func(*Env) []row
+	kinds          render.Kinds      // that can be rendered
 	installLogger  func(logr.Logger) // for the libraries; it changes the whole process
 	// selection and defaults are those of config.Program.
 	selection []string
@@ -53,7 +56,7 @@ func commands() []command {
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), process{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		load: config.FromProcess, table: components, installLogger: installLogger,
+		load: config.FromProcess, table: components, kinds: kinds.Table(), installLogger: installLogger,
 	}))
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/access"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
@@ -34,41 +32,35 @@ func mlflowRow(env *Env) row {
 			Requires: []schema.GroupVersionKind{kind},
 			Optional: mlflow.Optional(),
 			Caches:   mlflow.Caches(settings.Namespace),
-			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				guards, err := admission.NewGuards(mgr, env.Config.Authors)
-				if err == nil {
-					webhook.Register(mgr, enabled, guards, settings.Namespace)
-				}
-				return err
-			},
+			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
+				webhook.Register(mgr, enabled, guards, settings.Namespace)
+				return nil
+			}),
 			Controllers: mlflowControllers(env, settings),
 		},
 		FieldOwner: mlflow.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
-		Renders:    kinds.ByComponent()[mlflow.ComponentName],
 	}
 }
 
 // mlflowControllers joins the controller of MLflow and, where it is switched on, that of namespace RBAC, which tells of
 // itself in the status of MLflow.
 func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
-	served := func() *capability.Watcher { return env.Capabilities }
-	clk := func() clock.Clock { return env.Clock }
 	applier := func(mgr ctrl.Manager) *apply.Applier {
 		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	}
 	if !env.Config.MLflow.NamespaceRBAC {
-		return mlflow.Setup(settings, served, applier, clk, nil)
+		return mlflow.Setup(settings, env.served, applier, env.clock, nil)
 	}
-	groups := access.New(access.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served, clk,
+	groups := access.New(access.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, env.served, env.clock,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 			return apply.New(apply.Options{
 				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,
 				Whole: []schema.GroupVersionKind{access.RoleBindingKind},
 			})
 		})
-	servers := mlflow.Setup(settings, served, applier, clk, groups)
+	servers := mlflow.Setup(settings, env.served, applier, env.clock, groups)
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		if err := groups.Setup(ctx, mgr); err != nil {
 			return err

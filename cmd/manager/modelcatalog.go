@@ -5,19 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
@@ -31,22 +26,18 @@ func modelCatalogRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
 			Caches:   modelcatalog.Caches(settings.Namespace),
-			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				guards, err := admission.NewGuards(mgr, env.Config.Authors)
-				if err != nil {
-					return err
-				}
+			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
 					decided, err := env.Hub.Certain(settings.ModelRegistry)
 					return webhook.Settings{Namespace: decided.Namespace}, err
 				})
 				return nil
-			},
+			}),
 			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
-				Served: func() *capability.Watcher { return env.Capabilities },
-				Domain: func() *clusterdomain.Watcher { return env.Domain },
-				Hub:    func() *aihub.Watcher { return env.Hub },
-				Clock:  func() clock.Clock { return env.Clock },
+				Served: env.served,
+				Domain: env.domain,
+				Hub:    env.hub,
+				Clock:  env.clock,
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{
 						Client: reader, Live: mgr.GetAPIReader(), Whole: env.Whole,
@@ -60,6 +51,5 @@ func modelCatalogRow(env *Env) row {
 		FieldOwner: modelcatalog.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: aihubv1alpha1.GroupVersion.Group, Resource: "catalogs"}},
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
-		Renders:    kinds.ByComponent()[modelcatalog.ComponentName],
 	}
 }

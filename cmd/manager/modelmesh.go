@@ -3,26 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
@@ -37,34 +32,31 @@ func modelMeshRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   m.caches(),
-			Webhooks: m.webhooks,
+			Webhooks: env.withGuards(m.webhooks),
 			Controllers: modelmesh.Setup(modelmesh.Environment{
 				Config: env.Config,
-				Served: func() *capability.Watcher { return env.Capabilities },
-				Domain: func() *clusterdomain.Watcher { return env.Domain },
-				Clock:  func() clock.Clock { return env.Clock },
+				Served: env.served,
+				Domain: env.domain,
+				Clock:  env.clock,
 				Applier: func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{
 						FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 						LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
 					})
 				},
-				Settings: m.settings,
+				Settings: func(ctrl.Manager) (*meshsettings.Source, error) { return m.source, nil },
 				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: modelmesh.PredictorKind.Group, Resource: "predictors"}},
-		Renders:    kinds.ByComponent()[modelmesh.ComponentName],
 	}
 }
 
 // modelMesh joins webhooks and controllers, which have one source of settings.
 type modelMesh struct {
-	env *Env
-
-	mu     sync.Mutex
+	env    *Env
 	source *meshsettings.Source
 }
 
@@ -85,46 +77,27 @@ func (m *modelMesh) caches() []component.CacheNeed {
 	return needs
 }
 
-// settings returns the source of settings, which is made and added to the manager once.
-func (m *modelMesh) settings(mgr ctrl.Manager) (*meshsettings.Source, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.source != nil {
-		return m.source, nil
-	}
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("building the dynamic client: %w", err)
-	}
-	source := meshsettings.NewSource(meshsettings.Options{
-		Config: m.env.Config.ModelMesh, Dynamic: client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
-		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
-	})
-	if err := mgr.Add(source); err != nil {
-		return nil, fmt.Errorf("adding the settings of ModelMesh to the manager: %w", err)
-	}
-	m.source = source
-	return source, nil
-}
-
 // webhooks answers for runtimes. Which built-in adapters there are the administrators alone decide; as long as their document
-// was never read, those that hold without one count.
-func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool) error {
-	guards, err := admission.NewGuards(mgr, m.env.Config.Authors)
-	if err != nil {
-		return err
-	}
+// was never read, those that hold without one count. The source of settings is made here, since only the leader sets up controllers.
+func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 	known := meshsettings.Default().BuiltInServerTypes
 	if !enabled {
 		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
 		return nil
 	}
-	source, err := m.settings(mgr) // here, not with the controllers, which the replica that leads sets up
+	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return fmt.Errorf("building the dynamic client: %w", err)
+	}
+	m.source = meshsettings.NewSource(meshsettings.Options{
+		Config: m.env.Config.ModelMesh, Dynamic: client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
+		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
+	})
+	if err := mgr.Add(m.source); err != nil {
+		return fmt.Errorf("adding the settings of ModelMesh to the manager: %w", err)
 	}
 	webhook.Register(mgr, true, guards, func(ctx context.Context, _ string) []string {
-		settings, err := source.Admin(ctx)
+		settings, err := m.source.Admin(ctx)
 		if err != nil {
 			return known
 		}

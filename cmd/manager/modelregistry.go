@@ -5,19 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
@@ -32,11 +27,7 @@ func modelRegistryRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{kind},
 			Caches:   modelregistry.Caches(settings.Namespace),
-			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				guards, err := admission.NewGuards(mgr, env.Config.Authors)
-				if err != nil {
-					return err
-				}
+			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
 					decided, err := env.Hub.Certain(settings.ModelRegistry)
 					if err != nil {
@@ -45,13 +36,13 @@ func modelRegistryRow(env *Env) row {
 					return modelregistry.RuleSettings(modelregistry.Settings{ModelRegistry: decided}, env.Capabilities.Current()), nil
 				})
 				return nil
-			},
+			}),
 			Controllers: modelregistry.Setup(modelregistry.Environment{
 				Settings: settings,
-				Served:   func() *capability.Watcher { return env.Capabilities },
-				Domain:   func() *clusterdomain.Watcher { return env.Domain },
-				Hub:      func() *aihub.Watcher { return env.Hub },
-				Clock:    func() clock.Clock { return env.Clock },
+				Served:   env.served,
+				Domain:   env.domain,
+				Hub:      env.hub,
+				Clock:    env.clock,
 				Applier: func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{
 						FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
@@ -67,6 +58,5 @@ func modelRegistryRow(env *Env) row {
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 			{Kind: certs.Conversion, Name: webhook.ConvertedCRD},
 		},
-		Renders: kinds.ByComponent()[modelregistry.ComponentName],
 	}
 }

@@ -5,20 +5,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
@@ -26,11 +22,10 @@ import (
 // there may be one without the other.
 func platformRow(env *Env) row {
 	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version}
-	served, clk := func() *capability.Watcher { return env.Capabilities }, func() clock.Clock { return env.Clock }
 	parts := platform.Parts(
-		platform.SetupMLflowOperator(settings, served, clk),
+		platform.SetupMLflowOperator(settings, env.served, env.clock),
 		platform.SetupHub(hubSettings(env), platform.HubEnvironment{
-			Served: served, Clock: clk, Hub: func() *aihub.Watcher { return env.Hub },
+			Served: env.served, Clock: env.clock, Hub: env.hub,
 			Applier: func(mgr ctrl.Manager) *apply.Applier {
 				return env.Applier(mgr, apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName})
 			},
@@ -48,7 +43,6 @@ func platformRow(env *Env) row {
 		Essential: []schema.GroupResource{
 			{Group: platformv1alpha1.GroupVersion.Group, Resource: "mlflowoperators"}, {Group: platformv1alpha1.GroupVersion.Group, Resource: "aihubs"},
 		},
-		Renders: kinds.ByComponent()[platform.ComponentName],
 	}
 }
 

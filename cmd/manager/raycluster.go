@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -28,7 +26,7 @@ func rayClusterRow(env *Env) row {
 			Name:        raycluster.ComponentName,
 			Requires:    []schema.GroupVersionKind{ray.GVK},
 			Caches:      raycluster.Caches(),
-			Webhooks:    r.webhooks,
+			Webhooks:    env.withGuards(r.webhooks),
 			Controllers: r.controllers,
 		},
 		FieldOwner: raycluster.FieldOwner,
@@ -37,56 +35,35 @@ func rayClusterRow(env *Env) row {
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 		},
 		Essential: []schema.GroupResource{{Group: ray.GVK.Group, Resource: "rayclusters"}},
-		Renders:   kinds.ByComponent()[raycluster.ComponentName],
 	}
 }
 
 // rayCluster joins webhooks and controllers, which have one source of settings.
 type rayCluster struct {
-	env *Env
-
-	mu     sync.Mutex
+	env    *Env
+	client dynamic.Interface
 	source *raysettings.Source
 }
 
-// settings returns the source of settings, which is made and added to the manager once.
-func (r *rayCluster) settings(mgr ctrl.Manager) (*raysettings.Source, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.source != nil {
-		return r.source, nil
-	}
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("building the dynamic client: %w", err)
-	}
-	source := raysettings.New(raysettings.Options{
-		Config: r.env.Config, Dynamic: client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
-		Clock: r.env.Clock, Log: mgr.GetLogger().WithName("raysettings"),
-	})
-	if err := mgr.Add(source); err != nil {
-		return nil, fmt.Errorf("adding the settings of Ray to the manager: %w", err)
-	}
-	r.source = source
-	return source, nil
-}
-
-// webhooks answers for RayClusters from the settings of the moment.
-func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool) error {
-	guards, err := admission.NewGuards(mgr, r.env.Config.Authors)
-	if err != nil {
-		return err
-	}
+// webhooks answers for RayClusters from the settings of the moment. Their source is made here, since only the leader sets up controllers.
+func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 	if !enabled {
 		webhook.Register(mgr, false, guards, webhook.Options{})
 		return nil
 	}
-	source, err := r.settings(mgr)
-	if err != nil {
-		return err
+	var err error
+	if r.client, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return fmt.Errorf("building the dynamic client: %w", err)
+	}
+	r.source = raysettings.New(raysettings.Options{
+		Config: r.env.Config, Dynamic: r.client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
+		Clock: r.env.Clock, Log: mgr.GetLogger().WithName("raysettings"),
+	})
+	if err := mgr.Add(r.source); err != nil {
+		return fmt.Errorf("adding the settings of Ray to the manager: %w", err)
 	}
 	webhook.Register(mgr, true, guards, webhook.Options{
-		Settings: source.Get, Served: r.env.Capabilities.Current, Version: programVersion(),
+		Settings: r.source.Get, Served: r.env.Capabilities.Current, Version: programVersion(),
 		Domain: func() string { return r.env.Domain.Domain() },
 	})
 	return nil
@@ -94,17 +71,9 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool) error {
 
 // controllers is called when KubeRay's API is served, and again after it has failed.
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
-	source, err := r.settings(mgr)
-	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the dynamic client: %w", err)
-	}
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
-		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: source, Served: r.env.Capabilities, Domain: r.env.Domain,
-		Dynamic: client, Clock: r.env.Clock,
+		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,
+		Dynamic: r.client, Clock: r.env.Clock,
 		Applier: r.env.Applier(mgr, apply.Options{FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -31,15 +30,11 @@ func runRender(_ context.Context, p process) error {
 		}
 		in = bytes.NewReader(text)
 	}
-	kinds := render.Kinds{}
-	for _, r := range p.table(&Env{Config: cfg}) {
-		maps.Copy(kinds, r.Renders)
-	}
 	served, err := render.Platform(platform)
 	if err != nil {
 		return err
 	}
-	return kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion()})
+	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion()})
 }
 
 // renderArgs takes out what only render knows; the rest are the flags of run.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
 const widgets = "apiVersion: test.io/v1\nkind: Widget\nmetadata: {name: one}\n---\n# nothing\n---\napiVersion: test.io/v1\nkind: Widget\nmetadata: {name: two}\n"
@@ -71,13 +70,9 @@ func TestRenderPlatforms(t *testing.T) {
 }
 
 func TestRenderRefusals(t *testing.T) {
-	failing := func(*Env) []row {
-		return []row{{Component: component.Component{Name: "widgets"}, Renders: render.Kinds{
-			widget: func(*unstructured.Unstructured, render.Env) (render.Result, error) {
-				return render.Result{}, errors.New("boom")
-			},
-		}}}
-	}
+	failing := render.Kinds{widget: func(*unstructured.Unstructured, render.Env) (render.Result, error) {
+		return render.Result{}, errors.New("boom")
+	}}
 	stdin := []string{"render", "-f", "-"}
 	for name, tc := range map[string]struct {
 		given given
@@ -91,11 +86,11 @@ func TestRenderRefusals(t *testing.T) {
 		"unknown flag":     {given{}, append([]string{"--colour"}, "x"), "unknown flag --colour"},
 		"render flag":      {given{}, append(stdin, "--colour"), "unknown flag --colour"},
 		"unknown kind":     {given{stdin: "apiVersion: v1\nkind: Pod\n"}, stdin, "v1/Pod cannot be rendered; known kinds: test.io/v1/Widget"},
-		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", table: emptyTable}, stdin, "renders no kind"},
+		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "renders no kind"},
 		"not YAML":         {given{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
 		"duplicate key":    {given{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
 		"nothing":          {given{stdin: "# only words\n"}, stdin, "no custom resource"},
-		"failing":          {given{stdin: widgets, table: failing}, stdin, "rendering Widget one: boom"},
+		"failing":          {given{stdin: widgets, kinds: failing}, stdin, "rendering Widget one: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.given.run(t.Context(), tc.args...)

@@ -209,11 +209,6 @@ func TestTheTable(t *testing.T) {
 		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(r.Essential) == 0) {
 			t.Errorf("component %s: a controller needs a field owner, and something essential", r.Name)
 		}
-		for kind, render := range r.Renders {
-			if kind.Kind == "" || render == nil {
-				t.Errorf("component %s renders nothing under %s", r.Name, kind)
-			}
-		}
 	}
 	if cacheOptions(components(&Env{})).DefaultTransform == nil {
 		t.Error("cached objects must be transformed")

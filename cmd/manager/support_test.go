@@ -54,6 +54,7 @@ type given struct {
 	env   map[string]string
 	stdin string
 	table func(*Env) []row
+	kinds render.Kinds
 }
 
 // run executes the program to its end.
@@ -68,8 +69,12 @@ func (g given) process(args []string, s started) process {
 	if table == nil {
 		table = testTable
 	}
+	kinds := g.kinds
+	if kinds == nil {
+		kinds = testKinds
+	}
 	return process{
-		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, table: table, installLogger: func(logr.Logger) {},
+		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, table: table, kinds: kinds, installLogger: func(logr.Logger) {},
 		load: func(p config.Program, args []string) (config.Config, error) {
 			lookup := func(name string) (string, bool) { v, ok := g.env[name]; return v, ok }
 			return config.Load(p, args, lookup, os.ReadFile)
@@ -77,20 +82,22 @@ func (g given) process(args []string, s started) process {
 	}
 }
 
-// testTable holds one component that renders Widgets and starts nothing.
+// testTable holds one component, which starts nothing.
 func testTable(e *Env) []row {
 	return []row{{
 		Component: component.Component{Name: "widgets"},
 		Essential: []schema.GroupResource{{Group: widget.Group, Resource: "widgets"}},
-		Renders: render.Kinds{widget: func(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-			out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-			out.SetName(obj.GetName())
-			out.SetNamespace(env.Config.Namespace)
-			_ = unstructured.SetNestedField(out.Object, env.Capabilities.String(), "data", "platform")
-			return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
-		}},
 	}}
 }
+
+// testKinds renders Widgets.
+var testKinds = render.Kinds{widget: func(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	out.SetName(obj.GetName())
+	out.SetNamespace(env.Config.Namespace)
+	_ = unstructured.SetNestedField(out.Object, env.Capabilities.String(), "data", "platform")
+	return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
+}}
 
 func emptyTable(*Env) []row { return nil }
 
