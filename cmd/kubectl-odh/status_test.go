@@ -208,13 +208,13 @@ func TestStatusOfTheManager(t *testing.T) {
 			"Which components are on is not known: there is no Deployment of the manager that could be read.",
 		}},
 		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
-		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"nobody leads: odh-platform", "renewed the Lease 60m ago"}},
-		"a released Lease": {changed("Lease", set("", "spec", "holderIdentity")), 1, []string{"nobody leads: the Lease in opendatahub was released"}},
+		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"no replica leads: odh-platform", "renewed the Lease 60m ago"}},
+		"a released Lease": {changed("Lease", set("", "spec", "holderIdentity")), 1, []string{"no replica leads: the Lease in opendatahub was released"}},
 		"not ready":        {changed("Deployment", set(int64(0), "status", "availableReplicas")), 1, []string{"MANAGER  Progressing"}},
 		"scaled to zero": {changed("Deployment", func(u *unstructured.Unstructured) {
 			set(int64(0), "spec", "replicas")(u)
 			set(map[string]any{"observedGeneration": int64(1)}, "status")(u)
-		}), 1, []string{"MANAGER  Failed", "scaled to zero replicas, so nobody looks after anything"}},
+		}), 1, []string{"MANAGER  Failed", "scaled to zero replicas, so nothing is reconciled"}},
 		"a wrong setting": {changed("ConfigMap", set("perhaps", "data", "platform")), 0, []string{
 			"mlflow         unknown", "Which components are on is not known: environment variable ENABLE_PLATFORM",
 		}},
@@ -358,7 +358,7 @@ func TestStatusWatches(t *testing.T) {
 	}
 }
 
-// TestMLflowConfigWithoutItsSecret is as the manager says in its status, and not well while nobody has said anything.
+// TestMLflowConfigWithoutItsSecret is judged by its status, and is unknown without one.
 func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	for name, c := range map[string]struct {
 		conditions []any
@@ -366,7 +366,7 @@ func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	}{
 		"missing": {[]any{map[string]any{"type": "ReferencesReady", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
-		"not known": {nil, []string{"Unknown", "nobody has reported on it yet"}},
+		"not known": {nil, []string{"Unknown", "reported on it yet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml")

@@ -119,7 +119,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestTreeReadsNoSecrets sees that of Secrets no more than metadata is asked for, and nothing is read that is not shown.
+// TestTreeReadsNoSecrets sees that of Secrets no more than metadata is requested, and nothing is read that is not shown.
 func TestTreeReadsNoSecrets(t *testing.T) {
 	cluster := whole(t)
 	cluster.Page(2)

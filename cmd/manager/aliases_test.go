@@ -33,7 +33,7 @@ func loadedBy(t *testing.T, environment map[string]string, args ...string) (conf
 	return got, s
 }
 
-// The command lines of the original start what they started there; whoever says what shall run is heard.
+// The command lines of the original start what they started there; flags that name components win.
 func TestWordsOfTheOriginal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env     map[string]string

@@ -26,7 +26,7 @@ type appWrapperConfig struct {
 	read *config.AppWrapper
 }
 
-// get returns the configuration, checked. The error of a mistake names where it stands and the cure.
+// get returns the configuration, checked. The error of a mistake names its place and the remedy.
 func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr.Logger) (config.AppWrapper, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -66,7 +66,7 @@ func TestAutopilotCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// A mistake is told with place, key, value and cure, and read again until it is mended.
+// An error names place, key, value and remedy, and the ConfigMaps are read again until they are right.
 func TestAppWrapperConfigRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Whatever is wrong at the start is said in one line, with exit code 1.
+// Whatever is wrong at the start is reported in one line, with exit code 1.
 func TestStartRefusals(t *testing.T) {
 	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// With an empty table and no API server the program starts, answers probes, and stops when told to.
+// With an empty table and no API server the program starts, answers probes, and stops when its context ends.
 func TestRunsWithoutAnAPIServer(t *testing.T) {
 	kubeconfig(t, "http://"+freeAddress(t))
 	health, metrics := freeAddress(t), freeAddress(t)
@@ -115,7 +115,7 @@ func TestRunsWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// An account without rights gets one line that names verb, resource and cure.
+// An account without rights gets one line that names verb, resource and remedy.
 func TestMissingRBACEndsTheStart(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -20,7 +20,7 @@ func selects(t *testing.T, what string, selector *metav1.LabelSelector, pods map
 		t.Errorf("%s selects %v, the pods have %v, error %v", what, selector, pods, err)
 	}
 	if s.Matches(labels.Set{"app.kubernetes.io/name": "odh-platform-operator"}) {
-		t.Errorf("%s selects pods of others, such as those that components make", what)
+		t.Errorf("%s selects foreign pods, such as those that components make", what)
 	}
 }
 

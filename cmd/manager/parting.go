@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// partingQuiet is how long nobody may have asked before a server that ends closes connections; partingMax bounds the wait for that.
+	// partingQuiet is how long no request may have come before a server that stops closes connections; partingMax bounds the wait for that.
 	partingQuiet, partingMax = 500 * time.Millisecond, 2 * time.Second
-	// connectionIdle is how long the library's server keeps a connection on which nobody asks.
+	// connectionIdle is how long the library's server keeps a connection without requests.
 	connectionIdle = 90 * time.Second
 )
 
@@ -53,7 +53,7 @@ func (p *parting) Start(ctx context.Context) error {
 	return p.Server.Start(serving)
 }
 
-// awaitQuiet returns when nobody has asked for a while since the end began, at once where no connection can be open.
+// awaitQuiet returns when no request has come for a while since the stop began, at once where no connection can be open.
 func (p *parting) awaitQuiet() {
 	begun, end := p.clock.Now(), p.clock.After(partingMax)
 	if asked := p.asked.Load(); asked == nil || begun.Sub(*asked) > connectionIdle {

@@ -31,18 +31,18 @@ func (s *standInServer) connection() string {
 	return recorder.Header().Get("Connection")
 }
 
-// Callers are told to close their connections for as long as they ask, within bounds; nobody waits for those who do not ask.
+// Answers ask clients to close their connections while requests come, within bounds; without requests nothing is waited for.
 func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after int // requests, the latter a little more often than is quiet
 		pause         time.Duration
 		want          time.Duration
 	}{
-		"nobody ever asked":               {},
-		"the connection is closed":        {before: 1, pause: connectionIdle + time.Second},
-		"it may still be open":            {before: 1, pause: connectionIdle - time.Second, want: partingQuiet},
-		"somebody asks":                   {before: 1, after: 2, want: 3*partingQuiet - 2*time.Millisecond},
-		"somebody goes on and on with it": {before: 1, after: 8, want: partingMax},
+		"no request at all":        {},
+		"the connection is closed": {before: 1, pause: connectionIdle + time.Second},
+		"it may still be open":     {before: 1, pause: connectionIdle - time.Second, want: partingQuiet},
+		"a few requests":           {before: 1, after: 2, want: 3*partingQuiet - 2*time.Millisecond},
+		"requests without end":     {before: 1, after: 8, want: partingMax},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

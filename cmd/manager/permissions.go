@@ -19,7 +19,7 @@ type permissionError struct {
 	resource        schema.GroupResource
 }
 
-// Error names the permission and the cure.
+// Error names the permission and the remedy.
 func (e *permissionError) Error() string {
 	where := "in all namespaces"
 	if e.namespace != "" {

@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// [R36] The role holds what is used: of RayClusters no status, no wildcards, and names where only some objects are looked at.
+// [R36] The role holds what is used: of RayClusters no status, no wildcards, and names where only some objects are read.
 func TestRightsOfRay(t *testing.T) {
 	roles := manifest[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
 	named := map[string][]string{

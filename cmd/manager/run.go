@@ -49,8 +49,8 @@ const (
 	patience = 100 * 365 * 24 * time.Hour
 	// concurrency of each controller.
 	concurrency = 4
-	// passTimeout ends a pass that waits for an informer whose API has gone meanwhile; such a read never returns by itself.
-	passTimeout = 2 * time.Minute
+	// reconcileTimeout ends a reconcile that waits for an informer whose API has gone meanwhile; such a read never returns by itself.
+	reconcileTimeout = 2 * time.Minute
 	// connectMin and connectMax bound the pauses while the API server cannot be reached at the start.
 	connectMin, connectMax = time.Second, 15 * time.Second
 )
@@ -156,7 +156,7 @@ func installLogger(logger logr.Logger) {
 
 // connection finds the API server as every controller-runtime program does.
 func connection(cfg config.Config) (*rest.Config, error) {
-	// The library's only way to be told about a kubeconfig is a flag set that already holds the flag.
+	// The library takes a kubeconfig only from a flag set that already has the flag.
 	flags := flag.NewFlagSet("kubeconfig", flag.ContinueOnError)
 	flags.String(clientconfig.KubeconfigFlagName, cfg.Kubeconfig, "")
 	clientconfig.RegisterFlags(flags)
@@ -186,7 +186,7 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 		LeaseDuration: &le.LeaseDuration, RenewDeadline: &le.RenewDeadline, RetryPeriod: &le.RetryPeriod,
 		LeaderElectionReleaseOnCancel: true, // nothing of ours runs after the manager ended
 		GracefulShutdownTimeout:       new(stopTimeout),
-		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: patience, MaxConcurrentReconciles: concurrency, ReconciliationTimeout: passTimeout},
+		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: patience, MaxConcurrentReconciles: concurrency, ReconciliationTimeout: reconcileTimeout},
 	}
 }
 

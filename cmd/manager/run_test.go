@@ -46,7 +46,7 @@ func TestManagerOptions(t *testing.T) {
 	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", o)
 	}
-	// A minute without an API server costs nobody the leadership.
+	// A minute without an API server costs no replica the leadership.
 	if *o.RenewDeadline <= time.Minute || *o.LeaseDuration <= *o.RenewDeadline {
 		t.Errorf("lease %s, deadline %s", o.LeaseDuration, o.RenewDeadline)
 	}
@@ -133,7 +133,7 @@ func withHooks(*Env) []row {
 func TestWebhooksOnlyWhereSomebodyHasThem(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testTable(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addTo(nil) != nil {
-		t.Errorf("nobody needs a server: %+v, %v", none, err)
+		t.Errorf("no component needs a server: %+v, %v", none, err)
 	}
 }
 
@@ -189,13 +189,13 @@ func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
 	}
 }
 
-// The table of the program is well formed, whatever stands in it.
+// The table of the program is well formed, whatever its rows are.
 func TestTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	owners := map[string]string{}
 	for _, r := range components(&Env{}) {
 		if other, taken := owners[r.FieldOwner]; taken && r.FieldOwner != "" {
-			t.Errorf("components %s and %s write as %s: nobody could tell whose an object is", other, r.Name, r.FieldOwner)
+			t.Errorf("components %s and %s write as %s: the owner of an object would be ambiguous", other, r.Name, r.FieldOwner)
 		}
 		owners[r.FieldOwner] = r.Name
 		if !names.IsComponent(r.Name) {

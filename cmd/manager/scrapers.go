@@ -22,7 +22,7 @@ import (
 const (
 	// allowedFor is how long a permission is believed. A revoked token reads metrics for so long.
 	allowedFor = time.Minute
-	// refusedFor is how long a refusal is believed. Whoever was just given the right does not want to wait.
+	// refusedFor is how long a refusal is believed. A user who was just granted the permission does not want to wait.
 	refusedFor = 5 * time.Second
 	// verdicts bounds the memory for answers.
 	verdicts = 256

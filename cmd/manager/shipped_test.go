@@ -83,7 +83,7 @@ func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
 func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
 
 // Every path that the manifests name is answered, also while its component is switched off: the lists of webhooks in a cluster
-// do not follow the switches, and a path that nobody answers refuses every request.
+// do not follow the switches, and a path that is not answered refuses every request.
 func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	m := serving{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
 	for _, r := range components(&Env{}) {
@@ -98,7 +98,7 @@ func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	for _, e := range shippedWebhooks(t) {
 		request := httptest.NewRequest(http.MethodPost, e.path, nil)
 		if _, pattern := m.server.WebhookMux().Handler(request); pattern == "" {
-			t.Errorf("%s: nobody answers %s", e.name, e.path)
+			t.Errorf("%s: %s is not answered", e.name, e.path)
 		}
 		if served[e.path] {
 			t.Errorf("%s: %s is called twice", e.name, e.path)
@@ -144,7 +144,7 @@ func TestEveryConfigurationIsTrusted(t *testing.T) {
 	}
 	for name := range shipped {
 		if !trusted[name] {
-			t.Errorf("nobody writes the CA into %s", name)
+			t.Errorf("nothing writes the CA into %s", name)
 		}
 	}
 	for name := range trusted {
@@ -206,7 +206,7 @@ func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 }
 
 // What a component keeps in memory it lists and watches: its own role, or that of the manager, allows both. A kind that is held
-// as a whole is looked at in all namespaces.
+// as a whole is read in all namespaces.
 func TestEveryRoleCoversItsWatches(t *testing.T) {
 	always := rulesBelow(t, "manager")
 	for _, r := range components(&Env{}) {

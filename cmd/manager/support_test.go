@@ -115,7 +115,7 @@ func kubeconfig(t *testing.T, server string) {
 	t.Setenv("KUBECONFIG", file)
 }
 
-// freeAddress returns a loopback address that nobody listens on.
+// freeAddress returns a loopback address that is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

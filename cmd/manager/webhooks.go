@@ -32,7 +32,7 @@ const (
 	metricsService = names.OperatorName + "-metrics"
 )
 
-// webhooks is the admission and conversion server with its certificate; the zero value means that nobody needs it.
+// webhooks is the admission and conversion server with its certificate; the zero value means that no component needs it.
 type webhooks struct {
 	server      webhook.Server
 	certificate certificate
@@ -105,7 +105,7 @@ func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options 
 }
 
 // serviceNames are the names by which the API server calls the webhook Service, and scrapers that of metrics. The one without a
-// namespace is for manifests, which cannot know it; the CA signs for nobody else.
+// namespace is for manifests, which cannot know it; the CA signs for no other server.
 func serviceNames(cfg config.Config) []string {
 	base, metrics := webhookService+"."+cfg.OperatorNamespace, metricsService+"."+cfg.OperatorNamespace
 	return []string{base + ".svc", base + ".svc.cluster.local", base, metrics + ".svc", metrics, metricsService}

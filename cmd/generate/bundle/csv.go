@@ -25,7 +25,7 @@ type input struct {
 	samples           []sample
 }
 
-// output is what stands in a bundle.
+// output is the content of a bundle.
 type output struct {
 	csv *unstructured.Unstructured
 	// objects beside it, CRDs first.

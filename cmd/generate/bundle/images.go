@@ -57,7 +57,7 @@ func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha
 		return nil, fmt.Errorf("the Deployment %s has no container named manager", deployment.Name)
 	}
 	container := &deployment.Spec.Template.Spec.Containers[at]
-	// Older variables would hold images that nobody mirrors, and an empty one says nothing.
+	// Older variables would hold images that no mirror has, and an empty one says nothing.
 	container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool {
 		return e.ValueFrom == nil && (e.Value == "" || strings.Contains(e.Name, "IMAGE"))
 	})

@@ -80,7 +80,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// Every image that the manager can be told by its environment has a parameter, under the newest of its names: it is a related image then.
+// Every image that the environment of the manager can name has a parameter, under the newest of its names: it is a related image then.
 func TestEveryImageHasAParameter(t *testing.T) {
 	content, err := os.ReadFile("../../../config/manifests/params.env")
 	if err != nil {

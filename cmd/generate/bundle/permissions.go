@@ -64,7 +64,7 @@ func (s *sources) rulesOf(ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, bool) {
 var leftBehind = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration"}
 
 // withoutOwnCertificate leaves out the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
-// CRDs. OLM mounts a certificate and writes its CA, so nobody needs them; and a CSV that may patch CRDs is warned of.
+// CRDs. OLM mounts a certificate and writes its CA, so they are not needed; and a CSV that may patch CRDs is warned of.
 func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {

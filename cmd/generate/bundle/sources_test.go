@@ -307,7 +307,7 @@ func TestRightsForWhatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// Roles that others bind are shipped, also where somebody here is bound to them; those of the manager are OLM's to make.
+// Roles that others bind are shipped, also where another account here is bound to them; those of the manager are OLM's to make.
 func TestUnboundRoles(t *testing.T) {
 	var names []string
 	for _, role := range sorted(t).unboundRoles() {

@@ -11,14 +11,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// inFile are the sections whose keys stand in the file only, with their types.
+// inFile are the sections whose keys are in the file only, with their types.
 var inFile = []field{{name: "appwrapper", typ: "AppWrapper"}, {name: "raycluster", typ: "RayCluster"}}
 
 const head = `<!-- Written by cmd/generate/configuration; change pkg/config or apis/config/v1alpha1 and run make generate. -->
 # Settings of the manager
 
 A flag beats the environment, that beats the file of ` + "`--config`" + `, and the file beats the default. An empty variable counts as unset.
-Of several variables the first one that is set counts. A wrong value ends the start with the setting, its value and the cure.
+Of several variables the first one that is set counts. A wrong value ends the start with the setting, its value and the remedy.
 ` + "`manager --help`" + ` prints the same table.
 
 The file is a ` + "`PlatformOperatorConfiguration`" + `; a key below is a path in it. Unknown keys are refused.
@@ -32,7 +32,7 @@ logging:
   level: info
 ` + "```" + `
 
-The settings of ModelMesh itself stand in ConfigMaps and are followed live: [modelmesh-settings.md](modelmesh-settings.md).
+The settings of ModelMesh itself are in ConfigMaps and are followed live: [modelmesh-settings.md](modelmesh-settings.md).
 `
 
 const between = `
@@ -48,7 +48,7 @@ These settings have neither flag nor variable, unless their line names one.
 const olderHead = `
 ## Older names of flags
 
-Deployments of the operators before may go on using them.
+Deployments of earlier operators may keep using them.
 
 | Older | Here |
 |---|---|

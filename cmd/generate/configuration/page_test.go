@@ -37,7 +37,7 @@ func TestPageIsFresh(t *testing.T) {
 	}
 }
 
-// Each setting stands in one table, with everything that names it.
+// Each setting is in one table, with everything that names it.
 func TestEverySettingHasALine(t *testing.T) {
 	text := page(t)
 	rows := config.Rows(program())

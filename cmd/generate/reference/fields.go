@@ -15,7 +15,7 @@ type line struct {
 	rules                              []string
 }
 
-// known is a type of Kubernetes. A definition does not name its types, so a field is told by its own name and by one that only
+// known is a type of Kubernetes. A definition does not name its types, so a field is recognized by its own name and by one that only
 // such a type has below it.
 type known struct{ typ, typical string }
 
@@ -31,7 +31,7 @@ var ofKubernetes = map[string]known{
 	"imagePullSecrets": {"LocalObjectReference", "name"}, "schedulingGates": {"PodSchedulingGate", "name"},
 }
 
-// kubernetes returns the name of the type of Kubernetes that stands in a field, or "".
+// kubernetes returns the name of the type of Kubernetes that a field has, or "".
 func kubernetes(name string, schema *apiextensionsv1.JSONSchemaProps) string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema

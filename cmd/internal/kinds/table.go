@@ -172,7 +172,7 @@ func registrations(obj *unstructured.Unstructured, env render.Env) (render.Resul
 		return render.Result{}, fmt.Errorf("writing the registration: %w", err)
 	}
 	return render.Result{Notes: append(notes,
-		fmt.Sprintf("nothing is created in the API for %s %s: the mesh behind Service %s of namespace %s is told of the model, as", obj.GetKind(), obj.GetName(), settings.ServiceName, namespace),
+		fmt.Sprintf("nothing is created in the API for %s %s: the mesh behind Service %s of namespace %s registers the model, as", obj.GetKind(), obj.GetName(), settings.ServiceName, namespace),
 		string(text[:len(text)-1]))}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// DefaultPlatform is taken where nobody names one.
+// DefaultPlatform is used where none is named.
 const DefaultPlatform = "plain"
 
 // Platforms are the clusters that can be pretended, from the least to the most.

@@ -102,7 +102,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// broken is a pipe that nobody reads any more, after some writes.
+// broken is a pipe that is no longer read, after some writes.
 type broken struct{ left int }
 
 func (b *broken) Write(p []byte) (int, error) {

@@ -133,7 +133,7 @@ var _ = Describe("doctor", func() {
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					CABundle: env.Config.CAData, Service: &admissionregistrationv1.ServiceReference{Namespace: managerNamespace, Name: service},
 				},
-				// A resource that does not exist, so nobody is asked.
+				// A resource that does not exist, so it is never called.
 				Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
 					Rule: admissionregistrationv1.Rule{APIGroups: []string{"mlflow.opendatahub.io"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}}}},
 			}

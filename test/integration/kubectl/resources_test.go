@@ -15,7 +15,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// badImage is one that the stand-in for the kubelet does not pull.
+// badImage is one that the fake kubelet does not pull.
 const badImage = "testcluster.invalid/image-pull:1"
 
 // createResources makes resources whose states last: an MLflow that is well, and an AppWrapper whose pod never gets its image.

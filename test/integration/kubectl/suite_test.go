@@ -43,7 +43,7 @@ var (
 	viewer, member user
 )
 
-// user is somebody with a kubeconfig.
+// user is a person with a kubeconfig.
 type user struct {
 	kubeconfig string
 	name       string // in the audit log

@@ -27,7 +27,7 @@ const (
 // requestTimeout is how long one request may take unless a flag says otherwise. Each command sends several at once.
 const requestTimeout = "20s"
 
-// Options are the flags that all sub-commands have, and the world outside the program.
+// Options are the flags that all sub-commands have, and what the program gets from outside.
 type Options struct {
 	genericiooptions.IOStreams
 	// Config are the flags of kubectl that choose a cluster, and Print those of the output.
@@ -92,7 +92,7 @@ func (o *Options) AddOutput(c *cobra.Command) {
 
 // AddWatch gives a command the flag -w.
 func (o *Options) AddWatch(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on, and print again whatever changes.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep running, and print again whenever something changes.")
 }
 
 // Namespace that a flag names, empty for none.

@@ -20,10 +20,10 @@ const (
 	ExitUnknown = 3
 )
 
-// ErrWrong ends a command that has shown what is wrong; nothing more is said, and the exit code is ExitWrong.
+// ErrWrong ends a command that has shown what is wrong; nothing more is printed, and the exit code is ExitWrong.
 var ErrWrong = errors.New("something is wrong")
 
-// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is said, and the exit code is
+// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is printed, and the exit code is
 // ExitUnknown.
 var ErrUnknown = errors.New("not everything could be read")
 

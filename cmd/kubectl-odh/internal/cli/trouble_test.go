@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What everybody meets who begins is told with its cure.
+// Errors that new users meet say what to do.
 func TestExplain(t *testing.T) {
 	asked := func(err error) error {
 		return fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://one.invalid:6443/api?timeout=20s", Err: err})
@@ -25,9 +25,9 @@ func TestExplain(t *testing.T) {
 		"an error":      {errors.New("no\nanswer\n"), []string{"no; answer"}},
 		"not there":     {asked(errors.New("connection refused")), []string{"the API server at https://one.invalid:6443 cannot be reached: connection refused", "--context and --kubeconfig choose another"}},
 		"too slow":      {asked(context.DeadlineExceeded), []string{"at https://one.invalid:6443 does not answer in time", "--request-timeout"}},
-		"somebody else": {asked(&tls.CertificateVerificationError{Err: errors.New("unknown authority")}), []string{"has a certificate that is not trusted", "unknown authority", "certificate-authority"}},
+		"another CA":    {asked(&tls.CertificateVerificationError{Err: errors.New("unknown authority")}), []string{"has a certificate that is not trusted", "unknown authority", "certificate-authority"}},
 		"no address":    {&url.Error{Op: "Get", URL: ":", Err: errors.New("odd")}, []string{"the API server cannot be reached: odd"}},
-		"nobody":        {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
+		"not logged in": {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
 	} {
 		got := explain(c.err)
 		for _, want := range c.want {
@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Without any kubeconfig it is said where one was looked for.
+// Without any kubeconfig the error says where one was expected.
 func TestConnectWithoutKubeconfig(t *testing.T) {
 	home, named := t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	t.Setenv("HOME", home)

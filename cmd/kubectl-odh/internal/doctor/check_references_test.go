@@ -24,7 +24,7 @@ const withReferences = installation + `---
 
 // Findings name the resource, the object that it needs, the key, and what to do.
 func TestReferences(t *testing.T) {
-	cluster, dynamic := world(t, withReferences)
+	cluster, dynamic := fakeCluster(t, withReferences)
 	f := gathered(t, cluster)
 	found := of(judge(f, ships(t)), "references")
 	want := []Finding{
@@ -54,7 +54,7 @@ func TestReferences(t *testing.T) {
 
 // Where the settings are not known, neither is the namespace of MLflow, and nothing is reported as ok.
 func TestReferencesWithoutTheManager(t *testing.T) {
-	cluster, _ := world(t, strings.Replace(withReferences, "name: odh-platform-operator-controller-manager", "name: another", 1))
+	cluster, _ := fakeCluster(t, strings.Replace(withReferences, "name: odh-platform-operator-controller-manager", "name: another", 1))
 	found := of(judge(gathered(t, cluster), ships(t)), "references")
 	unknown := slices.DeleteFunc(slices.Clone(found), func(x Finding) bool { return x.Result != Unknown })
 	if len(unknown) != 3 || unknown[0].Subject != "MLflow mlflow" || !strings.Contains(unknown[0].Found, "the namespace of the server is not known") {
@@ -64,7 +64,7 @@ func TestReferencesWithoutTheManager(t *testing.T) {
 
 func TestReferencesThatExist(t *testing.T) {
 	text := strings.NewReplacer("password:", "uri:", "name: gone", "name: db", "name: pull", "name: m").Replace(withReferences)
-	cluster, _ := world(t, text+"---\n{apiVersion: v1, kind: Secret, metadata: {namespace: models, name: m}}\n")
+	cluster, _ := fakeCluster(t, text+"---\n{apiVersion: v1, kind: Secret, metadata: {namespace: models, name: m}}\n")
 	problems, fine := checkReferences(gathered(t, cluster), Shipped{})
 	if len(problems) > 0 || fine != "3 Secrets and ConfigMaps that resources name exist" {
 		t.Errorf("%+v, %q", problems, fine)

@@ -227,7 +227,7 @@ func crdFaults() map[string]fault {
 }
 
 // A CRD that is missing is no fault while the component that looks after its kind is known to be off.
-func TestCRDsThatNobodyNeeds(t *testing.T) {
+func TestCRDsThatAreNotNeeded(t *testing.T) {
 	names := map[string]string{
 		"aihubs.components.platform.opendatahub.io": "platform", "mlflows.mlflow.opendatahub.io": "mlflow",
 		"modelregistries.modelregistry.opendatahub.io": "modelregistry", "appwrappers.workload.codeflare.dev": "appwrapper",
@@ -330,7 +330,7 @@ func webhookFaults() map[string]fault {
 	}
 }
 
-// dated gives the manager a certificate that was issued at a moment, which everybody trusts.
+// dated gives the manager a certificate that was issued at a moment, which all webhooks trust.
 func dated(t *testing.T, f *Facts, at time.Time) {
 	t.Helper()
 	f.Certificate = authority(t, at)
@@ -338,8 +338,8 @@ func dated(t *testing.T, f *Facts, at time.Time) {
 	f.Manager.Settings.Config = settings(t, "--components=platform")
 }
 
-// Behind the one Service are the webhooks of all components, so all of them tell of it.
-func TestNobodyBehindTheService(t *testing.T) {
+// Behind the one Service are the webhooks of all components, so all of them report it.
+func TestServiceWithoutPods(t *testing.T) {
 	f := healthy(t)
 	f.Services[types.NamespacedName{Namespace: "opendatahub", Name: webhookService}] = 0
 	found := of(judge(f, ships(t)), "webhooks")
@@ -351,7 +351,7 @@ func TestNobodyBehindTheService(t *testing.T) {
 	}
 	f.Services[types.NamespacedName{Namespace: "opendatahub", Name: webhookService}] = -1 // not known
 	if found := of(judge(f, ships(t)), "webhooks"); len(found) != 0 {
-		t.Errorf("it is not known who is behind: %+v", found)
+		t.Errorf("the pods are not known: %+v", found)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestLeaderElectionThatCannotBeSeen(t *testing.T) {
 	f := healthy(t)
 	f.Manager.Lease, f.Manager.Settings.Config = nil, settings(t, "--leader-elect=false")
 	if found := of(judge(f, ships(t)), "manager"); len(found) != 0 {
-		t.Errorf("nobody is to be elected: %+v", found)
+		t.Errorf("leader election is off: %+v", found)
 	}
 	f = healthy(t)
 	f.Manager.Lease, f.Manager.Hidden = nil, true

@@ -25,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-// world is a cluster with these objects that serves the usual kinds.
-func world(t *testing.T, documents string) (*cli.Cluster, *fakedynamic.FakeDynamicClient) {
+// fakeCluster is a cluster with these objects that serves the usual kinds.
+func fakeCluster(t *testing.T, documents string) (*cli.Cluster, *fakedynamic.FakeDynamicClient) {
 	t.Helper()
 	lists := []*metav1.APIResourceList{}
 	listKinds := map[schema.GroupVersionResource]string{}
@@ -109,7 +109,7 @@ const installation = `
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}, subjects: [{kind: ServiceAccount, name: sa, namespace: opendatahub}], roleRef: {kind: ClusterRole, name: a}}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, subjects: [{kind: User, name: somebody}], roleRef: {kind: ClusterRole, name: b}}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, subjects: [{kind: User, name: other}], roleRef: {kind: ClusterRole, name: b}}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}
 ---
@@ -134,7 +134,7 @@ const installation = `
 `
 
 func TestGather(t *testing.T) {
-	cluster, _ := world(t, installation)
+	cluster, _ := fakeCluster(t, installation)
 	f := gathered(t, cluster)
 	if f.Server != "v1.34.1" || f.Plugin != "1.2.3" || f.namespace() != "opendatahub" || !f.enabled("modelmesh") {
 		t.Errorf("%q %q %q %+v", f.Server, f.Plugin, f.namespace(), f.Manager.Settings.Problem)
@@ -157,7 +157,7 @@ func TestGather(t *testing.T) {
 		}
 	}
 	if f := gathered(t, external(t)); len(f.Services) != 1 || slices.Collect(maps.Values(f.Services))[0] != -1 {
-		t.Errorf("nobody can look behind the name of a host: %v", f.Services)
+		t.Errorf("the pods behind a host name are not known: %v", f.Services)
 	}
 	if f.CRDs["mlflows.mlflow.opendatahub.io"] == nil || len(f.CRDs) != len(ships(t).CRDs) || f.CRDs["mlflowconfigs.mlflow.kubeflow.org"] != nil {
 		t.Errorf("CRDs %v", f.CRDs)
@@ -170,14 +170,14 @@ func TestGather(t *testing.T) {
 // external is the installation with its webhooks on another host.
 func external(t *testing.T) *cli.Cluster {
 	t.Helper()
-	cluster, _ := world(t, strings.Replace(installation, "{apiVersion: v1, kind: Service, metadata: {namespace: opendatahub, name: hooks}}",
+	cluster, _ := fakeCluster(t, strings.Replace(installation, "{apiVersion: v1, kind: Service, metadata: {namespace: opendatahub, name: hooks}}",
 		"{apiVersion: v1, kind: Service, metadata: {namespace: opendatahub, name: hooks}, spec: {type: ExternalName, externalName: localhost}}", 1))
 	return cluster
 }
 
 // What may not be read is unknown, with the right that is missing; the rest is judged all the same.
 func TestForbidden(t *testing.T) {
-	cluster, dynamic := world(t, installation)
+	cluster, dynamic := fakeCluster(t, installation)
 	refused := map[string]string{"customresourcedefinitions": "get", "clusterrolebindings": "list", "secrets": "get", "leases": "list", "mlflows": "list"}
 	dynamic.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		r := a.GetResource()
@@ -209,7 +209,7 @@ func TestForbidden(t *testing.T) {
 
 // Who may not look for the manager in all namespaces may name the one where it is.
 func TestManagerThatMayNotBeLookedFor(t *testing.T) {
-	cluster, dynamic := world(t, strings.Replace(installation, "namespace: opendatahub, name: odh-platform-operator-controller-manager", "namespace: elsewhere, name: odh-platform-operator-controller-manager", 1))
+	cluster, dynamic := fakeCluster(t, strings.Replace(installation, "namespace: opendatahub, name: odh-platform-operator-controller-manager", "namespace: elsewhere, name: odh-platform-operator-controller-manager", 1))
 	dynamic.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		r := a.GetResource()
 		if (r.Resource == "deployments" || r.Resource == "leases") && a.GetNamespace() == "" {
@@ -226,7 +226,7 @@ func TestManagerThatMayNotBeLookedFor(t *testing.T) {
 
 // The message of an API server that fails is shown.
 func TestTrouble(t *testing.T) {
-	cluster, dynamic := world(t, installation)
+	cluster, dynamic := fakeCluster(t, installation)
 	dynamic.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("etcd is gone\nand more")
 	})

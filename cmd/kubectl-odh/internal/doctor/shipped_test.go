@@ -74,7 +74,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// What the account may not do is said one permission at a time; rules of namespaces count for roles that may be bound there.
+// What the account may not do is listed one permission at a time; rules of namespaces count for roles that may be bound there.
 func TestWithheld(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}

@@ -46,26 +46,20 @@ func Each[T any](items []T, task func(T)) {
 
 // List reads all objects of a kind in a namespace, empty for all namespaces.
 func (r Reader) List(ctx context.Context, kind served.Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	return list[*unstructured.Unstructured](ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.Objects.Resource(kind.GVR()).Namespace(namespace).List(ctx, o)
-	})
+	return list[unstructured.Unstructured](ctx, options, r.Objects.Resource(kind.GVR()).Namespace(namespace).List)
 }
 
-// ListMetadata reads the metadata of all objects of a kind in a namespace, empty for all namespaces.
+// ListMetadata is List for the metadata of the objects.
 func (r Reader) ListMetadata(ctx context.Context, kind served.Kind, namespace string, options metav1.ListOptions) ([]metav1.PartialObjectMetadata, error) {
-	return list[*metav1.PartialObjectMetadata](ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.Metadata.Resource(kind.GVR()).Namespace(namespace).List(ctx, o)
-	})
+	return list[metav1.PartialObjectMetadata](ctx, options, r.Metadata.Resource(kind.GVR()).Namespace(namespace).List)
 }
 
-// list asks for one page after the other.
-func list[P interface {
-	*T
-	runtime.Object
-}, T any](ctx context.Context, options metav1.ListOptions, page pager.ListPageFunc) ([]T, error) {
+// list requests one page after the other.
+func list[T any, L runtime.Object](ctx context.Context, options metav1.ListOptions, page func(context.Context, metav1.ListOptions) (L, error)) ([]T, error) {
 	var all []T
-	err := pager.New(page).EachListItem(ctx, options, func(o runtime.Object) error {
-		all = append(all, *o.(P))
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return page(ctx, o) })
+	err := pages.EachListItem(ctx, options, func(o runtime.Object) error {
+		all = append(all, *any(o).(*T))
 		return nil
 	})
 	return all, err

@@ -152,8 +152,8 @@ func TestAnsweredInWords(t *testing.T) {
 		if got := g.Unanswered(); got != nil {
 			t.Errorf("%s: %v", name, got)
 		}
-		if told := strings.Join(g.Lines(), ""); (told != "") != (name == "forbidden") {
-			t.Errorf("%s: %q", name, told)
+		if lines := strings.Join(g.Lines(), ""); (lines != "") != (name == "forbidden") {
+			t.Errorf("%s: %q", name, lines)
 		}
 	}
 }

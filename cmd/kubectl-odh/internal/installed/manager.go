@@ -44,21 +44,21 @@ type Manager struct {
 	Image, Version string
 	// Lease says who leads; nil when there is none, or none that may be seen.
 	Lease *Lease
-	// Settings are what the manager was told.
+	// Settings are those that the manager runs with.
 	Settings Settings
 }
 
 // Lease is the one with which replicas compete.
 type Lease struct {
 	Namespace string `json:"namespace"`
-	// Holder is the name of the leading pod, with a suffix; empty when nobody leads.
+	// Holder is the name of the leading pod, with a suffix; empty when no replica leads.
 	Holder string `json:"holder"`
 	// Renewed is when the holder renewed it last, and Expires when others may take it.
 	Renewed time.Time `json:"renewed,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Held tells whether somebody leads.
+// Held tells whether a replica leads.
 func (l *Lease) Held(now time.Time) bool { return l != nil && l.Holder != "" && now.Before(l.Expires) }
 
 // Find looks for the manager: in one namespace, or, when that is empty, in all, or at least in the likely ones.

@@ -21,10 +21,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// anyVersion stands for the release of MLflow that the manager's build supports, which the Deployment does not tell.
+// anyVersion stands for the release of MLflow that the manager's build supports, which the Deployment does not show.
 const anyVersion = "0.0.0"
 
-// Settings are what a manager runs with, as far as its Deployment tells.
+// Settings are what a manager runs with, as far as its Deployment shows.
 type Settings struct {
 	// Known tells whether they could be read; Problem says why not, or what the manager would say of them.
 	Known   bool
@@ -65,7 +65,7 @@ func readSettings(ctx context.Context, reader fetch.Reader, set served.Set, d *a
 	if c == nil {
 		return Settings{Problem: fmt.Sprintf("the Deployment has no container %q", container)}
 	}
-	w := &podWorld{
+	w := &podView{
 		ctx: ctx, reader: reader, set: set, gaps: gaps, namespace: d.Namespace, pod: &d.Spec.Template.Spec,
 		maps: map[string]map[string]string{}, hidden: map[string]bool{},
 	}
@@ -97,8 +97,8 @@ func arguments(c *corev1.Container) []string {
 	return args
 }
 
-// podWorld is what a container of a pod sees.
-type podWorld struct {
+// podView is what a container of a pod sees.
+type podView struct {
 	ctx       context.Context
 	reader    fetch.Reader
 	set       served.Set
@@ -110,116 +110,115 @@ type podWorld struct {
 	hidden map[string]bool
 }
 
-// configMap returns the texts of a ConfigMap; none when it is not there or cannot be read, which hidden then tells.
-func (w *podWorld) configMap(name string) map[string]string {
-	if known, ok := w.maps[name]; ok {
-		return known
+// configMap returns the texts of a ConfigMap, and whether they are known: one that does not exist is known to have none.
+func (p *podView) configMap(name string) (data map[string]string, known bool) {
+	if data, read := p.maps[name]; read {
+		return data, !p.hidden[name]
 	}
-	w.maps[name] = nil
-	kind, ok := w.set.Kind("", "ConfigMap")
+	kind, ok := p.set.Kind("", "ConfigMap")
 	if !ok {
-		return nil
+		return nil, true
 	}
-	u, err := w.reader.Get(w.ctx, kind, w.namespace, name)
-	if w.gaps.Note("ConfigMap "+w.namespace+"/"+name, err) {
-		w.maps[name], _, _ = unstructured.NestedStringMap(u.Object, "data")
+	u, err := p.reader.Get(p.ctx, kind, p.namespace, name)
+	if p.gaps.Note("ConfigMap "+p.namespace+"/"+name, err) {
+		data, _, _ = unstructured.NestedStringMap(u.Object, "data")
 	}
-	w.hidden[name] = err != nil && !apierrors.IsNotFound(err)
-	return w.maps[name]
+	p.maps[name], p.hidden[name] = data, err != nil && !apierrors.IsNotFound(err)
+	return data, !p.hidden[name]
 }
 
 // environment of a container, and the variables that could not be read: of variables that refer to others only the text is known, and
 // of Secrets nothing.
-func (w *podWorld) environment(c *corev1.Container) (map[string]string, []Unread) {
-	all, unread := map[string]string{}, []Unread(nil)
-	miss := func(variable, kind, name string) {
-		unread = append(unread, Unread{variable, kind, w.namespace, name})
-	}
+func (p *podView) environment(c *corev1.Container) (all map[string]string, unread []Unread) {
+	all = map[string]string{}
 	for _, from := range c.EnvFrom {
 		if from.SecretRef != nil {
-			miss("", "Secret", from.SecretRef.Name)
+			unread = append(unread, Unread{"", "Secret", p.namespace, from.SecretRef.Name})
 		}
 		if from.ConfigMapRef == nil {
 			continue
 		}
-		for name, value := range w.configMap(from.ConfigMapRef.Name) {
-			all[from.Prefix+name] = value
+		data, known := p.configMap(from.ConfigMapRef.Name)
+		if !known {
+			unread = append(unread, Unread{"", "ConfigMap", p.namespace, from.ConfigMapRef.Name})
 		}
-		if w.hidden[from.ConfigMapRef.Name] {
-			miss("", "ConfigMap", from.ConfigMapRef.Name)
+		for name, value := range data {
+			all[from.Prefix+name] = value
 		}
 	}
 	for _, variable := range c.Env {
-		source := variable.ValueFrom
-		switch {
-		case source == nil:
-			all[variable.Name] = variable.Value
-		case source.ConfigMapKeyRef != nil:
-			if value, found := w.configMap(source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; found {
-				all[variable.Name] = value
-			} else if w.hidden[source.ConfigMapKeyRef.Name] {
-				miss(variable.Name, "ConfigMap", source.ConfigMapKeyRef.Name)
-			}
-		case source.SecretKeyRef != nil:
-			miss(variable.Name, "Secret", source.SecretKeyRef.Name)
-		case source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace":
-			all[variable.Name] = w.namespace
+		value, set, missing := p.variable(variable)
+		if set {
+			all[variable.Name] = value
+		}
+		if missing != nil {
+			unread = append(unread, *missing)
 		}
 	}
 	return all, unread
 }
 
+// variable returns the value of a variable, whether it has one, and where it is if it could not be read.
+func (p *podView) variable(v corev1.EnvVar) (value string, set bool, unread *Unread) {
+	source := v.ValueFrom
+	switch {
+	case source == nil:
+		return v.Value, true, nil
+	case source.ConfigMapKeyRef != nil:
+		data, known := p.configMap(source.ConfigMapKeyRef.Name)
+		if !known {
+			return "", false, &Unread{v.Name, "ConfigMap", p.namespace, source.ConfigMapKeyRef.Name}
+		}
+		value, set = data[source.ConfigMapKeyRef.Key]
+		return value, set, nil
+	case source.SecretKeyRef != nil:
+		return "", false, &Unread{v.Name, "Secret", p.namespace, source.SecretKeyRef.Name}
+	}
+	return p.namespace, source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace", nil
+}
+
 // file reads the files that ConfigMaps put into a container.
-func (w *podWorld) file(c *corev1.Container) func(string) ([]byte, error) {
+func (p *podView) file(c *corev1.Container) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		for _, mount := range c.VolumeMounts {
 			below, inside := strings.CutPrefix(path.Clean(name), path.Clean(mount.MountPath))
-			if !inside {
+			i := slices.IndexFunc(p.pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+			if !inside || i < 0 {
 				continue
 			}
 			key := strings.TrimPrefix(below, "/")
 			if mount.SubPath != "" {
 				key = path.Join(mount.SubPath, key)
 			}
-			if content, found := w.mounted(mount.Name, key); found {
-				return []byte(content), nil
-			}
-			if why := w.unreadable(mount.Name); why != "" {
+			content, found, why := p.mounted(p.pod.Volumes[i], key)
+			if why != "" {
 				return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New(why)}
+			}
+			if found {
+				return []byte(content), nil
 			}
 		}
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 }
 
-// unreadable says why the files of a volume cannot be read; "" when they can.
-func (w *podWorld) unreadable(volume string) string {
-	for _, v := range w.pod.Volumes {
-		switch {
-		case v.Name != volume:
-		case v.ConfigMap != nil && w.hidden[v.ConfigMap.Name]:
-			return "it lies in ConfigMap " + w.namespace + "/" + v.ConfigMap.Name + ", which could not be read"
-		case v.Secret != nil:
-			return "it lies in Secret " + w.namespace + "/" + v.Secret.SecretName + ", and Secrets are not read"
+// mounted returns a file of a volume that a ConfigMap fills, or why it cannot be read.
+func (p *podView) mounted(v corev1.Volume, file string) (content string, found bool, why string) {
+	if v.Secret != nil {
+		return "", false, "it is in Secret " + p.namespace + "/" + v.Secret.SecretName + ", and Secrets are not read"
+	}
+	if v.ConfigMap == nil {
+		return "", false, ""
+	}
+	data, known := p.configMap(v.ConfigMap.Name)
+	if !known {
+		return "", false, "it is in ConfigMap " + p.namespace + "/" + v.ConfigMap.Name + ", which could not be read"
+	}
+	for _, item := range v.ConfigMap.Items {
+		if item.Path == file {
+			file = item.Key
 		}
 	}
-	return ""
-}
-
-// mounted returns a file of a volume that a ConfigMap fills.
-func (w *podWorld) mounted(volume, file string) (string, bool) {
-	for _, v := range w.pod.Volumes {
-		if v.Name != volume || v.ConfigMap == nil {
-			continue
-		}
-		key := file
-		for _, item := range v.ConfigMap.Items {
-			if item.Path == file {
-				key = item.Key
-			}
-		}
-		content, found := w.configMap(v.ConfigMap.Name)[key]
-		return content, found
-	}
-	return "", false
+	content, found = data[file]
+	return content, found, ""
 }

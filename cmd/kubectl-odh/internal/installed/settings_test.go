@@ -112,7 +112,7 @@ volumes: [{name: file, configMap: {name: file}}]
 	}
 }
 
-// What stands where it cannot be read is told, if the manager would look at it.
+// Settings that cannot be read are reported, if the manager would read them.
 func TestUnreadSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod  string
@@ -144,9 +144,9 @@ func TestSettingsInVain(t *testing.T) {
 		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
 		"a missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
 		"a hidden file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
-			"it lies in ConfigMap operators/hidden, which could not be read"},
+			"it is in ConfigMap operators/hidden, which could not be read"},
 		"a secret file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
-			"it lies in Secret operators/s, and Secrets are not read"},
+			"it is in Secret operators/s, and Secrets are not read"},
 		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
 	} {
 		got := settingsOf(t, c.pod)

@@ -33,7 +33,7 @@ type live struct {
 	settings string
 }
 
-// notes tell what could not be read, so that a default or nothing stands in its place.
+// notes say what could not be read, so that a default or nothing is used instead.
 func (l *live) notes() []string {
 	var notes []string
 	if l.settings != "" {
@@ -45,7 +45,7 @@ func (l *live) notes() []string {
 	return notes
 }
 
-// connect finds out what the cluster serves, and what its manager was told.
+// connect reads what the cluster serves, and the settings of its manager.
 func connect(ctx context.Context, o *cli.Options) (*live, error) {
 	cluster, err := o.Connect()
 	if err != nil {

@@ -25,8 +25,8 @@ Reads custom resources, as YAML or JSON, and prints the objects that the manager
 would make for them, one document each; what is no object, such as the
 registration of a model in its mesh, stands before them as a comment.
 
-Without --cluster nothing is asked of a cluster: --platform says what it
-pretends to serve, and settings come from the variables that the manager reads,
+Without --cluster no cluster is read: --platform says which APIs are assumed
+to be served, and settings come from the variables that the manager reads,
 such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow
 after "--".
 
@@ -112,7 +112,7 @@ func (o options) read() ([]*unstructured.Unstructured, error) {
 	return render.Documents(in)
 }
 
-// offline is a pretended cluster with every component on, so that whatever is asked for can be shown.
+// offline is an assumed cluster with every component on, so that every kind can be rendered.
 func (o options) offline(args []string) (render.Env, error) {
 	served, err := render.Platform(o.platform)
 	if err != nil {

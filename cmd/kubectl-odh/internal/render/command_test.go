@@ -101,8 +101,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// world is a cluster with these objects.
-func world(t *testing.T, documents ...string) *cli.Cluster {
+// fakeCluster is a cluster with these objects.
+func fakeCluster(t *testing.T, documents ...string) *cli.Cluster {
 	t.Helper()
 	var lists []*metav1.APIResourceList
 	listKinds := map[schema.GroupVersionResource]string{}
@@ -151,17 +151,17 @@ const (
 )
 
 func TestWithACluster(t *testing.T) {
-	s := start(t, wrapper, world(t, manager, scheduler), "-f", "-", "--cluster")
+	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
 		t.Errorf("%+v", s)
 	}
-	s = start(t, cluster, world(t, manager, domain), "-f", "-", "--cluster")
+	s = start(t, cluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
 		t.Errorf("OpenShift and the version of the manager: %+v", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
-		"has no manager whose settings": world(t, scheduler),
-		"cannot be read":                world(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
+		"has no manager whose settings": fakeCluster(t, scheduler),
+		"cannot be read":                fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: %+v", want, s)
@@ -169,11 +169,11 @@ func TestWithACluster(t *testing.T) {
 	}
 }
 
-// What may not be read counts as not there, or as its default; that is said, and changes neither objects nor exit code.
+// What may not be read counts as not there, or as its default; that is reported, and changes neither objects nor exit code.
 func TestWhatMayNotBeRead(t *testing.T) {
 	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
 	refused := func() *cli.Cluster {
-		c := world(t, hidden, scheduler)
+		c := fakeCluster(t, hidden, scheduler)
 		forbid(t, c, "get", "configmaps")
 		return c
 	}
@@ -193,10 +193,10 @@ func TestWhatMayNotBeRead(t *testing.T) {
 		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settings, "Note: "))) {
 		t.Errorf("%v, %+v", err, l.Notes)
 	}
-	if s := start(t, wrapper, world(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
+	if s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
 		t.Errorf("everything can be read: %s", s.stderr)
 	}
-	lost := world(t, manager)
+	lost := fakeCluster(t, manager)
 	forbid(t, lost, "*", "deployments")
 	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, "not allowed to read: Deployment odh-platform-operator-controller-manager; name its namespace") {
 		t.Errorf("the Deployment may not be read: %+v", s)
@@ -218,7 +218,7 @@ func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 // Owner references name the resource that is in the cluster, so that kubectl can compare and apply what is printed.
 func TestOwnersInTheCluster(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
-	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": world(t, manager, scheduler, live), `uid: ""`: world(t, manager, scheduler)} {
+	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
 			t.Errorf("%s: %+v", want, s)
 		}

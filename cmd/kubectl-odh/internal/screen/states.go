@@ -20,7 +20,7 @@ func Of(state health.State) Paint {
 	return Yellow
 }
 
-// StateCell is the cell of a state, which says so when a resource is left alone.
+// StateCell is the cell of a state, which marks a resource that is paused.
 func StateCell(state health.State, paused bool) Cell {
 	text := string(state)
 	if paused {

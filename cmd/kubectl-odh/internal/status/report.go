@@ -135,7 +135,7 @@ func newManager(m installed.Manager, now time.Time) Manager {
 	if m.Deployment != nil {
 		out.Found, out.Namespace, out.Name = true, m.Deployment.Namespace, m.Deployment.Name
 		if out.State == health.Idle {
-			out.State, out.Message = health.Failed, out.Message+", so nobody looks after anything"
+			out.State, out.Message = health.Failed, out.Message+", so nothing is reconciled"
 		}
 		return out
 	}

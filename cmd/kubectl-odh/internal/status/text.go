@@ -56,9 +56,9 @@ func (t text) manager(m Manager) string {
 	case m.Leads:
 		lines = append(lines, fmt.Sprintf("Lease renewed %s ago by %s", t.age(m.Lease.Renewed), m.Lease.Holder))
 	case m.Lease.Holder == "":
-		lines = append(lines, "nobody leads: the Lease in "+m.Lease.Namespace+" was released")
+		lines = append(lines, "no replica leads: the Lease in "+m.Lease.Namespace+" was released")
 	default:
-		lines = append(lines, fmt.Sprintf("nobody leads: %s renewed the Lease %s ago", m.Lease.Holder, t.age(m.Lease.Renewed)))
+		lines = append(lines, fmt.Sprintf("no replica leads: %s renewed the Lease %s ago", m.Lease.Holder, t.age(m.Lease.Renewed)))
 	}
 	if len(m.Others) > 0 {
 		lines = append(lines, "there is another one in "+strings.Join(m.Others, ", ")+"; two managers hinder each other")

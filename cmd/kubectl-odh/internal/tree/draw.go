@@ -12,7 +12,7 @@ import (
 )
 
 // guides lead the eye from a node to those below it.
-type guides struct{ branch, last, pass, blank string }
+type guides struct{ branch, last, line, blank string }
 
 var (
 	boxes = guides{"├─ ", "└─ ", "│  ", "   "}
@@ -31,7 +31,7 @@ type drawing struct {
 	hidden int
 }
 
-// line is a node, and what is drawn before it and before what is said about it.
+// line is a node, and what is drawn before it and before its message.
 type line struct {
 	node          *Node
 	before, below string
@@ -57,18 +57,18 @@ func (d *drawing) add(n *Node, before, below string) {
 		children = slices.DeleteFunc(slices.Clone(children), former)
 		d.hidden += len(n.Children) - len(children)
 	}
-	told := below
+	under := below
 	if len(children) > 0 {
-		told += d.guides.pass
+		under += d.guides.line
 	} else {
-		told += d.guides.blank
+		under += d.guides.blank
 	}
-	d.lines = append(d.lines, line{n, before, told})
+	d.lines = append(d.lines, line{n, before, under})
 	for i, child := range children {
 		if i == len(children)-1 {
 			d.add(child, below+d.guides.last, below+d.guides.blank)
 		} else {
-			d.add(child, below+d.guides.branch, below+d.guides.pass)
+			d.add(child, below+d.guides.branch, below+d.guides.line)
 		}
 	}
 }

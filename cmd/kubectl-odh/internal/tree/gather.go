@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// noise are kinds that nobody looks for in a tree: they tell about other objects, or are copies of them.
+// noise are kinds that are left out of trees: they describe other objects, or are copies of them.
 var noise = map[string]bool{"Event": true, "Endpoints": true, "EndpointSlice": true, "PodMetrics": true, "PackageManifest": true, "Lease": true, "ComponentStatus": true, "Node": true}
 
 // clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
@@ -154,7 +154,7 @@ func (g *gatherer) take(kind served.Kind, found []metav1.PartialObjectMetadata) 
 	}
 }
 
-// notes tell what could not be found out.
+// notes say what could not be read.
 func (g *gatherer) notes() []string {
 	var notes []string
 	if g.confined {

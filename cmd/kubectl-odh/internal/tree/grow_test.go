@@ -70,11 +70,11 @@ func TestOwners(t *testing.T) {
 		"controlled from outside": {
 			[]*item{thing("x", "A", "n", "a", nil), thing("x", "B", "n", "b", nil), thing("x", "C", "n", "c", nil, "a", "b!")}, "a",
 		},
-		"controlled by somebody unknown": {[]*item{thing("x", "A", "n", "a", nil), thing("x", "C", "n", "c", nil, "a", "gone!")}, "a(c)"},
-		"the root has an owner":          {[]*item{thing("x", "A", "n", "a", nil, "z!"), thing("x", "Z", "n", "z", nil), thing("x", "B", "n", "b", nil, "a!")}, "a(b)"},
-		"a circle":                       {[]*item{thing("x", "A", "n", "a", nil, "b!"), thing("x", "B", "n", "b", nil, "a!")}, "a(b)"},
-		"itself":                         {[]*item{thing("x", "A", "n", "a", nil, "a!")}, "a"},
-		"order":                          {[]*item{thing("x", "A", "n", "a", nil), thing("", "Secret", "n", "s", nil, "a!"), thing("", "Pod", "n", "q", nil, "a!"), thing("", "Pod", "n", "p", nil, "a!"), thing("x", "Zoo", "n", "z", nil, "a!"), thing("apps", "Deployment", "n", "d", nil, "a!")}, "a(d p q s z)"},
+		"an unknown controller": {[]*item{thing("x", "A", "n", "a", nil), thing("x", "C", "n", "c", nil, "a", "gone!")}, "a(c)"},
+		"the root has an owner": {[]*item{thing("x", "A", "n", "a", nil, "z!"), thing("x", "Z", "n", "z", nil), thing("x", "B", "n", "b", nil, "a!")}, "a(b)"},
+		"a circle":              {[]*item{thing("x", "A", "n", "a", nil, "b!"), thing("x", "B", "n", "b", nil, "a!")}, "a(b)"},
+		"itself":                {[]*item{thing("x", "A", "n", "a", nil, "a!")}, "a"},
+		"order":                 {[]*item{thing("x", "A", "n", "a", nil), thing("", "Secret", "n", "s", nil, "a!"), thing("", "Pod", "n", "q", nil, "a!"), thing("", "Pod", "n", "p", nil, "a!"), thing("x", "Zoo", "n", "z", nil, "a!"), thing("apps", "Deployment", "n", "d", nil, "a!")}, "a(d p q s z)"},
 	} {
 		if got := shape(plant(c.items...).grow(c.items[0])); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)

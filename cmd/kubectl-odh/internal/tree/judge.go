@@ -9,45 +9,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // single is the number of objects of one kind in a namespace up to which each is read by itself; more are listed.
 const single = 5
 
-// group is the nodes of one kind in one namespace.
-type group struct {
-	kind      served.Kind
-	namespace string
-	nodes     map[types.UID]*Node
-}
-
 // judge reads the objects of a tree whose health is more than their existence, and judges them.
 func (g *gatherer) judge(ctx context.Context, top *Node, live *unstructured.Unstructured) {
-	groups := map[string]*group{}
+	groups := map[string][]*Node{} // by kind and namespace
 	top.walk(func(n *Node) {
-		if n.item.meta.UID == live.GetUID() {
+		switch {
+		case n.item.meta.UID == live.GetUID():
 			n.Verdict = health.Of(live)
-			return
+		case health.Judged(n.item.kind.Group, n.Kind):
+			key := n.APIVersion + " " + n.Kind + " " + n.Namespace
+			groups[key] = append(groups[key], n)
 		}
-		if !health.Judged(n.item.kind.Group, n.Kind) {
-			return
-		}
-		key := n.APIVersion + " " + n.Kind + " " + n.Namespace
-		if groups[key] == nil {
-			groups[key] = &group{n.item.kind, n.Namespace, map[types.UID]*Node{}}
-		}
-		groups[key].nodes[n.item.meta.UID] = n
 	})
 	var tasks []func()
-	for _, each := range groups {
-		if len(each.nodes) > single {
-			tasks = append(tasks, func() { g.judgeMany(ctx, each) })
+	for _, nodes := range groups {
+		if len(nodes) > single {
+			tasks = append(tasks, func() { g.judgeMany(ctx, nodes) })
 			continue
 		}
-		for _, n := range each.nodes {
-			tasks = append(tasks, func() { g.judgeOne(ctx, n) })
+		for _, n := range nodes {
+			tasks = append(tasks, func() {
+				u, err := g.reader.Get(ctx, n.item.kind, n.Namespace, n.Name)
+				g.put(n, u, err)
+			})
 		}
 	}
 	fetch.Each(tasks, func(task func()) { task() })
@@ -58,39 +48,26 @@ func (g *gatherer) judge(ctx context.Context, top *Node, live *unstructured.Unst
 	}
 }
 
-func (g *gatherer) judgeOne(ctx context.Context, n *Node) {
-	u, err := g.reader.Get(ctx, n.item.kind, n.Namespace, n.Name)
-	switch {
-	case g.gaps.Note(n.item.kind.Resource, err):
-		n.Verdict = health.Of(u)
-	case errors.IsNotFound(err):
-		n.Verdict = health.Verdict{State: health.Deleting, Reason: "Gone", Message: "it went away meanwhile"}
-	default:
-		n.Verdict = unread
+// judgeMany lists objects of one kind in one namespace.
+func (g *gatherer) judgeMany(ctx context.Context, nodes []*Node) {
+	found, err := g.reader.List(ctx, nodes[0].item.kind, nodes[0].Namespace, metav1.ListOptions{})
+	byUID := map[types.UID]*unstructured.Unstructured{}
+	for i := range found {
+		byUID[found[i].GetUID()] = &found[i]
+	}
+	for _, n := range nodes {
+		g.put(n, byUID[n.item.meta.UID], err)
 	}
 }
 
-// unread is the verdict of an object that could not be read.
-var unread = health.Verdict{State: health.Unknown, Message: "it could not be read"}
-
-func (g *gatherer) judgeMany(ctx context.Context, all *group) {
-	found, err := g.reader.List(ctx, all.kind, all.namespace, metav1.ListOptions{})
-	if !g.gaps.Note(all.kind.Resource, err) {
-		for _, n := range all.nodes {
-			n.Verdict = unread
-		}
-		return
-	}
-	seen := map[types.UID]bool{}
-	for i := range found {
-		if n := all.nodes[found[i].GetUID()]; n != nil {
-			n.Verdict = health.Of(&found[i])
-			seen[found[i].GetUID()] = true
-		}
-	}
-	for uid, n := range all.nodes {
-		if !seen[uid] {
-			n.Verdict = health.Verdict{State: health.Deleting, Reason: "Gone", Message: "it went away meanwhile"}
-		}
+// put judges a node by its object, which is nil when it no longer exists.
+func (g *gatherer) put(n *Node, u *unstructured.Unstructured, err error) {
+	switch known := g.gaps.Note(n.item.kind.Resource, err); {
+	case known && u != nil:
+		n.Verdict = health.Of(u)
+	case known, errors.IsNotFound(err):
+		n.Verdict = health.Verdict{State: health.Deleting, Reason: "Gone", Message: "it was deleted meanwhile"}
+	default:
+		n.Verdict = health.Verdict{State: health.Unknown, Message: "it could not be read"}
 	}
 }
