@@ -366,7 +366,7 @@ func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	}{
 		"missing": {[]any{map[string]any{"type": "ReferencesReady", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
-		"not known": {nil, []string{"Unknown", "reported on it yet"}},
+		"not known": {nil, []string{"Unknown", "no controller has reported on it yet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml")

@@ -46,7 +46,7 @@ func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesO
 		before := Uses{}
 		if len(request.OldObject.Raw) > 0 {
 			if before, err = uses(g.Rules, request.OldObject.Raw, request.Namespace); err != nil {
-				before = Uses{} // nobody can tell what it used, so all of it is new
+				before = Uses{} // what it used is unknown, so all of it is new
 			}
 		}
 		judgement, err := g.Rules.Judge(ctx, g.May, request.UserInfo, now, before)
@@ -60,7 +60,7 @@ func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesO
 	})
 }
 
-// leaving tells whether an object is being deleted, by what is stored: a new one can say anything. Its end must not depend on rules.
+// leaving reports whether an object is being deleted, by what is stored: a new one can say anything. Its end must not depend on rules.
 func leaving(stored []byte) bool {
 	var object struct {
 		Metadata struct {

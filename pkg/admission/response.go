@@ -84,7 +84,7 @@ func Pointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// Changes tells whether a request creates or updates an object; others are let pass.
+// Changes reports whether a request creates or updates an object; others are let pass.
 func Changes(request admission.Request) bool {
 	return request.Operation == admissionv1.Create || request.Operation == admissionv1.Update
 }

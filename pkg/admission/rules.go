@@ -35,7 +35,7 @@ const (
 	Restricted Level = "restricted"
 )
 
-// Rules say what authors may use. What belongs to the manager itself nobody may use, whatever the mode.
+// Rules say what authors may use. No author may use what belongs to the manager itself, whatever the mode.
 type Rules struct {
 	// Mode for everything that does not belong to the manager.
 	Mode Mode
@@ -49,7 +49,7 @@ type Rules struct {
 // would get their traffic.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
-// never says why nobody may use something; empty for what somebody may.
+// never explains why no author may use something; empty for what some may.
 func (r Rules) never(namespace string, use Use) string {
 	if use.Kind == Label && slices.ContainsFunc(reservedLabels, func(p string) bool { return strings.HasPrefix(use.Name, p) }) {
 		return "the platform selects pods by it: choose another key"
@@ -66,7 +66,7 @@ func (r Rules) never(namespace string, use Use) string {
 	return ""
 }
 
-// ownsSecret tells whether a Secret in the namespace of the manager is its own: a certificate, or a token of its account.
+// ownsSecret reports whether a Secret in the namespace of the manager is its own: a certificate, or a token of its account.
 func (r Rules) ownsSecret(name string) bool {
 	return strings.HasPrefix(name, manifestPrefix) ||
 		r.Account != "" && (strings.HasPrefix(name, r.Account+"-token-") || strings.HasPrefix(name, r.Account+"-dockercfg-"))
@@ -93,7 +93,7 @@ func (r Rules) tooMuch(use Use) string {
 // Access answers whether a user has a right.
 type Access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
 
-// Most is how many mistakes of one request are told. Each may have cost questions to the API server, and whoever makes thousands wants
+// Most is how many mistakes of one request are reported. Each may have cost requests to the API server, and an author who makes thousands wants
 // the manager to ask them.
 const Most = 20
 

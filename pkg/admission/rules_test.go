@@ -149,8 +149,8 @@ func errs(list field.ErrorList) string {
 	return list.ToAggregate().Error()
 }
 
-// What belongs to the manager is refused in every mode and to everybody, and the controllers refuse it too.
-func TestNobodyReachesTheManager(t *testing.T) {
+// What belongs to the manager is refused in every mode and to all users, and the controllers refuse it too.
+func TestNoUserReachesTheManager(t *testing.T) {
 	everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}
@@ -209,8 +209,8 @@ func TestReviewsThatFail(t *testing.T) {
 	}
 }
 
-// Each right is asked for once in a request.
-func TestRightsAreAskedOnce(t *testing.T) {
+// Each right is requested once in a request.
+func TestRightsAreReviewedOnce(t *testing.T) {
 	asked := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		asked[described(right)]++
@@ -222,7 +222,7 @@ func TestRightsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// Thousands of mistakes are no thousands of questions, and what nobody may use is found among them in every mode.
+// Thousands of mistakes do not cause thousands of reviews, and what belongs to the manager is found among them in every mode.
 func TestQuestionsAreFew(t *testing.T) {
 	uses := Uses{Namespace: "home"}
 	for i := range 1000 {

@@ -37,14 +37,14 @@ const (
 	Privilege Kind = "privilege"
 )
 
-// Use is one thing that pods use because the author of an object says so.
+// Use is one thing that pods use because the author of an object asks for it.
 type Use struct {
 	Kind Kind
 	// Name of the thing in the namespace of the pods; of a privilege, what is wrong with it.
 	Name string
 	// content tells apart what has the same name.
 	content string
-	// path is where the object says so.
+	// path is that of the field.
 	path string
 }
 
@@ -62,7 +62,7 @@ func (u *Uses) Add(kind Kind, name string, path *field.Path) {
 	}
 }
 
-// AddContent adds a thing of which not only the name counts but everything that is said of it.
+// AddContent adds a thing of which not only the name counts but its whole description.
 func (u *Uses) AddContent(kind Kind, name string, content any, path *field.Path) {
 	text, err := json.Marshal(content)
 	if err != nil { // then it can be compared with nothing
@@ -87,7 +87,7 @@ func (u *Uses) AddMetadata(kind Kind, values map[string]string, path *field.Path
 	}
 }
 
-// AddPod adds what a pod uses that has these fields. Images and what containers run are counted, the images of nobody else
+// AddPod adds what a pod uses that has these fields. Images and what containers run are counted: the author chooses all of them,
 // are in it.
 func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
 	u.AddReferences(plain(spec), path)
@@ -110,7 +110,7 @@ func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
 	}
 }
 
-// held tells whether a volume is empty, or what it shows is counted by itself.
+// held reports whether a volume is empty, or what it shows is counted by itself.
 func held(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
@@ -129,7 +129,7 @@ func plain(value any) any {
 }
 
 // AddReferences adds the Secrets, ConfigMaps, accounts and tokens that a value names, anywhere in it. The value is one of JSON, or one
-// that JSON can be made of. What a field means is told by its name: all APIs of Kubernetes, and ours, keep to it.
+// that JSON can be made of. What a field means follows from its name: all APIs of Kubernetes, and ours, keep to it.
 func (u *Uses) AddReferences(value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:

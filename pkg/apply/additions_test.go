@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// docs/security.md says which additions of others are put right, and which stay. A policy without a rule is tried with a real API
+// docs/security.md says which foreign additions are put right, and which stay. A policy without a rule is tried with a real API
 // server, in test/integration/mlflow: the fake one forgets empty lists.
 func TestWhatOthersAdd(t *testing.T) {
 	const (

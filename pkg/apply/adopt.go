@@ -76,7 +76,7 @@ func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstruct
 		return fmt.Errorf("adopting it: %w", err)
 	}
 	if c.Version == seen {
-		c.Version = live.GetResourceVersion() // this was no change of others
+		c.Version = live.GetResourceVersion() // this was no foreign change
 	}
 	count(ctx, updated)
 	return nil
@@ -127,7 +127,7 @@ func (a *Applier) owned(live *unstructured.Unstructured) *fieldpath.Set {
 	}
 	set, err := decode(entries[i].FieldsV1)
 	if err != nil {
-		return nil // not readable, so it is written anew
+		return nil // not readable, so it is written again
 	}
 	return set
 }

@@ -39,11 +39,11 @@ func TestClaim(t *testing.T) {
 		adopts    bool
 		want      string // the error, empty when it is ours
 	}{
-		"made by somebody else": {change: func(*corev1.ConfigMap) {},
+		"made by another client": {change: func(*corev1.ConfigMap) {},
 			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
 		"a legacy manager alone proves nothing": {change: func(*corev1.ConfigMap) {}, manager: "old",
 			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
-		"made by somebody else, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
+		"made by another client, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
 		}},
@@ -61,7 +61,7 @@ func TestClaim(t *testing.T) {
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
 		"another component's, though it may be adopted": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adopts: true,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
-		"with a label that somebody spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
+		"with a label that a user spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}
@@ -179,7 +179,7 @@ func TestAdoptionDropsReferencesThatMislead(t *testing.T) {
 	}{
 		"of an earlier life":      {[]metav1.OwnerReference{refer("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
 		"of the owner, from data": {[]metav1.OwnerReference{refer("owner", "owner-uid", true)}, Unowned, nil},
-		"but not of others": {[]metav1.OwnerReference{refer("other", "other-uid", false), refer("owner", "earlier", false)},
+		"but not foreign ones": {[]metav1.OwnerReference{refer("other", "other-uid", false), refer("owner", "earlier", false)},
 			Shared, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,10 +207,10 @@ func TestAdoptionDropsDisownedReferences(t *testing.T) {
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of a former owner":         {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
-		"that controls":             {[]metav1.OwnerReference{refer("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
-		"of what is to stay":        {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Unowned, nil},
-		"but not those of somebody": {[]metav1.OwnerReference{refer("former", "f", false), refer("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
+		"of a former owner":    {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"that controls":        {[]metav1.OwnerReference{refer("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
+		"of what is to stay":   {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Unowned, nil},
+		"but not foreign ones": {[]metav1.OwnerReference{refer("former", "f", false), refer("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -284,7 +284,7 @@ func TestSharedObjectsKeepEveryOwner(t *testing.T) {
 	}
 }
 
-func TestUnreadableOwnFieldsAreWrittenAnew(t *testing.T) {
+func TestUnreadableOwnFieldsAreWrittenAgain(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{}}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(`{"k:{":{}}`)})
 	b := newBench(t)

@@ -39,13 +39,13 @@ type Object struct {
 	// resources. A controller among them does not make the object foreign. Nil means none.
 	Disowns func(metav1.OwnerReference) bool
 	// Keeps says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
-	// deleted to be made anew, also when it cannot become what it should be in any other way. Nor are claims.
+	// deleted to be recreated, also when it cannot become what it should be in any other way. Nor are claims.
 	Keeps bool
-	// Version is the resource version that Config was made from, for what must not be written over a later change of others,
+	// Version is the resource version that Config was made from, for what must not be written over a later foreign change,
 	// such as the count of an autoscaler. A write that finds another version fails with a conflict. Empty is any version.
 	Version string
 	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
-	// error. Finding out costs a request in each pass, since the cache does not hold it.
+	// error. Finding out costs a request in each reconcile, since the cache does not hold it.
 	Yields bool
 }
 
@@ -82,7 +82,7 @@ type Options struct {
 	// LegacyManagers are the manager names under which older operators updated or client-side applied the objects.
 	// When such an object is adopted their fields become ours, so that those we do not want are pruned.
 	LegacyManagers []string
-	// StripAnnotations are annotations that older operators left and that are removed when an object is taken over, whoever
+	// StripAnnotations are annotations that older operators left and that are removed when an object is taken over, whichever client
 	// owns them.
 	StripAnnotations []string
 	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.

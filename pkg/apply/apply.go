@@ -77,7 +77,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 	}
 	err := a.settle(ctx, o, c)
 	if err != nil {
-		a.memory.drop(o.uid, c.key) // what is not known for sure is looked at again
+		a.memory.drop(o.uid, c.key) // what is not known for sure is checked again
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 	return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
 }
 
-// yield drops the error about an object of somebody else where that is nothing to report.
+// yield drops the error about an object of another client where that is nothing to report.
 func (a *Applier) yield(c child, err error) error {
 	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.Yields {
 		a.skip(c.key.Kind)
@@ -234,7 +234,7 @@ func (a *Applier) yield(c child, err error) error {
 }
 
 // change is one write: of an object that is not there, or of the one with the uid. The uid keeps an object that was deleted
-// meanwhile from being made anew by what is meant as an update.
+// meanwhile from being recreated by what is meant as an update.
 type change struct {
 	creates bool
 	uid     types.UID
@@ -267,7 +267,7 @@ func (a *Applier) write(ctx context.Context, o owner, c child, how change) error
 	return nil
 }
 
-// send applies an object. One that was not there is not forced: what somebody else has made meanwhile is left as it is.
+// send applies an object. One that was not there is not forced: what another client has made meanwhile is left as it is.
 func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unstructured.Unstructured, error) {
 	body, err := c.render(a.Component, o, how.others)
 	if err != nil {
@@ -289,7 +289,7 @@ func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unst
 	return body, nil
 }
 
-// withdraw takes our fields out of an object that somebody else made in the moment in which we meant to: nothing of theirs was
+// withdraw takes our fields out of an object that another client made in the moment in which we meant to: nothing of theirs was
 // overwritten. It is then judged like any other that is there.
 func (a *Applier) withdraw(ctx context.Context, c child, body *unstructured.Unstructured) error {
 	nothing := &unstructured.Unstructured{}
@@ -300,7 +300,7 @@ func (a *Applier) withdraw(ctx context.Context, c child, body *unstructured.Unst
 	a.wrote(c.key.Kind, verbRelease)
 	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(nothing), client.FieldOwner(a.FieldOwner))
 	if err != nil {
-		return fmt.Errorf("withdrawing from what somebody else has made: %w", err)
+		return fmt.Errorf("withdrawing from what another client has made: %w", err)
 	}
 	return foreign(c.key, body)
 }

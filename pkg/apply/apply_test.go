@@ -385,7 +385,7 @@ func TestForgetDropsWhatIsKnown(t *testing.T) {
 	b := newBench(t)
 	b.settles(both, settings("a", "1"))
 	b.settles(quiet, settings("a", "1"))
-	b.Forget("somebody else")
+	b.Forget("another client")
 	b.settles(quiet, settings("a", "1"))
 	b.Forget(b.owner.UID)
 	b.settles(looks, settings("a", "1"))

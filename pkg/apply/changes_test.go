@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Every write that succeeds is counted under the context in which somebody counts, and nothing else is.
+// Every write that succeeds is counted under the context in which the caller counts, and nothing else is.
 func TestCount(t *testing.T) {
 	b := newBench(t)
 	counted := func(what string, created, updated, removed int, do func(context.Context)) {
@@ -40,5 +40,5 @@ func TestCount(t *testing.T) {
 		b.must(b.Remove(ctx, b.owner.UID, b.get("a")))
 		b.must(b.Discard(ctx, b.owner.UID, b.get("b")))
 	})
-	b.must(client.IgnoreNotFound(b.Remove(t.Context(), b.owner.UID, b.get("c")))) // nobody counts
+	b.must(client.IgnoreNotFound(b.Remove(t.Context(), b.owner.UID, b.get("c")))) // without counting
 }

@@ -12,7 +12,7 @@ import (
 
 // settled says whether applying want would leave live as it is: the fields that we own there are exactly those that
 // want names, and each holds the wanted value. It may err towards false, which costs one write that changes nothing.
-// Towards true it errs in one case: a map that we wrote empty, that somebody else has filled, and that we now want
+// Towards true it errs in one case: a map that we wrote empty, that another client has filled, and that we now want
 // with just that content looks like an atomic map of ours.
 func settled(want, live *unstructured.Unstructured, owned *fieldpath.Set, scheme *runtime.Scheme) bool {
 	if owned == nil {
@@ -35,7 +35,7 @@ func canonical(want *unstructured.Unstructured, scheme *runtime.Scheme) (map[str
 	return canon, err == nil
 }
 
-// anonymous returns an object without what names it, which nobody owns.
+// anonymous returns an object without what names it, which no client owns.
 func anonymous(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	delete(object, "apiVersion")

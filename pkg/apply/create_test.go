@@ -34,7 +34,7 @@ func TestCreateLeavesOthersAlone(t *testing.T) {
 		change     func(*corev1.ConfigMap)
 		controller string
 	}{
-		"of nobody":            {func(*corev1.ConfigMap) {}, ""},
+		"unmarked":             {func(*corev1.ConfigMap) {}, ""},
 		"of another":           {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{theirs} }, "Secret boss"},
 		"with our labels only": {func(o *corev1.ConfigMap) { o.Labels = names.Labels("test") }, ""},
 		"of an earlier life of owners": {func(o *corev1.ConfigMap) {

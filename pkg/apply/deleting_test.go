@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// held makes the ConfigMap "a", deletes it while somebody holds it, and sets the clock to that moment.
+// held makes the ConfigMap "a", deletes it while a finalizer holds it, and sets the clock to that moment.
 func held(t *testing.T) *bench {
 	b := newBench(t)
 	b.settles(both, settings("a", "1"))
@@ -58,7 +58,7 @@ func TestApplyNamesWhatDoesNotGo(t *testing.T) {
 	}
 }
 
-// The end of what does not bear our labels is no event, so it is asked for again and again, without a word for a minute too.
+// The end of what does not bear our labels is no event, so it is checked again and again, without a report for a minute too.
 func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
 	b := held(t)
 	object := b.get("a")

@@ -85,14 +85,14 @@ func (v *visit) within(left time.Duration) time.Duration {
 	return v.left
 }
 
-// Whoever deletes an owner and orphans what it owns has the garbage collector take the references away while the owner is
+// A client that deletes an owner and orphans what it owns has the garbage collector take the references away while the owner is
 // still there. The caches of owner and child know nothing of each other: the child may be seen without its reference before
 // the owner is seen to go. Giving the reference back then would have the child collected a moment later. An owner that goes is
-// marked before the first reference is taken, so whoever sees the child without it and asks the API server knows for sure.
+// marked before the first reference is taken, so a client that sees the child without it and asks the API server knows for sure.
 
-// leaving says whether the owner is being deleted, or is gone. It is asked, past the cache, only before an object is created or
+// leaving says whether the owner is being deleted, or is gone. The API server is queried, past the cache, only before an object is created or
 // gets a reference to it, so it costs nothing at rest. It lists by name, because that takes no right
-// that whoever watches the kind does not have.
+// that a client that watches the kind does not have.
 func (a *Applier) leaving(ctx context.Context, o owner) (bool, error) {
 	list := metadataList(o.GroupVersionKind)
 	if err := a.Live.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {

@@ -3,8 +3,8 @@
 //
 // Whether an object is settled is decided without a request: the Applier remembers what the API server answered
 // last, together with a digest of the managed fields entry of its own field owner. Server-side apply moves a field
-// out of that entry as soon as anybody else changes its value, so an unchanged digest proves that all our fields
-// still hold what we wrote, however often status or foreign fields have moved since. Only admission of others can change them
+// out of that entry as soon as any other client changes its value, so an unchanged digest proves that all our fields
+// still hold what we wrote, however often status or foreign fields have moved since. Only foreign admission webhooks can change them
 // without that; it moves the generation, which costs one look. After a restart, when the
 // memory is empty, each object costs one live read that is compared in memory with what is desired.
 //

@@ -36,14 +36,14 @@ func (e *Error) Unwrap() error {
 }
 
 // ForeignError says that the name of a desired object is taken by one that this operator did not make. Nothing has
-// been written. It stays until somebody acts, so it belongs into a condition.
+// been written. It stays until a user acts, so it belongs into a condition.
 type ForeignError struct {
 	Kind, Namespace, Name string
 	// Controller is "Kind name" of the other object that controls it, or the component that made it; empty when there is none.
 	Controller string
 }
 
-// Error implements error. The text names the object and the cure.
+// Error implements error. The text names the object and the fix.
 func (e *ForeignError) Error() string {
 	because := "was not made by this operator"
 	if e.Controller != "" {
@@ -57,7 +57,7 @@ func title(kind, namespace, name string) string {
 	return kind + " " + types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// Blocked says that an error consists of nothing but objects that stand in the way, because they are somebody else's or do not
+// Blocked says that an error consists of nothing but objects that stand in the way, because they are foreign or do not
 // go: trying again at once would change nothing.
 func Blocked(err error) bool {
 	return Only(err, func(err error) bool {

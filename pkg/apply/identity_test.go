@@ -23,7 +23,7 @@ func TestIdentity(t *testing.T) {
 	}{
 		"made and labelled":                  {names.Labels("mlflow"), wrote, answers{true, true, false}},
 		"labelled alone":                     {names.Labels("mlflow"), nil, answers{true, false, false}},
-		"of nobody":                          {nil, nil, answers{}},
+		"unmarked":                           {nil, nil, answers{}},
 		"labels lost":                        {nil, wrote, answers{false, true, false}},
 		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, wrote, answers{false, true, false}},
 		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, wrote, answers{false, true, false}},

@@ -24,7 +24,7 @@ func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
 	b.cached = func(name string, _ client.Object) error {
 		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
 	}
-	b.settles(looks, settings("a", "2")) // it may be gone, so it is looked at, and found as it should be
+	b.settles(looks, settings("a", "2")) // it may be gone, so it is checked, and found as it should be
 }
 
 // After a restore of etcd the object is the one of before, and its version is below what was written.

@@ -65,7 +65,7 @@ func TestALostReferenceIsGivenBackByAnOwnerThatStays(t *testing.T) {
 	}
 	b.settles(quiet, settings("a", "2"))
 	if b.seen["list"] != 0 {
-		t.Errorf("the owner is looked at when nothing was lost: %v", b.seen)
+		t.Errorf("the owner is checked when nothing was lost: %v", b.seen)
 	}
 }
 
@@ -85,8 +85,8 @@ func TestAnOwnerThatIsGoneTakesNothingUp(t *testing.T) {
 	}
 }
 
-// Of what shall outlive its owner only the creation is asked about, and what another operator made never: its reference was never ours.
-func TestOnlyReferencesThatWereOursAreAskedFor(t *testing.T) {
+// Of what shall outlive its owner only the creation needs the check, and what another operator made never does: its reference was never ours.
+func TestOnlyReferencesThatWereOursAreRequested(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	data := settings("data", "1")
 	data.Ownership = Unowned
@@ -140,7 +140,7 @@ func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 		live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Nothing", Name: "x", UID: "x"}}
 	})
 	if err == nil {
-		t.Error("an owner of a kind that nobody knows: no error")
+		t.Error("an owner of an unknown kind: no error")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 	b := newBench(t)
 	b.failing["list"] = errors.New("not now")
 	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Create(t.Context(), b.owner, unowned) == nil {
-		t.Error("it is created for an owner of which nobody knows whether it is there")
+		t.Error("it is created for an owner of which it is unknown whether it is there")
 	}
 	delete(b.failing, "list")
 	b.seen = map[string]int{}

@@ -32,7 +32,7 @@ type record struct {
 	version string    // resourceVersion of the answer
 	at      time.Time // of the answer
 	fields  digest    // our own managed fields entry
-	// generation is that of the answer, 0 for kinds without one. Admission of others moves it and leaves our fields ours.
+	// generation is that of the answer, 0 for kinds without one. Foreign admission webhooks move it and leave our fields ours.
 	generation int64
 	// differs stands for what the answer held when that was not what was sent; rounds counts how often it was the same.
 	differs uint64
@@ -114,8 +114,8 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 	return known.uid, known.version
 }
 
-// A webhook of somebody else may change what we write, without a trace in the fields that we own. Each time the generation
-// moves without us the object is looked at, and written again if it differs. Whoever does the same again and again wins: after
+// A foreign webhook may change what we write, without a trace in the fields that we own. Each time the generation
+// moves without us the object is checked, and written again if it differs. A webhook that does the same again and again wins: after
 // as many equal answers the object is left as it is until it becomes another one, or something else is wanted of it.
 const roundsBeforeRest = 2
 
@@ -149,7 +149,7 @@ func (a *Applier) rests(ctx context.Context, o owner, c child, live *unstructure
 	}
 	a.skip(c.key.Kind)
 	a.remember(o, c, live, known.differs)
-	log.FromContext(ctx).Info("Somebody changes this object whenever it is written; it is left as it is", "object", title(c.key.Kind, c.key.Namespace, c.key.Name))
+	log.FromContext(ctx).Info("Another client changes this object whenever it is written; it is left as it is", "object", title(c.key.Kind, c.key.Namespace, c.key.Name))
 	return true
 }
 

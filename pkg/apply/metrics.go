@@ -50,7 +50,7 @@ const (
 
 type changesKey struct{}
 
-// Count returns a context under which every write that succeeds is counted, for controllers that tell users of it.
+// Count returns a context under which every write that succeeds is counted, for controllers that inform users of it.
 func Count(ctx context.Context) (context.Context, *Changes) {
 	c := &Changes{}
 	return context.WithValue(ctx, changesKey{}, c), c
@@ -65,7 +65,7 @@ func (c *Changes) Updated() int { return int(c[updated].Load()) }
 // Removed returns how many objects were deleted.
 func (c *Changes) Removed() int { return int(c[removed].Load()) }
 
-// count notes one write, if anybody counts.
+// count notes one write, if the caller counts.
 func count(ctx context.Context, which int) {
 	if c, ok := ctx.Value(changesKey{}).(*Changes); ok {
 		c[which].Add(1)

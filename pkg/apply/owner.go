@@ -87,15 +87,15 @@ func (a *Applier) Made(object metav1.Object) bool {
 	return IsOurs(object, a.Component) || WrittenBy(object, a.Component, a.FieldOwner)
 }
 
-// OfAnother says whether the label of an object names another component of this operator. Then it is never this one's, whoever
-// wrote its fields. A value that names no component is damage, and nobody's claim.
+// OfAnother says whether the label of an object names another component of this operator. Then it is never this one's, whichever
+// client wrote its fields. A value that names no component is damage, and no claim.
 func OfAnother(object metav1.Object, component string) bool {
 	named := object.GetLabels()[names.ComponentLabel]
 	return named != component && names.IsComponent(named)
 }
 
-// MadeBy admits what bears the labels of a component, at an update also when it bore them before: whoever judged the new object
-// alone would not hear that they were taken away. Every deletion is admitted, since labels may be lost by then.
+// MadeBy admits what bears the labels of a component, at an update also when it bore them before: the new object
+// alone does not show that they were taken away. Every deletion is admitted, since labels may be lost by then.
 func MadeBy(component string) predicate.Predicate {
 	admits := BeforeOrAfter(func(o client.Object) bool { return IsOurs(o, component) })
 	admits.DeleteFunc = func(event.DeleteEvent) bool { return true }

@@ -150,7 +150,7 @@ func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 	return list
 }
 
-// remove takes one object away from the owner. What the owner controls is deleted; what it shares is looked at once
+// remove takes one object away from the owner. What the owner controls is deleted; what it shares is checked once
 // more, because the cache may not know all the others yet.
 func (a *Applier) remove(ctx context.Context, o owner, k key, object metav1.Object) error {
 	i := slices.IndexFunc(object.GetOwnerReferences(), o.is)
@@ -248,7 +248,7 @@ func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind s
 	return errors.Join(errs...)
 }
 
-// RemoveNamed removes the object of a name, as the API server has it, if ours says so of it. One that is not there is fine.
+// RemoveNamed removes the object of a name, as the API server has it, if ours returns true for it. One that is not there is fine.
 func (a *Applier) RemoveNamed(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
 	ours func(*metav1.PartialObjectMetadata) (bool, error),
 ) error {

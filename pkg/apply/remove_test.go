@@ -39,7 +39,7 @@ func TestRemoveLeavesWhatIsGoing(t *testing.T) {
 	}
 }
 
-// What is to be made anew is deleted after all that it owns, by uid, and nothing of it is remembered.
+// What is to be recreated is deleted after all that it owns, by uid, and nothing of it is remembered.
 func TestDiscard(t *testing.T) {
 	b := newBench(t)
 	b.settles("live=1 apply=1 patch=0", settings("own", "1"))

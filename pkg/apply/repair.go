@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server-side apply puts our fields beside those of others. Where theirs exclude ours (value and valueFrom of a variable, two
+// Server-side apply puts our fields beside those owned by others. Where theirs exclude ours (value and valueFrom of a variable, two
 // sources of a volume, two handlers of a probe, a strategy with the parameters of another), the API server calls the result
 // invalid, for ever. Fields that cannot be changed at all, such as the role of a binding, are refused in the same way. Both are
 // mended here, once for each refusal.

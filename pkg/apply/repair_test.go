@@ -114,7 +114,7 @@ func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	return string(head.UID)
 }
 
-// An immutable ConfigMap is made anew, by uid and once; what may be data is not, and neither is what is not ours.
+// An immutable ConfigMap is recreated, by uid and once; what may be data is not, and neither is what is not ours.
 func TestImmutableObjects(t *testing.T) {
 	const sticks, renewed = "old", "1"
 	for name, test := range map[string]struct {
@@ -122,7 +122,7 @@ func TestImmutableObjects(t *testing.T) {
 		want   string
 		fails  bool
 	}{
-		"made anew":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
+		"recreated":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
 		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.Keeps = true }, sticks, true},
 		"nor what outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
 			o.Ownership, c.OwnerReferences = Unowned, nil
@@ -193,7 +193,7 @@ func TestUpdatesNameTheObject(t *testing.T) {
 	}
 }
 
-// Somebody else makes the object in the moment in which we meant to: theirs is left as it was, and reported.
+// Another client makes the object in the moment in which we meant to: theirs is left as it was, and reported.
 func TestTwoMakeTheSameObject(t *testing.T) {
 	for name, theirs := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestTwoMakeTheSameObject(t *testing.T) {
 				},
 			})
 			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); err == nil {
-				t.Error("nobody is told")
+				t.Error("it is not reported")
 			}
 			got := b.get("a")
 			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {

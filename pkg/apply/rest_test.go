@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// mirrored lets a webhook of somebody else replace the image of what we apply while it is on. To the managed fields it is ours.
+// mirrored lets a foreign webhook replace the image of what we apply while it is on. To the managed fields it is ours.
 func (b *bench) mirrored(on *bool) {
 	b.Helper()
 	inner, ok := b.Client.(client.WithWatch)
@@ -64,8 +64,8 @@ func (b *bench) deployed() *appsv1.Deployment {
 	return d
 }
 
-// What a webhook of somebody else does is seen when it moves the generation, and put right when it does not do it again and again.
-func TestWebhooksOfOthers(t *testing.T) {
+// What a foreign webhook does is seen when it moves the generation, and put right when it does not do it again and again.
+func TestForeignWebhooks(t *testing.T) {
 	b, on := newBench(t), false
 	b.mirrored(&on)
 	b.settles(both, server("ours"))

@@ -94,7 +94,7 @@ func (s *shelf) Get(_ context.Context, _ client.ObjectKey, into client.Object, _
 	return nil
 }
 
-// BenchmarkSettled measures one settled Deployment with its cache read: what every pass at rest costs per child.
+// BenchmarkSettled measures one settled Deployment with its cache read: what every reconcile at rest costs per child.
 func BenchmarkSettled(b *testing.B) {
 	stand := newBench(&testing.T{})
 	object := server("one")

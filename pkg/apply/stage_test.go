@@ -35,7 +35,7 @@ func route() Object {
 	return Object{Config: client.ApplyConfigurationFromUnstructured(u)}
 }
 
-// guarded lists a server with what guards it and what exposes it, in an order that helps nobody.
+// guarded lists a server with what guards it and what exposes it, in an unhelpful order.
 func guarded() Desired {
 	desired := Desired{route(), server("image")}
 	policy := networkingv1ac.NetworkPolicy("server", "ns").WithSpec(networkingv1ac.NetworkPolicySpec().
@@ -45,7 +45,7 @@ func guarded() Desired {
 	return desired
 }
 
-// A guard that cannot be written, because somebody else has its name or because it is refused, holds back what it guards; what
+// A guard that cannot be written, because another client has its name or because it is refused, holds back what it guards; what
 // only exposes a server does not.
 func TestGuardsStandBeforeWorkloads(t *testing.T) {
 	guards := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
@@ -142,7 +142,7 @@ func TestDesiredOf(t *testing.T) {
 		t.Errorf("got %d objects", len(got))
 	}
 	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Guards {
-		t.Error("what cannot be told apart comes first")
+		t.Error("what is not understood comes first")
 	}
 }
 

@@ -7,6 +7,6 @@
 // cannot be described counts as served.
 //
 // Kinds that a Watcher follows are to be watched through Watcher.Watch, or by a component that requires them.
-// When such a kind comes or goes, its informers leave the cache, so that nobody lists an API that is gone for ever,
+// When such a kind comes or goes, its informers leave the cache, so that no informer lists an API that is gone for ever,
 // and so that its return is noticed at once.
 package capability

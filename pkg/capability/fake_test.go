@@ -169,7 +169,7 @@ func newCluster(t *testing.T) *fakeCluster {
 func object(name string) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: name, ResourceVersion: "1", Labels: map[string]string{"big": "label"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
 	obj.SetGroupVersionKind(customResourceDefinitions.GroupVersion().WithKind("CustomResourceDefinition"))
 	return obj

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the first answer announces and cannot describe is not absent: nobody is told so, neither at once nor when it is described.
+// What the first answer announces and cannot describe is not absent: it is not reported as absent, neither at once nor when it is described.
 func TestWhatTheFirstAnswerCannotDescribe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client func(*fakeDiscovery) discovery.DiscoveryInterface
@@ -54,7 +54,7 @@ func TestTheFirstDescriptionHolds(t *testing.T) {
 		run(t, w)
 		pass(time.Minute)
 		if !w.Current().Equal(NewSet(ServiceMonitor, PrometheusRule)) {
-			t.Errorf("current %q: nobody knows which of them are served", w.Current())
+			t.Errorf("current %q: it is unknown which of them are served", w.Current())
 		}
 		d.markStale(gv, nil)
 		pass(retryMax)
@@ -99,26 +99,26 @@ func TestNoFirstAnswerDowngrades(t *testing.T) {
 		silent := rapid.Bool().Draw(rt, "silent")
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
-			world := newWorld(t)
+			env := newEnvironment(t)
 			for _, k := range served {
-				world.define(k)
-				world.list(k)
+				env.define(k)
+				env.list(k)
 			}
 			for _, k := range away {
-				if gv := k.GroupVersion(); !world.stale[gv] && listsSome(world.d, gv) {
-					world.toggleStale(gv)
+				if gv := k.GroupVersion(); !env.stale[gv] && listsSome(env.d, gv) {
+					env.toggleStale(gv)
 				}
 			}
 			if silent {
-				world.toggleFailure()
+				env.toggleFailure()
 			}
-			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
 			for _, s := range script {
 				if s.what%2 == 0 {
-					world.toggleFailure()
-				} else if listsSome(world.d, s.kind.GroupVersion()) {
-					world.toggleStale(s.kind.GroupVersion())
+					env.toggleFailure()
+				} else if listsSome(env.d, s.kind.GroupVersion()) {
+					env.toggleStale(s.kind.GroupVersion())
 				}
 				pass(s.pause)
 				answered := w.Ready(nil) == nil
@@ -126,10 +126,10 @@ func TestNoFirstAnswerDowngrades(t *testing.T) {
 					return "answered " + map[bool]string{true: "once", false: "never"}[answered] + ", current " + w.Current().String()
 				}
 			}
-			world.repair()
+			env.repair()
 			pass(window + retryMax + slowPeriod + slowPeriod/5)
-			if !w.Current().Equal(world.truth()) {
-				return "in the end " + w.Current().String() + ", the truth is " + world.truth().String()
+			if !w.Current().Equal(env.truth()) {
+				return "in the end " + w.Current().String() + ", the truth is " + env.truth().String()
 			}
 			return ""
 		})

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a cluster in which APIs come and go, and discovery lags, lies and fails. It remembers the truth.
-type world struct {
+// environment is a cluster in which APIs come and go, and discovery lags, lies and fails. It remembers the truth.
+type environment struct {
 	comeAndGo
 	defined map[schema.GroupVersionKind]bool // the definition exists
 	listed  map[schema.GroupVersionKind]bool // discovery lists it
@@ -20,9 +20,9 @@ type world struct {
 	stale   map[schema.GroupVersion]bool
 }
 
-func newWorld(t *testing.T) *world {
+func newEnvironment(t *testing.T) *environment {
 	t.Helper()
-	return &world{
+	return &environment{
 		comeAndGo: comeAndGo{newDiscovery(), newCluster(t)},
 		defined:   map[schema.GroupVersionKind]bool{}, listed: map[schema.GroupVersionKind]bool{},
 		stale: map[schema.GroupVersion]bool{},
@@ -30,7 +30,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // define turns the definition of a kind on or off.
-func (w *world) define(k schema.GroupVersionKind) {
+func (w *environment) define(k schema.GroupVersionKind) {
 	if w.defined[k] {
 		w.cluster.remove(definitionName(k))
 	} else {
@@ -40,7 +40,7 @@ func (w *world) define(k schema.GroupVersionKind) {
 }
 
 // list lets discovery catch up with the definition of a kind.
-func (w *world) list(k schema.GroupVersionKind) {
+func (w *environment) list(k schema.GroupVersionKind) {
 	switch {
 	case w.defined[k] && !w.listed[k]:
 		w.d.serve(k)
@@ -50,7 +50,7 @@ func (w *world) list(k schema.GroupVersionKind) {
 	w.listed[k] = w.defined[k]
 }
 
-func (w *world) toggleFailure() {
+func (w *environment) toggleFailure() {
 	w.failing = !w.failing
 	if w.failing {
 		w.d.fail(errors.New("connection refused"))
@@ -59,7 +59,7 @@ func (w *world) toggleFailure() {
 	w.d.fail(nil)
 }
 
-func (w *world) toggleStale(gv schema.GroupVersion) {
+func (w *environment) toggleStale(gv schema.GroupVersion) {
 	w.stale[gv] = !w.stale[gv]
 	if w.stale[gv] {
 		w.d.markStale(gv, errors.New("stale"))
@@ -69,7 +69,7 @@ func (w *world) toggleStale(gv schema.GroupVersion) {
 }
 
 // repair ends all troubles and lets discovery catch up.
-func (w *world) repair() {
+func (w *environment) repair() {
 	if w.failing {
 		w.toggleFailure()
 	}
@@ -84,7 +84,7 @@ func (w *world) repair() {
 }
 
 // truth is what a perfect observer says.
-func (w *world) truth() Set {
+func (w *environment) truth() Set {
 	var out []schema.GroupVersionKind
 	for k, defined := range w.defined {
 		if defined {
@@ -109,7 +109,7 @@ var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 12)
 
-func (w *world) do(s step) {
+func (w *environment) do(s step) {
 	switch s.what {
 	case 0, 1:
 		w.define(s.kind)
@@ -141,8 +141,8 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
-			world, heard, watched := newWorld(t), &changes{}, map[schema.GroupVersionKind]*sources{}
-			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+			env, heard, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*sources{}
+			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			w.Subscribe(t.Context(), heard.add)
 			c := newController(t)
 			defer start(t, c)()
@@ -152,16 +152,16 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 			}
 			run(t, w)
 			for _, s := range script {
-				world.do(s)
+				env.do(s)
 			}
-			world.repair()
+			env.repair()
 			pass(window + retryMax + slowPeriod + slowPeriod/5)
-			if problem := compare(w, world.truth(), heard.sets, watched); problem != "" {
+			if problem := compare(w, env.truth(), heard.sets, watched); problem != "" {
 				return problem
 			}
-			before := world.d.count()
+			before := env.d.count()
 			pass(slowPeriod / 2)
-			if n := world.d.count() - before; n > 1 {
+			if n := env.d.count() - before; n > 1 {
 				return fmt.Sprintf("%d readings at rest", n)
 			}
 			return ""
@@ -196,20 +196,20 @@ func TestFailuresNeverDowngrade(t *testing.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) (problem string) {
-			world := newWorld(t)
+			env := newEnvironment(t)
 			for _, k := range served {
-				world.define(k)
-				world.list(k)
+				env.define(k)
+				env.list(k)
 			}
-			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
 			for i, s := range script {
 				if s.what%2 == 0 {
-					world.toggleFailure()
+					env.toggleFailure()
 				} else {
-					world.toggleStale(s.kind.GroupVersion())
+					env.toggleStale(s.kind.GroupVersion())
 				}
-				world.cluster.create(fmt.Sprintf("things%d.%s", i, Route.Group)) // starts a reading
+				env.cluster.create(fmt.Sprintf("things%d.%s", i, Route.Group)) // starts a reading
 				pass(10 * s.pause)
 				if !w.Current().HasAll(served...) {
 					return fmt.Sprintf("downgraded to %q", w.Current())

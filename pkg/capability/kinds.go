@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The optional kinds that this program knows. Each is asked for by its own, because clusters carry any mixture of
+// The optional kinds that this program knows. Each is looked up by its own, because clusters carry any mixture of
 // them; OpenShift as a platform is Set.OpenShift.
 var (
 	Route            = kind("route.openshift.io", "v1", "Route")

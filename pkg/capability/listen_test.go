@@ -14,16 +14,16 @@ import (
 // Who follows knows the set from the beginning, hears of each change, and of none after its end.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(Route), newCluster(t)}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		env := comeAndGo{newDiscovery(Route), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		var heard []string
 		ctx, leave := context.WithCancel(t.Context())
 		w.Follow(ctx, func(s Set) { heard = append(heard, s.String()) })
-		world.come(HTTPRoute)
-		world.goAway(HTTPRoute)
+		env.come(HTTPRoute)
+		env.goAway(HTTPRoute)
 		leave()
-		world.come(RayCluster)
+		env.come(RayCluster)
 		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
 		if want := []string{route, both, route}; !slices.Equal(heard, want) {
 			t.Errorf("heard %q, want %q", heard, want)
@@ -53,11 +53,11 @@ func TestFollowWhileSetsChange(t *testing.T) {
 	}
 }
 
-// Components are stopped and built a hundred times: neither listeners nor watches stay, and nobody who has gone is called.
+// Components are stopped and built a hundred times: neither listeners nor watches stay, and no former listener is called.
 func TestRunsThatComeAndGoLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(), newCluster(t)}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		env := comeAndGo{newDiscovery(), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		left := &changes{}
 		for range 100 {
@@ -70,7 +70,7 @@ func TestRunsThatComeAndGoLeaveNothing(t *testing.T) {
 			stop()
 			synctest.Wait()
 		}
-		world.come(Route)
+		env.come(Route)
 		pass(time.Second)
 		if w.listeners.Len() != 0 || left.len() != 0 {
 			t.Errorf("%d listeners stayed, and %d calls came after the end", w.listeners.Len(), left.len())

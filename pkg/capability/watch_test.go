@@ -109,23 +109,23 @@ func (c comeAndGo) goAway(k schema.GroupVersionKind) {
 
 func TestWatchComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(), newCluster(t)}
+		env := comeAndGo{newDiscovery(), newCluster(t)}
 		store, s := &fakeCache{}, &sources{}
 		scheme := runtime.NewScheme()
 		if err := routev1.Install(scheme); err != nil {
 			t.Fatal(err)
 		}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds, Cache: store, Scheme: scheme})
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store, Scheme: scheme})
 		c := newController(t)
 		defer start(t, c)()
 		w.Watch(t.Context(), c, Route, s.build) // before Start
 		run(t, w)
 		s.want(t, 0, 0)
 		for round := range 3 {
-			world.come(Route)
+			env.come(Route)
 			s.want(t, 1, round+1)
 			store.take()
-			world.goAway(Route)
+			env.goAway(Route)
 			s.want(t, 0, round+1)
 			if got, want := store.take(), []string{"metadata Route", "unstructured Route", "typed "}; !slices.Equal(got, want) {
 				t.Errorf("removed informers %q, want %q", got, want)
@@ -136,10 +136,10 @@ func TestWatchComesAndGoes(t *testing.T) {
 
 func TestWatchOfServedKindAfterStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(), newCluster(t)}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		env := comeAndGo{newDiscovery(), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		world.come(HTTPRoute)
+		env.come(HTTPRoute)
 		s := &sources{}
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newController(t)
@@ -150,22 +150,22 @@ func TestWatchOfServedKindAfterStart(t *testing.T) {
 		// A watch whose context ended does not come back.
 		cancel()
 		s.want(t, 0, 1)
-		world.goAway(HTTPRoute)
-		world.come(HTTPRoute)
+		env.goAway(HTTPRoute)
+		env.come(HTTPRoute)
 		s.want(t, 0, 1)
 	})
 }
 
 func TestWatchBeforeTheControllerStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(), newCluster(t)}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		env := comeAndGo{newDiscovery(), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		s, c := &sources{}, newController(t)
 		w.Watch(t.Context(), c, HTTPRoute, s.build)
-		world.come(HTTPRoute)
-		world.goAway(HTTPRoute)
-		world.come(HTTPRoute)
+		env.come(HTTPRoute)
+		env.goAway(HTTPRoute)
+		env.come(HTTPRoute)
 		s.want(t, 0, 0)
 		defer start(t, c)()
 		s.want(t, 1, 1) // only the watch of the last appearance
@@ -182,14 +182,14 @@ func (s stuck) Watch(source.Source) error {
 
 func TestWatchNeverBlocksTheNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world, heard, said := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &logs{}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds, Log: said.logger()})
+		env, heard, said := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &logs{}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Log: said.logger()})
 		w.Subscribe(t.Context(), heard.add)
 		c := stuck{make(chan struct{})}
 		w.Watch(t.Context(), c, HTTPRoute, (&sources{}).build)
 		run(t, w)
-		world.come(HTTPRoute)
-		world.goAway(HTTPRoute)
+		env.come(HTTPRoute)
+		env.goAway(HTTPRoute)
 		if heard.len() != 2 {
 			t.Errorf("%d changes came through, want 2", heard.len())
 		}
@@ -203,14 +203,14 @@ func TestWatchNeverBlocksTheNotifier(t *testing.T) {
 
 func TestWatchReportsSourcesThatDoNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world, said := comeAndGo{newDiscovery(), newCluster(t)}, &logs{}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds, Log: said.logger(),
+		env, said := comeAndGo{newDiscovery(), newCluster(t)}, &logs{}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Log: said.logger(),
 			Cache: &fakeCache{err: errors.New("no such informer")}})
 		c := newController(t)
 		defer start(t, c)()
 		w.Watch(t.Context(), c, HTTPRoute, (&sources{err: errors.New("no handler")}).build)
 		run(t, w)
-		world.come(HTTPRoute)
+		env.come(HTTPRoute)
 		if said.with("no handler") != 1 || said.with("no such informer") == 0 {
 			t.Errorf("said %q", said.lines)
 		}
@@ -237,15 +237,15 @@ func (c *syncingCache) RemoveInformer(context.Context, client.Object) error { re
 // A kind that vanishes while its informer syncs leaves nothing behind; the bubble fails on goroutines that hang.
 func TestWatchMetadataOfAVanishingKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := comeAndGo{newDiscovery(), newCluster(t)}
+		env := comeAndGo{newDiscovery(), newCluster(t)}
 		store := &syncingCache{}
-		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds, Cache: store})
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store})
 		c := newController(t)
 		defer start(t, c)()
 		w.WatchMetadata(t.Context(), c, HTTPRoute, &handler.EnqueueRequestForObject{})
 		run(t, w)
-		world.come(HTTPRoute)
-		world.goAway(HTTPRoute)
+		env.come(HTTPRoute)
+		env.goAway(HTTPRoute)
 		pass(time.Minute)
 		if len(store.asked) != 1 {
 			t.Fatalf("%d informers were asked for, want 1", len(store.asked))

@@ -28,7 +28,7 @@ const (
 	// debounce lets the events of one installation gather, and gives a new definition the moment it needs until it
 	// is served.
 	debounce = 300 * time.Millisecond
-	// window is how long discovery is asked again until it lists the definitions that were seen, and how long a kind that it
+	// window is how long discovery is queried again until it lists the definitions that were seen, and how long a kind that it
 	// leaves out still counts as served.
 	window = 30 * time.Second
 	// retryMin and retryMax bound the pauses meanwhile, and after discovery failed.
@@ -255,8 +255,8 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 	return NewSet(kinds...), held
 }
 
-// publish swaps the set and tells everybody. Informers go before a kind returns, so that its watches start on fresh
-// ones, and after it went, so that nobody starts one again.
+// publish swaps the set and notifies all listeners. Informers go before a kind returns, so that its watches start on fresh
+// ones, and after it went, so that no watch starts one again.
 func (w *Watcher) publish(next Set) {
 	before := w.Current()
 	if next.Equal(before) {

@@ -112,7 +112,7 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), heard.len())
 		}
 
-		// A definition is gone before discovery says so.
+		// A definition is gone before discovery omits it.
 		cluster.remove(definitionName(RayCluster))
 		pass(2 * time.Second)
 		if w.Current().Has(RayCluster) || heard.len() != 2 {
@@ -172,7 +172,7 @@ func TestForeignGroupsDoNotMatter(t *testing.T) {
 	})
 }
 
-// No definition tells of an aggregated API.
+// No definition reports an aggregated API.
 func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(HTTPRoute), newCluster(t)
@@ -483,7 +483,7 @@ func TestFeedsKeepOnlyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := fmt.Sprintf("%+v", out)
-	if strings.Contains(kept, "somebody") || strings.Contains(kept, "big") || !strings.Contains(kept, "routes.example.com") {
+	if strings.Contains(kept, "kubectl") || strings.Contains(kept, "big") || !strings.Contains(kept, "routes.example.com") {
 		t.Errorf("kept %s", kept)
 	}
 	if same, err := nameOnly(bytes.MinRead); err != nil || same != bytes.MinRead {

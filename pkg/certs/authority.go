@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// recheck is how often Secret and targets are looked at though nothing is due, to learn what other replicas and people did.
+	// recheck is how often Secret and targets are checked though nothing is due, to learn what other replicas and people did.
 	recheck = 5 * time.Minute
 	// retryMin and retryMax bound the pauses after trouble.
 	retryMin, retryMax = time.Second, time.Minute
-	// attempts is how often a pass starts over after another replica was faster.
+	// attempts is how often a sync starts over after another replica was faster.
 	attempts = 5
 	// trustPatience bounds how long readiness waits for targets that cannot be written.
 	trustPatience = 30 * time.Second
@@ -43,7 +43,7 @@ type Options struct {
 	DNSNames []string
 	// Targets learn the CA.
 	Targets []Target
-	// Dynamic watches the targets by their names, so that a CA that somebody overwrites is put right at once. Nil for none.
+	// Dynamic watches the targets by their names, so that a CA that another client overwrites is put right at once. Nil for none.
 	Dynamic dynamic.Interface
 	// Clock tells validity and due dates.
 	Clock clock.Clock
@@ -66,7 +66,7 @@ func NewAuthority(o Options) *Authority { return &Authority{Options: o, moved: m
 // NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
 func (a *Authority) NeedLeaderElection() bool { return false }
 
-// GetCertificate fits tls.Config. It returns an error until the first pass has succeeded.
+// GetCertificate fits tls.Config. It returns an error until the first sync has succeeded.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p := a.current.Load()
 	if p == nil {
@@ -75,7 +75,7 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return p.served, nil
 }
 
-// Ready is a readiness check: it fails until there is a certificate to serve, and the API server was told to trust it. Each replica
+// Ready is a readiness check: it fails until there is a certificate to serve, and the API server knows its CA. Each replica
 // sees to that itself, so none waits for another. Targets that cannot be written delay it for trustPatience.
 func (a *Authority) Ready(*http.Request) error {
 	if _, err := a.GetCertificate(nil); err != nil {
@@ -115,7 +115,7 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// rest returns after the pause, or when a target has moved, but not before retryMin: somebody may write it as often as we do. It
+// rest returns after the pause, or when a target has moved, but not before retryMin: another client may write it as often as we do. It
 // returns false when ctx ends.
 func (a *Authority) rest(ctx context.Context, pause time.Duration) bool {
 	if a.Dynamic != nil && pause > retryMin {

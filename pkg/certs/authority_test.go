@@ -17,7 +17,7 @@ import (
 )
 
 func TestFirstStartServesWithoutARestart(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	a := w.replica(nil)
 	if a.Ready(nil) == nil {
 		t.Error("there is nothing to serve yet")
@@ -28,7 +28,7 @@ func TestFirstStartServesWithoutARestart(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 	if pause != recheck {
-		t.Errorf("next pass after %s, want %s", pause, recheck)
+		t.Errorf("next reconcile after %s, want %s", pause, recheck)
 	}
 	secret := w.secret()
 	if secret.Type != corev1.SecretTypeTLS || secret.Labels["a"] != "b" || len(secret.Data) != 4 {
@@ -42,7 +42,7 @@ func TestFirstStartServesWithoutARestart(t *testing.T) {
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
 	writes := 0
 	count := &interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -76,7 +76,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 
 // The serving certificate is renewed after two thirds of its life, long before it expires.
 func TestServingCertificateIsRenewed(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	a := w.replica(nil)
 	w.sync(a)
 	before := a.current.Load()
@@ -94,9 +94,9 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	w.mustTrust(a, before.data[keyCACert], "with the bundle from before")
 }
 
-// A new CA is published first and signs later; at no moment is anybody untrusted.
+// A new CA is published first and signs later; at no moment is any server untrusted.
 func TestNewAuthorityOverlaps(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	a, lazy := w.replica(nil), w.replica(nil)
 	w.sync(a)
 	w.sync(lazy)
@@ -130,7 +130,7 @@ func TestNewAuthorityOverlaps(t *testing.T) {
 
 // For three years, with a look at random moments, no handshake fails and the bundle stays small.
 func TestYearsOfRotation(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Validating, Name: "v"})
 	start := w.clock.Now()
 	for w.clock.Since(start) < 3*365*24*time.Hour {
@@ -151,7 +151,7 @@ func TestYearsOfRotation(t *testing.T) {
 
 // An operator that was off for long finds everything expired.
 func TestEverythingExpired(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	w.clock.Step(10 * caLifetime)
 	a := w.replica(nil)
@@ -164,7 +164,7 @@ func TestEverythingExpired(t *testing.T) {
 
 func TestTwoReplicasAgree(t *testing.T) {
 	for range 20 {
-		w := newWorld(t)
+		w := newEnvironment(t)
 		a, b := w.replica(nil), w.replica(nil)
 		var both sync.WaitGroup
 		for _, r := range []*Authority{a, b} {
@@ -187,7 +187,7 @@ func TestTwoReplicasAgree(t *testing.T) {
 func TestTheSlowerReplicaReadsWhatTheFasterWrote(t *testing.T) {
 	for name, created := range map[string]bool{"creating": false, "renewing": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnvironment(t)
 			fast := w.replica(nil)
 			if created {
 				w.sync(fast)
@@ -213,7 +213,7 @@ func TestTheSlowerReplicaReadsWhatTheFasterWrote(t *testing.T) {
 }
 
 func TestEndlessConflictIsAnError(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	w.clock.Step(leafLifetime * 3 / 4)
 	tries := 0
@@ -254,7 +254,7 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 	} {
 		for _, fresh := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
-				w := newWorld(t)
+				w := newEnvironment(t)
 				a := w.replica(nil)
 				w.sync(a)
 				known := w.bundle()
@@ -280,7 +280,7 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 }
 
 func TestDeletedSecretIsWrittenBack(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	a := w.replica(nil)
 	w.sync(a)
 	before := w.secret()
@@ -294,7 +294,7 @@ func TestDeletedSecretIsWrittenBack(t *testing.T) {
 }
 
 func TestOtherNamesNeedAnotherCertificate(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	known := w.bundle()
 	moved := w.replica(nil)
@@ -321,7 +321,7 @@ func TestErrorsAreNamed(t *testing.T) {
 		}}, "sharing Secret operator/hooks-cert: writing: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newWorld(t).replica(&tc.funcs).Sync(t.Context())
+			_, err := newEnvironment(t).replica(&tc.funcs).Sync(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -331,7 +331,7 @@ func TestErrorsAreNamed(t *testing.T) {
 
 // Start keeps trying with growing pauses, recovers, and then looks again every few minutes.
 func TestStartRetriesAndRechecks(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	var mu sync.Mutex
 	broken, reads := true, 0
 	a := w.replica(&interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

@@ -10,6 +10,6 @@
 //     concurrency, and who loses reads what the winner wrote. A mounted certificate (OLM, service-ca, cert-manager) is used where
 //     there is one.
 //
-// Renewal never breaks a connection: whoever still serves an old certificate is trusted as long as its CA stands in the bundle, which is
+// Renewal never breaks a connection: a client that still serves an old certificate is trusted as long as its CA stands in the bundle, which is
 // until that has expired.
 package certs

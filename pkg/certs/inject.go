@@ -35,7 +35,7 @@ type Target struct {
 	Service string
 }
 
-// inject writes the bundle into every target that holds another one. It goes on after an error and joins them. Known says that no
+// inject writes the bundle into every target that holds another one. It continues after an error and joins them. Known says that no
 // call will fail for want of the CA: a target that is absent leads nowhere, nor does one of a component whose role is not granted
 // because it is off.
 func (a *Authority) inject(ctx context.Context, bundle []byte) (known bool, err error) {
@@ -66,7 +66,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 	if len(patch) == 0 {
 		return nil
 	}
-	// The test makes the patch fail when the list of webhooks moved in between; the next pass sees the new one.
+	// The test makes the patch fail when the list of webhooks moved in between; the next sync sees the new one.
 	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
 	body, err := json.Marshal(patch)
 	if err != nil {

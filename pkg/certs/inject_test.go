@@ -31,7 +31,7 @@ func caBundles(obj *unstructured.Unstructured) []any {
 func TestTargetsLearnTheCA(t *testing.T) {
 	mutating := webhooks("m", hook("only", map[string]any{"url": "https://x"}))
 	mutating.SetGroupVersionKind(Mutating)
-	w := newWorld(t,
+	w := newEnvironment(t,
 		webhooks("v", hook("first", map[string]any{"caBundle": "b2xk"}), hook("second", map[string]any{})),
 		mutating,
 		converted("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
@@ -66,7 +66,7 @@ func TestEntriesOfAnotherServiceKeepTheirCA(t *testing.T) {
 	call := func(service string) map[string]any {
 		return map[string]any{"caBundle": "b2xk", "service": map[string]any{"namespace": "any", "name": service}}
 	}
-	w := newWorld(t, webhooks("v", hook("ours", call("our-webhook")), hook("theirs", call("their-webhook"))))
+	w := newEnvironment(t, webhooks("v", hook("ours", call("our-webhook")), hook("theirs", call("their-webhook"))))
 	target := Target{Kind: Validating, Name: "v", Service: "our-webhook"}
 	w.sync(w.replica(nil, target))
 	if diff := cmp.Diff([]any{base64.StdEncoding.EncodeToString(w.bundle()), "b2xk"}, caBundles(w.get(target))); diff != "" {
@@ -75,7 +75,7 @@ func TestEntriesOfAnotherServiceKeepTheirCA(t *testing.T) {
 }
 
 func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
 	_, err := a.Sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "writing the CA into MutatingWebhookConfiguration gone") {
@@ -89,7 +89,7 @@ func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
 
 // What is switched off may have no manifests; every other trouble with it counts.
 func TestAnOptionalTargetMayBeMissing(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
 	if _, err := a.Sync(t.Context()); err != nil {
 		t.Errorf("got %v", err)
@@ -112,7 +112,7 @@ func TestAnOptionalTargetMayBeMissing(t *testing.T) {
 
 // A certificate that a target cannot trust yet is not served while the one before is valid.
 func TestServesTheOldUntilTargetsKnow(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	broken := false
 	a := w.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -154,7 +154,7 @@ func TestReadyWhenTheTargetsKnow(t *testing.T) {
 		"no right, of a component that is off": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+			w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 			failing := test.err
 			var during error
 			var a *Authority
@@ -189,7 +189,7 @@ func TestReadyWhenTheTargetsKnow(t *testing.T) {
 }
 
 func TestReadinessDoesNotWaitForEver(t *testing.T) {
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(&interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)

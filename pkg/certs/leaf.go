@@ -27,7 +27,7 @@ type LeafOptions struct {
 	// Lifetime of the certificate, which never outlives its CA. It is renewed after a third of it, because a process that starts
 	// with it keeps it for as long as it runs.
 	Lifetime time.Duration
-	// ServerOnly is for a program that reads a renewed certificate without a restart and calls nobody with it: it is renewed after
+	// ServerOnly is for a program that reads a renewed certificate without a restart and calls no server with it: it is renewed after
 	// two thirds of its life.
 	ServerOnly bool
 	// Algorithm of its key.

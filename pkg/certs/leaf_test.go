@@ -168,7 +168,7 @@ func TestAddedNamesDoNotProlong(t *testing.T) {
 func TestTheEndOfTheCAIsTheEndOfTheLeaf(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	late := first.Expires.Add(-30 * 24 * time.Hour)
-	root, err := LoadRoot(first.Data, late) // somebody else's, who does not replace it
+	root, err := LoadRoot(first.Data, late) // kept elsewhere, and not replaced
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ type process struct {
 	leaf    Leaf
 }
 
-// For ten years, with a look every three weeks or so: whoever started when, any two processes whose certificates have not
+// For ten years, with a look every three weeks or so: whenever they started, any two processes whose certificates have not
 // expired trust each other both ways, and no process starts with less than two thirds of the life of a certificate.
 func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

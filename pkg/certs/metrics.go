@@ -15,7 +15,7 @@ var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Unix time at which a certificate that this program serves or issues expires.",
 }, []string{"certificate"})
 
-// injected tells of each target whether the API server can call what it leads to.
+// injected reports for each target whether the API server can call what it leads to.
 var injected = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_webhook_ca_injected",
 	Help: "1 while a webhook configuration or CRD holds the CA of the webhook certificate, 0 while it could not be written there.",

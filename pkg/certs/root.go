@@ -64,7 +64,7 @@ type Root struct {
 	next   crypto.Signer // nil unless the CA after the signer waits
 }
 
-// LoadRoot reads a CA that somebody else keeps. It returns an error when it cannot sign now.
+// LoadRoot reads a CA that is kept elsewhere. It returns an error when it cannot sign now.
 func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -74,7 +74,7 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// KeepRoot returns the CA in the data of a Secret, whoever made it, with what is due at now done to it. What of the old bundle
+// KeepRoot returns the CA in the data of a Secret, regardless of who made it, with what is due at now done to it. What of the old bundle
 // is still valid stays trusted in any case.
 func KeepRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
@@ -145,7 +145,7 @@ func (r *Root) findNext(data map[string][]byte) {
 	}
 }
 
-// freshRoot starts anew, and keeps what is valid of the old bundle behind the new CA.
+// freshRoot makes a new CA, and keeps what is valid of the old bundle behind the new CA.
 func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
 	r := Root{Step: Created, Why: "there was none"}
 	if len(data) > 0 {

@@ -208,7 +208,7 @@ func TestStepsOfARoot(t *testing.T) {
 	mustSign(t, retired, first.Expires.Add(time.Second))
 }
 
-// An operator that was off takes the CA that waits, or starts anew.
+// An operator that was off takes the CA that waits, or makes a new one.
 func TestAnExpiredRoot(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	announced := keepRoot(t, first.Data, first.Next)
@@ -266,7 +266,7 @@ func TestTheNextKeyIsBroken(t *testing.T) {
 	}
 }
 
-// A CA of somebody else is loaded and never moved on.
+// A CA of another client is loaded and never moved on.
 func TestLoadRoot(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))

@@ -20,7 +20,7 @@ type ServingOptions struct {
 }
 
 // KeepServing returns the certificate in the data of a Secret while it is good, and otherwise a new one. The key of a CA
-// signs once and is thrown away: whoever reads the Secret, the program that serves with it above all, can pose as this
+// signs once and is thrown away: a client that reads the Secret, the program that serves with it above all, can pose as this
 // service and as no other. ca.crt holds the CA that signed and the one before it, while that is valid: clients that read it trust
 // both the old certificate and the new one during the change.
 func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf, error) {

@@ -25,20 +25,20 @@ const serviceName = "hooks.operator.svc"
 
 var secretKey = types.NamespacedName{Namespace: "operator", Name: "hooks-cert"}
 
-// world is an API server and a clock that replicas share.
-type world struct {
+// environment is an API server and a clock that replicas share.
+type environment struct {
 	t      *testing.T
 	clock  *clienttesting.FakeClock
 	client client.WithWatch
 }
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newEnvironment(t *testing.T, objects ...client.Object) *environment {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return &world{
+	return &environment{
 		t:      t,
 		clock:  clienttesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
@@ -46,7 +46,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 // replica is a process of the operator. A nil intercept is the plain client.
-func (w *world) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
+func (w *environment) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
 	c := w.client
 	if intercept != nil {
 		c = interceptor.NewClient(w.client, *intercept)
@@ -57,7 +57,7 @@ func (w *world) replica(intercept *interceptor.Funcs, targets ...Target) *Author
 	})
 }
 
-func (w *world) sync(a *Authority) time.Duration {
+func (w *environment) sync(a *Authority) time.Duration {
 	w.t.Helper()
 	pause, err := a.Sync(w.t.Context())
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *world) sync(a *Authority) time.Duration {
 	return pause
 }
 
-func (w *world) secret() *corev1.Secret {
+func (w *environment) secret() *corev1.Secret {
 	w.t.Helper()
 	s := &corev1.Secret{}
 	if err := w.client.Get(w.t.Context(), secretKey, s); err != nil {
@@ -75,9 +75,9 @@ func (w *world) secret() *corev1.Secret {
 	return s
 }
 
-func (w *world) bundle() []byte { return w.secret().Data[keyCACert] }
+func (w *environment) bundle() []byte { return w.secret().Data[keyCACert] }
 
-func (w *world) get(target Target) *unstructured.Unstructured {
+func (w *environment) get(target Target) *unstructured.Unstructured {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.Kind)
@@ -87,8 +87,8 @@ func (w *world) get(target Target) *unstructured.Unstructured {
 	return obj
 }
 
-// trusts performs a handshake as the API server does, at the time of the world.
-func (w *world) trusts(a *Authority, bundle []byte) error {
+// trusts performs a handshake as the API server does, at the time of the environment.
+func (w *environment) trusts(a *Authority, bundle []byte) error {
 	w.t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
@@ -115,7 +115,7 @@ func (w *world) trusts(a *Authority, bundle []byte) error {
 	return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: serviceName, Time: w.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
 }
 
-func (w *world) mustTrust(a *Authority, bundle []byte, when string) {
+func (w *environment) mustTrust(a *Authority, bundle []byte, when string) {
 	w.t.Helper()
 	if err := w.trusts(a, bundle); err != nil {
 		w.t.Errorf("%s: %v", when, err)

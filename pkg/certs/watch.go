@@ -36,7 +36,7 @@ func (a *Authority) watchTargets(ctx context.Context, running *sync.WaitGroup) {
 func (a *Authority) look(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
-		return // the first pass writes what is missing
+		return // the first sync writes what is missing
 	}
 	obj.SetGroupVersionKind(target.Kind)
 	if len(patchFor(obj, base64.StdEncoding.EncodeToString(current.data[keyCACert]), target.Service)) == 0 {

@@ -24,10 +24,10 @@ func isInjected(t *testing.T, target Target) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// A CA that somebody overwrites is put right by the watch, within seconds, and not by the look every few minutes.
+// A CA that another client overwrites is put right by the watch, within seconds, and not by the look every few minutes.
 func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	target := Target{Kind: Validating, Name: "v"}
-	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	resource := Validating.GroupVersion().WithResource("validatingwebhookconfigurations")
 	watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList"})

@@ -34,7 +34,7 @@ func FromIngress(config *unstructured.Unstructured) string {
 	return Prefer(ingress.Spec.AppsDomain, ingress.Spec.Domain)
 }
 
-// Prefer returns the domain that somebody configured, and the discovered one where that is empty. Dots and spaces around
+// Prefer returns the domain that a user configured, and the discovered one where that is empty. Dots and spaces around
 // it do not count.
 func Prefer(configured, discovered string) string {
 	if domain := clean(configured); domain != "" {

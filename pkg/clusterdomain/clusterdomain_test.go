@@ -72,8 +72,8 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 
 func TestFollowsTheCluster(t *testing.T) {
 	w, c := newWatcher(ingress(map[string]any{"domain": "apps.example.org"}))
-	told := make(chan string, 10)
-	w.Subscribe(t.Context(), func(domain string) { told <- domain })
+	reported := make(chan string, 10)
+	w.Subscribe(t.Context(), func(domain string) { reported <- domain })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Start(ctx) }()
@@ -81,14 +81,14 @@ func TestFollowsTheCluster(t *testing.T) {
 		t.Errorf("domain %q before anything was read", got)
 	}
 	w.SetServed(true)
-	if heard, got := <-told, w.Domain(); got != "apps.example.org" || heard != got {
+	if heard, got := <-reported, w.Domain(); got != "apps.example.org" || heard != got {
 		t.Errorf("domain %q, heard of %q", got, heard)
 	}
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if heard, got := <-told, w.Domain(); got != "new.example.org" || heard != got {
+	if heard, got := <-reported, w.Domain(); got != "new.example.org" || heard != got {
 		t.Errorf("domain %q, heard of %q", got, heard)
 	}
 	cancel()
@@ -97,7 +97,7 @@ func TestFollowsTheCluster(t *testing.T) {
 	}
 }
 
-// Nobody mistakes a domain that has not been read yet for none.
+// A domain that has not been read yet is not mistaken for none.
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
 		"a domain":      func(w *Watcher) { w.take(ingress(map[string]any{"domain": "one.example.org"})) },

@@ -29,7 +29,7 @@ type CacheNeed struct {
 	Namespace string
 	// Whole keeps the whole objects, for kinds whose spec or status is read; otherwise their metadata is kept.
 	Whole bool
-	// Everything keeps the objects of others too; otherwise only those with our OperatorLabel. Of others' objects that are
+	// Everything keeps the foreign objects too; otherwise only those with our OperatorLabel. Of foreign objects that are
 	// kept as metadata no more remains than what identifies them and their version: there may be thousands. Optional kinds
 	// that are kept whole are always kept in full number.
 	Everything bool
@@ -37,14 +37,14 @@ type CacheNeed struct {
 
 // limits is what remains of the needs for one kind after merging.
 type limits struct {
-	// everything tells for each namespace that is seen, "" for all of them, whether the objects of others are kept too.
+	// everything records for each namespace that is seen, "" for all of them, whether the foreign objects are kept too.
 	everything map[string]bool
 	whole      bool
 }
 
 // CacheOptions merges the needs of the given components, which are the enabled ones: a kind is kept in the union of
 // the namespaces, and unselected where one of them needs everything. Every object passes through transform. Kinds that
-// nobody declared are not limited.
+// no component declared are not limited.
 //
 // Optional kinds (of package capability, or required or used by a component) are selected when their informer is made and not
 // in ByObject, because the cache asks for the scope of each kind there and fails the start for one that is not served.
@@ -68,7 +68,7 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 	return options
 }
 
-// byObject is what the cache is told. Where one rule holds everywhere, it stands alone: an informer for each namespace costs
+// byObject is the configuration of the cache. Where one rule holds everywhere, it stands alone: an informer for each namespace costs
 // a watch.
 func (l limits) byObject(transform toolscache.TransformFunc) cache.ByObject {
 	if everything, all := l.everything[""]; all && len(l.everything) == 1 {
@@ -93,7 +93,7 @@ func (l limits) config(everything bool, transform toolscache.TransformFunc) cach
 	}
 }
 
-// WholeKinds returns the kinds that at least one component keeps whole, ordered. Everybody reads them as whole objects
+// WholeKinds returns the kinds that at least one component keeps whole, ordered. All components read them as whole objects
 // then, since a second representation is a second informer.
 func WholeKinds(enabled []Component) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
@@ -151,7 +151,7 @@ func ours() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
 
-// identities shortens the metadata of others' objects to identity and version, before the next transform. Their
+// identities shortens the metadata of foreign objects to identity and version, before the next transform. Their
 // annotations may hold whole contents besides: `kubectl apply` copies a Secret into one.
 func identities(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(in any) (any, error) {

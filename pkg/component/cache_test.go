@@ -78,7 +78,7 @@ func TestCacheOptions(t *testing.T) {
 	}
 }
 
-// One component needs all Secrets of a namespace, another its own in all namespaces: nobody holds all Secrets of the cluster.
+// One component needs all Secrets of a namespace, another its own in all namespaces: no cache holds all Secrets of the cluster.
 func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
 	options := CacheOptions([]Component{
 		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", Everything: true}, {Kind: secrets, Namespace: "two"}}},
@@ -96,7 +96,7 @@ func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
 	}
 }
 
-// recorded is a list-watcher that notes the selectors it is asked with.
+// recorded is a list-watcher that notes the selectors of requests.
 type recorded struct{ selectors []string }
 
 func (r *recorded) listWatch() toolscache.ListerWatcher {
@@ -115,7 +115,7 @@ func (r *recorded) listWatch() toolscache.ListerWatcher {
 // IsWatchListSemanticsUnSupported tells informers to list, since no bookmark ever comes.
 func (r *recorded) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Thousands of objects of others cost little, and what identifies them stays; ours stay as they are.
+// Thousands of foreign objects cost little, and what identifies them stays; ours stay as they are.
 func TestIdentities(t *testing.T) {
 	head := func(labels map[string]string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -132,7 +132,7 @@ func TestIdentities(t *testing.T) {
 		out, err := identities(next)(head(map[string]string{"owner": "helm"}))
 		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
-			t.Errorf("of an object of others remains %+v, error %v", out, err)
+			t.Errorf("of a foreign object remains %+v, error %v", out, err)
 		}
 		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
 		if out, err := identities(next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
@@ -161,7 +161,7 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// Informers of optional kinds see our objects only, unless somebody needs them all.
+// Informers of optional kinds see our objects only, unless a component needs them all.
 func TestInformersOfOptionalKinds(t *testing.T) {
 	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
 		{Kind: capability.HTTPRoute}, {Kind: capability.Route, Everything: true},

@@ -28,7 +28,7 @@ type Component struct {
 	// Caches are the kinds it keeps in memory.
 	Caches []CacheNeed
 	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
-	// static, so the paths must answer "allowed" then, and conversion must go on.
+	// static, so the paths must answer "allowed" then, and conversion must continue.
 	Webhooks func(mgr ctrl.Manager, enabled bool) error
 	// Controllers builds its controllers and adds them to the manager. With Requires, it is called when the required kinds are
 	// served and this replica leads, and again after it has failed. Otherwise it is called once, before the start.

@@ -11,7 +11,7 @@ import (
 )
 
 // Narrow adds a cache of its own for one kind to the manager, which holds only what a selector admits, in all namespaces.
-// The cache of the manager has one selector for each kind, and everybody shares it; and the API server lets an account
+// The cache of the manager has one selector for each kind, and all components share it; and the API server lets an account
 // that may only see objects of one name list and watch them only with a selection by that name. The kind must always be
 // served.
 func Narrow(mgr ctrl.Manager, object client.Object, by cache.ByObject, transform toolscache.TransformFunc) (cache.Cache, error) {

@@ -32,7 +32,7 @@ func (o *observed) GetCache() cache.Cache {
 	return &awaited{Cache: o.Manager.GetCache(), component: o.component}
 }
 
-// awaited is a cache that tells which kinds a component waits for. Informers are returned when they have synced, so one that never
+// awaited is a cache that reports which kinds a component waits for. Informers are returned when they have synced, so one that never
 // is, for want of a right, shows as a component that does not run.
 type awaited struct {
 	cache.Cache

@@ -27,7 +27,7 @@ var ErrGone = errors.New("an API that it requires is gone")
 const retryMin, retryMax = time.Second, 30 * time.Second
 
 // supervisor sets up the controllers of one component when the kinds that it requires are served. It runs on the leader only, so
-// that a replica that does not lead goes on serving webhooks when a required kind goes.
+// that a replica that does not lead continues serving webhooks when a required kind goes.
 type supervisor struct {
 	component Component
 	mgr       ctrl.Manager

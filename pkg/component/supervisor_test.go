@@ -101,7 +101,7 @@ func TestALossEndsTheManager(t *testing.T) {
 				w.want(t, 1, 1)
 				h.withdraw()
 				if back {
-					h.serve() // before anybody could look
+					h.serve() // before any component could look
 				}
 				if err := h.end(); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
 					t.Errorf("ended with %v", err)

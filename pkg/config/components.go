@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DefaultOn tells whether a component runs without any configuration. Only the hand-off resources of the
+// DefaultOn reports whether a component runs without any configuration. Only the hand-off resources of the
 // platform have to be requested: another operator creates them.
 func DefaultOn(component string) bool { return component != "platform" }
 

@@ -20,7 +20,7 @@ import (
 // only the CORS list of MLflow keeps its origin.
 const ExampleURL = "https://mlflow.example.com"
 
-// PlaceholderURL stands in the shipped params.env until somebody configures a real one.
+// PlaceholderURL stands in the shipped params.env until a user configures a real one.
 const PlaceholderURL = "https://www.gateway-hostname-placeholder-with-mlflow-path.com"
 
 // defaultAccount is the ServiceAccount of the manager where POD_SERVICE_ACCOUNT does not name it.
@@ -35,13 +35,13 @@ type Program struct {
 	Components []string
 	// MLflowVersion is the MLflow release this build supports, with or without a leading "v".
 	MLflowVersion string
-	// Selection are the components that run unless somebody says otherwise; nil leaves that to DefaultOn.
+	// Selection are the components that run unless configured otherwise; nil leaves that to DefaultOn.
 	Selection []string
 	// Defaults take the place of the defaults of flags, by their names.
 	Defaults map[string]string
 }
 
-// Config is the validated configuration. It is a value: nobody changes it after Load.
+// Config is the validated configuration. It is a value that never changes after Load.
 type Config struct {
 	// Namespace is where operands live: a DNS label, never empty.
 	Namespace string
@@ -118,7 +118,7 @@ type MLflow struct {
 	NamespaceRBAC bool
 }
 
-// Enabled tells whether the component of that name is to run; false for names this build does not know.
+// Enabled reports whether the component of that name is to run; false for names this build does not know.
 func (c Config) Enabled(component string) bool { return c.enabled[component] }
 
 // LeaveOutIncomplete switches off what lacks a setting that it cannot run without, and returns the reasons. The Deployments of the
@@ -155,7 +155,7 @@ func FromProcess(p Program, args []string) (Config, error) {
 }
 
 // Load reads every setting from the highest source that has it and returns the validated whole. An empty
-// environment variable counts as unset. Errors are one line: the setting, its value, the cure. ErrHelp is returned
+// environment variable counts as unset. Errors are one line: the setting, its value, the fix. ErrHelp is returned
 // when the arguments ask for help.
 func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
 	cfg := Config{}

@@ -23,7 +23,7 @@ type ModelMesh struct {
 	DefaultsFile, Defaults string
 	// MonitoringNamespace is "" where no Prometheus is let in.
 	MonitoringNamespace string
-	// Images are "" where nobody named one.
+	// Images are "" where no user named one.
 	Images ModelMeshImages
 }
 
@@ -117,14 +117,14 @@ func deploymentOf(pod string) string {
 	return pod
 }
 
-// says tells whether somebody set what the flag and the key of the file are for.
+// says reports whether a source sets what the flag and the key of the file are for.
 func (s sources) says(flag, key string) bool {
 	_, byFlag := s.flags[flag]
 	_, byFile := s.file[key]
 	return byFlag || byFile
 }
 
-// isFalse tells whether a switch is off; words that are no switch are not.
+// isFalse reports whether a switch is off; words that are no switch are not.
 func isFalse(raw string) bool {
 	raw = strings.ToLower(strings.TrimSpace(raw))
 	return raw == "false" || raw == "0" || raw == "f" || raw == "no" || raw == "off"

@@ -71,7 +71,7 @@ modelmesh:
 	}
 }
 
-// The switches of the original understood one word each, and nobody's installation stops at another.
+// The switches of the original understood one word each, and no installation stops at another.
 func TestModelMeshSwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ scope, ignore bool }{
 		"": {}, "true": {scope: true}, "false": {ignore: true}, "True": {}, "auto": {}, "0": {},
@@ -92,10 +92,10 @@ func TestModelMeshNamespace(t *testing.T) {
 		given given
 		want  string
 	}{
-		"said":            {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
-		"of the pod":      {given{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
-		"of the account":  {given{files: mounted}, "from-file"},
-		"nobody knows it": {given{}, "opendatahub"},
+		"said":           {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
+		"of the pod":     {given{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
+		"of the account": {given{files: mounted}, "from-file"},
+		"unknown":        {given{}, "opendatahub"},
 	} {
 		if got := mustLoad(t, tc.given).ModelMesh.Namespace; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -120,7 +120,7 @@ func TestModelMeshControllerDeployment(t *testing.T) {
 	}
 }
 
-// The file of defaults need not be there, unless somebody names it; a component that is off reads none.
+// The file of defaults need not be there, unless a user names it; a component that is off reads none.
 func TestModelMeshDefaultsFile(t *testing.T) {
 	was := program.Components
 	program.Components = append(was[:len(was):len(was)], "modelmesh")
@@ -178,7 +178,7 @@ func TestModelMeshFlags(t *testing.T) {
 	}
 }
 
-// Nobody gets a debug server by a variable, and everybody is told (M8).
+// A variable starts no debug server, and the manager reports that (M8).
 func TestPprofHasNoEffect(t *testing.T) {
 	if notices := mustLoad(t, given{}).Notices; notices != nil {
 		t.Errorf("%q", notices)

@@ -21,7 +21,7 @@ type ModelRegistry struct {
 	StorageMigration     StorageMigration
 
 	// EnableModelCatalog is false when what an older operator left of the catalog is to go. RequestModelCatalog is true when
-	// somebody asked for it: there shall be a Catalog even where no older operator ran one.
+	// a user asked for it: there shall be a Catalog even where no older operator ran one.
 	EnableModelCatalog, RequestModelCatalog bool
 	// SkipCatalogDatabase leaves out the catalog's own database.
 	SkipCatalogDatabase bool
@@ -73,7 +73,7 @@ func registrySettings(m *ModelRegistry) []setting {
 		{env: []string{"RELATED_IMAGE_POSTGRESQL_16_IMAGE", "POSTGRES_IMAGE"}, key: "modelregistry.postgresImage",
 			fallback: "quay.io/sclorg/postgresql-16-c10s:latest", set: requiredImage(&m.Images.Postgres), help: "image of their databases"},
 		{env: []string{"ENABLE_WEBHOOKS"}, key: "modelregistry.webhooks", fallback: "true", isBool: true, set: only("false", &m.ValidateInReconciler),
-			help: "registries come through the webhooks; false: they are checked in every pass instead"},
+			help: "registries come through the webhooks; false: they are checked in every reconcile instead"},
 		{env: []string{"STORAGE_MIGRATION_SOURCE_VERSION"}, key: "modelregistry.storageMigrationSource", fallback: "v1alpha1",
 			set: version(&m.StorageMigration.Source), help: "version that stored registries are moved from; equal to the target: none is"},
 		{env: []string{"STORAGE_MIGRATION_TARGET_VERSION"}, key: "modelregistry.storageMigrationTarget", fallback: "v1beta1",
@@ -109,7 +109,7 @@ func optional(parse func(*string) func(string) error, dst *string) func(string) 
 	}
 }
 
-// The originals of these switches understood one word each, and nobody's installation must stop at another.
+// The originals of these switches understood one word each, and no installation must stop at another.
 
 func only(word string, dst *bool) func(string) error {
 	return func(raw string) error {

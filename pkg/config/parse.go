@@ -136,8 +136,8 @@ func image(dst *string) func(string) error {
 	}
 }
 
-// setURL normalises once, so that nobody appends a path after a slash, and tells real URLs from placeholders:
-// the originals published both placeholders as if somebody had configured them.
+// setURL normalises once, so that no path is appended after a slash, and tells real URLs from placeholders:
+// the originals published both placeholders as if a user had configured them.
 func (m *MLflow) setURL(raw string) error {
 	base := strings.TrimRight(strings.TrimSpace(raw), "/")
 	if base == "" {
@@ -156,7 +156,7 @@ func (m *MLflow) setURL(raw string) error {
 	}
 	m.ExternalURL = base
 	if base == ExampleURL || base == PlaceholderURL {
-		m.ExternalURL = "" // anybody may register the host
+		m.ExternalURL = "" // any user may register the host
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Section 3.4, key by key: what each does to the settings of Ray and of AppWrappers, that nobody calls it unknown, and that other
+// Section 3.4, key by key: what each does to the settings of Ray and of AppWrappers, that it is not reported as unknown, and that other
 // settings stay as they are.
 func TestEveryKeyOfTheChapter(t *testing.T) {
 	nothing := func(*RayCluster, *AppWrapper) {}
@@ -54,7 +54,7 @@ func TestEveryKeyOfTheChapter(t *testing.T) {
 		"appwrapper: {Config: {slackQueueName: ''}}":                     nothing,
 		"MCAD: null\nInstaScale: null\nkuberay: null\nappwrapper: null":  nothing,
 		"appwrapper: {Config: {faultTolerance: {retryLimit: null}}}":     nothing,
-		"clientConnection: null\nmetrics: 5\nhealth: text\nmcad: [1, 2]": nothing, // nobody looks at them
+		"clientConnection: null\nmetrics: 5\nhealth: text\nmcad: [1, 2]": nothing, // they are not read
 	} {
 		t.Run(text, func(t *testing.T) {
 			cfg := mustLoad(t, given{})

@@ -49,7 +49,7 @@ func TestBothComponentsReadOneMap(t *testing.T) {
 	}
 }
 
-// [raycluster-4] A switch that nobody set is on, and null is nobody.
+// [raycluster-4] A switch that is not set is on, and null is not set.
 func TestSwitchesAreOnUnlessSaidOtherwise(t *testing.T) {
 	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
 		ray, notes, err := mustLoad(t, given{}).RayCluster(rayMap(text))

@@ -29,7 +29,7 @@ func loadAs(selection []string, environment map[string]string, file string, args
 	return Load(p, args, lookup, read)
 }
 
-// A selection takes the place of what runs by default, and of nothing that somebody said.
+// A selection takes the place of what runs by default, and of nothing that is configured.
 func TestSelection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		selection []string
@@ -64,7 +64,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Another default is still below everything that somebody says.
+// Another default is still below everything that is configured.
 func TestOtherDefaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file string
@@ -122,7 +122,7 @@ func TestOlderFlags(t *testing.T) {
 	}
 }
 
-// Nothing but the selection runs while nobody says anything, and every switch wins over it.
+// Nothing but the selection runs without any configuration, and every switch wins over it.
 func TestSelectionAndSwitches(t *testing.T) {
 	known := []string{"mlflow", "appwrapper", "platform"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,7 +24,7 @@ func those(values map[string]string) []*unstructured.Unstructured {
 	return all
 }
 
-// everywhere makes the follower of a fixture take the objects of all namespaces, and tells what it took last.
+// everywhere makes the follower of a fixture take the objects of all namespaces, and reports what it took last.
 func everywhere(f *fixture) (last func() string) {
 	var mu sync.Mutex
 	taken := "nothing yet"
@@ -89,7 +89,7 @@ func TestFollowsAllNamespaces(t *testing.T) {
 	}
 }
 
-// What went while nobody watched is gone after the next list.
+// What went while no watch was open is gone after the next list.
 func TestAListForgetsWhatIsGone(t *testing.T) {
 	f := newFixture(t)
 	last := everywhere(f)

@@ -21,7 +21,7 @@ import (
 )
 
 // retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile. After a pause of
-// absent an API that is said to be served and not found still counts as missing.
+// absent an API that is listed as served and not found still counts as missing.
 const retryMin, retryMax, denied, absent = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second
 
 // Options say what is followed. All but Denied are required, and one of Take and TakeAll.

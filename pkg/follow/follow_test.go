@@ -92,7 +92,7 @@ func (f *fixture) took(t *testing.T, value string) {
 func TestChangesComeByWatch(t *testing.T) {
 	f := newFixture(t, object("settings", "one"), object("other", "never")).start(t)
 	if f.lists.Load() != 0 {
-		t.Error("before the API is served nobody must be asked")
+		t.Error("requests before the API is served")
 	}
 	f.follower.SetServed(true)
 	f.took(t, "one")
@@ -151,14 +151,14 @@ func TestPausesAfterTrouble(t *testing.T) {
 	}
 }
 
-// An API that is new is served by one API server a moment before the others: it is asked for again soon, and counts as missing only
+// An API that is new is served by one API server a moment before the others: it is listed again soon, and counts as missing only
 // when that lasts.
-func TestAnAPIThatIsNotFoundIsAskedForAgain(t *testing.T) {
-	told := 0
-	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { told++ }})
+func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
+	reported := 0
+	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { reported++ }})
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
 	pause, waited := time.Duration(0), time.Duration(0)
-	for told == 0 {
+	for reported == 0 {
 		if pause = f.next(missing, pause); pause > retryMax {
 			t.Fatalf("the next attempt is in %s", pause)
 		}

@@ -27,7 +27,7 @@ func awake(l *Listeners[int]) source.Source {
 	return l.Changes(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
 }
 
-// Each listens until its context ends, and nobody else is forgotten with it.
+// Each listens until its context ends, and no other one is forgotten with it.
 func TestAListenerListensUntilItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
@@ -47,7 +47,7 @@ func TestAListenerListensUntilItsContextEnds(t *testing.T) {
 		a, b, c := listen("a"), listen("b"), listen("c")
 		tell("a", "b", "c")
 		b()
-		tell("a", "c") // at once, whoever clears up
+		tell("a", "c") // at once, by a listener that cleans up
 		synctest.Wait()
 		if l.Len() != 2 {
 			t.Errorf("%d listen, want 2", l.Len())
@@ -61,7 +61,7 @@ func TestAListenerListensUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-// A listener may leave, and others come, while all are told.
+// A listener may leave, and others come, while all are notified.
 func TestListenersMayChangeWhileTheyAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
@@ -71,16 +71,16 @@ func TestListenersMayChangeWhileTheyAreTold(t *testing.T) {
 			leave()
 			l.Subscribe(t.Context(), func(int) { heard += 100 })
 		})
-		l.Subscribe(ctx, func(int) { t.Error("told although it has left") })
+		l.Subscribe(ctx, func(int) { t.Error("notified although it has left") })
 		l.Subscribe(t.Context(), func(n int) { heard += n })
 		l.Notify(7)
 		if heard != 7 {
-			t.Errorf("heard %d: who comes meanwhile is told from the next change on", heard)
+			t.Errorf("heard %d: a new listener is notified from the next change on", heard)
 		}
 	})
 }
 
-// Under any mixture of coming, going and telling nobody stays behind; run it with -race.
+// Under any mixture of subscribing, leaving and notifying no listener stays behind; run it with -race.
 func TestListenersOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
@@ -103,7 +103,7 @@ func TestListenersOfManyGoroutines(t *testing.T) {
 	})
 }
 
-// A controller hears of changes while it runs, however many come at once, and nobody waits for it.
+// A controller hears of changes while it runs, however many come at once, and no listener waits for it.
 func TestChangesWakeAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]

@@ -1,4 +1,4 @@
-// Package nested reads JSON as it came, where no type may drop a field: objects of users, and of others, that are patched. What is of
+// Package nested reads JSON as it came, where no type may drop a field: objects of users and of other controllers that are patched. What is of
 // another type than expected counts as absent, so that no input can be a surprise.
 package nested
 

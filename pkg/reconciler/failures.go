@@ -77,7 +77,7 @@ func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 	})
 }
 
-// revisiting has a pass repeated by the time at which what is being deleted should be gone.
+// revisiting has a reconcile repeated by the time at which what is being deleted should be gone.
 func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Result, error)) (reconcile.Result, error) {
 	ctx, left := apply.Revisit(ctx)
 	result, err := pass(ctx)
@@ -90,7 +90,7 @@ func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Resul
 // report sees to it that no error leaves the status as it was.
 func (s *shell[T]) report(obj T, err error) {
 	stalled := IsFinal(err)
-	failed := err != nil && !stalled && !s.told(obj, err)
+	failed := err != nil && !stalled && !s.reported(obj, err)
 	s.condition(obj, stalled, metav1.Condition{
 		Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
 		Message: "the API server refuses what the spec leads to, and will not be asked again before something changes: " + text(err),
@@ -122,9 +122,9 @@ func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
 // toldBytes is how much of an error's text has to stand in a condition. Messages are clipped.
 const toldBytes = 80
 
-// told reports whether a condition has the words of each part of an error. A conflict needs none: the next pass is on its way. Nor
+// reported checks whether a condition has the words of each part of an error. A conflict needs none: the next reconcile is on its way. Nor
 // do waits, and what goes by itself within a moment or with its namespace.
-func (s *shell[T]) told(obj T, err error) bool {
+func (s *shell[T]) reported(obj T, err error) bool {
 	list := s.conditions.List(obj)
 	return apply.Only(err, func(err error) bool {
 		switch e := any(err).(type) {

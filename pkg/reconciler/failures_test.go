@@ -100,15 +100,15 @@ func TestARefusalOfTheSpecIsFinal(t *testing.T) {
 	}
 }
 
-// An error that no condition tells gets one of its own, and no second one where one tells it.
+// An error that no condition reports gets one of its own, and no second one where one reports it.
 func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 	for name, tc := range map[string]struct {
-		err  error
-		told string // message of a condition of the component
-		want bool
+		err      error
+		reported string // message of a condition of the component
+		want     bool
 	}{
-		"nobody tells it":         {quota, "", true},
-		"a condition tells it":    {quota, "unexpected: " + quota.Error(), false},
+		"no condition":            {quota, "", true},
+		"a condition reports it":  {quota, "unexpected: " + quota.Error(), false},
 		"one of two":              {errors.Join(quota, broken), quota.Error(), true},
 		"the object moved":        {apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "w", errors.New("changed")), "", false},
 		"a wait":                  {&Wait{For: "pods"}, "", false},
@@ -117,15 +117,15 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 		"both of two are awaited": {errors.Join(terminating, &Wait{For: "pods"}), "", false},
 		"an object that goes":     {&apply.DeletingError{Kind: "Service"}, "", false},
 		"one that does not":       {&apply.DeletingError{Kind: "Service", Stuck: true}, "", true},
-		"one that is told of":     {&apply.DeletingError{Kind: "Service", Stuck: true}, "oh: " + (&apply.DeletingError{Kind: "Service"}).Error(), false},
-		"one of somebody else":    {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
+		"one that is reported":    {&apply.DeletingError{Kind: "Service", Stuck: true}, "oh: " + (&apply.DeletingError{Kind: "Service"}).Error(), false},
+		"one of another client":   {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.err
 			logic := failing(&err)
 			logic.Summary = func(w *widget) {
-				if tc.told != "" {
-					conditions.Set(w.ConditionsRef(), available, metav1.ConditionFalse, "Down", tc.told, 1)
+				if tc.reported != "" {
+					conditions.Set(w.ConditionsRef(), available, metav1.ConditionFalse, "Down", tc.reported, 1)
 				}
 			}
 			logic.Phases = append([]Phase[*widget]{phase("telling", func(w *widget) error { logic.Summary(w); return nil })}, logic.Phases...)
@@ -140,7 +140,7 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 			err = nil
 			b.must()
 			if _, there := conditions.Get(b.get().Status.Conditions, ConditionReconciled); there {
-				t.Error("it stays after a pass that went well")
+				t.Error("it stays after a reconcile that went well")
 			}
 		})
 	}
@@ -224,8 +224,8 @@ func TestClassifyErrors(t *testing.T) {
 	}
 }
 
-// What phases remember of an object that goes during its first pass is forgotten with it.
-func TestAnObjectThatGoesDuringItsFirstPassIsForgotten(t *testing.T) {
+// What phases remember of an object that goes during its first reconcile is forgotten with it.
+func TestAnObjectThatGoesDuringItsFirstReconcileIsForgotten(t *testing.T) {
 	logic := sized()
 	b := newBench(t, logic, newWidget())
 	b.failing = func(string) error {
@@ -258,11 +258,11 @@ func TestACacheIsNotBehindForEver(t *testing.T) {
 		t.Errorf("after 10 s: behind %t, expired %t", behind, expired)
 	}
 	if behind, expired := l.behind(obj); behind || expired {
-		t.Errorf("it is said once: behind %t, expired %t", behind, expired)
+		t.Errorf("it is reported once: behind %t, expired %t", behind, expired)
 	}
 }
 
-// What is neither true nor false pauses nothing, and is said to.
+// What is neither true nor false pauses nothing, and is reported.
 func TestAPauseThatIsNotUnderstood(t *testing.T) {
 	b := newBench(t, sized(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "please"} }))
 	b.must()
@@ -290,7 +290,7 @@ func TestWhatIsInTheWayIsAwaited(t *testing.T) {
 	}{
 		"going":                   {going, time.Second},
 		"it does not go":          {stuck, time.Minute},
-		"somebody else's":         {foreign, time.Minute},
+		"another client's":        {foreign, time.Minute},
 		"within others":           {fmt.Errorf("x: %w", &apply.HeldBackError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
 		"beside a shorter wait":   {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
 		"beside a failure":        {errors.Join(stuck, broken), 0},

@@ -25,7 +25,7 @@ func TestTheFinalizerComesWhenItIsNeeded(t *testing.T) {
 	}
 }
 
-// What hangs on a status is told once: after it was stored, and not when the write failed.
+// What hangs on a status is reported once: after it was stored, and not when the write failed.
 func TestWrittenHearsOfStoredStatusOnly(t *testing.T) {
 	var heard []int64
 	logic := sized()

@@ -47,8 +47,8 @@ func (e *patchError) Error() string { return "patching " + e.what + ": " + e.err
 // Unwrap implements errors.Unwrap.
 func (e *patchError) Unwrap() error { return e.err }
 
-// isOwnConflict reports whether a pass ended only because the object changed between reading it and writing its status
-// or finalizers. That is no failure: the next pass sees the change. An error of a phase beside it stays an error.
+// isOwnConflict reports whether a reconcile ended only because the object changed between reading it and writing its status
+// or finalizers. That is no failure: the next reconcile sees the change. An error of a phase beside it stays an error.
 func isOwnConflict(err error) bool {
 	for err != nil {
 		switch e := any(err).(type) { // not errors.As: the branches of joined errors must not count

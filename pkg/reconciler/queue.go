@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retryMin and retryMax bound the pauses of the exponential back-off after an error. A minute is what somebody waits who has
+// retryMin and retryMax bound the pauses of the exponential back-off after an error. A minute is how long a user waits who has
 // just removed the cause.
 const retryMin, retryMax = 5 * time.Millisecond, time.Minute
 
@@ -35,7 +35,7 @@ func ControllerOptionsFor(r reconcile.Reconciler) controller.Options {
 
 // fairQueue is client-go's work queue with two rules. The next request is one of the namespace of which the fewest are being
 // worked on, and among these namespaces take turns. And the last worker that is free is kept for another namespace, because
-// a pass may wait for a server of the tenant.
+// a reconcile may wait for a server of the tenant.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tenants *tenants
@@ -204,7 +204,7 @@ func (t *tenants) admit(r reconcile.Request) bool {
 	return true
 }
 
-// done notes the end of a pass.
+// done notes the end of a reconcile.
 func (t *tenants) done(r reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

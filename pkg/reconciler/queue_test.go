@@ -78,7 +78,7 @@ func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
 	if r := <-started; r != ask("quiet", "first") {
 		t.Errorf("the last worker got %s", r)
 	}
-	// And with nobody else there, every request is served.
+	// And with no other namespace there, every request is served.
 	go func() {
 		for range started {
 		}

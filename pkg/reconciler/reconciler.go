@@ -27,7 +27,7 @@ import (
 // the case that it arrived before.
 const conflictRetry = 250 * time.Millisecond
 
-// lagRetry is the pause while the cache has not seen the last status that was written. A pass on the older object could
+// lagRetry is the pause while the cache has not seen the last status that was written. A reconcile on the older object could
 // only end in a conflict.
 const lagRetry = 25 * time.Millisecond
 
@@ -38,7 +38,7 @@ const ConditionPaused = "Paused"
 type Phase[T Target] struct {
 	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
 	Name string
-	// Run ends the pass when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
+	// Run ends the reconcile when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
 	// act", any other error for "broken", which is retried with back-off.
 	Run func(context.Context, T) error
 }
@@ -47,7 +47,7 @@ type Phase[T Target] struct {
 type Logic[T Target] struct {
 	// Phases run in order until one of them returns an error.
 	Phases []Phase[T]
-	// Summary derives the top-level conditions from the others. It runs in every pass, also after an error.
+	// Summary derives the top-level conditions from the others. It runs in every reconcile, also after an error.
 	Summary func(T)
 	// IgnoresPause says that an object is reconciled although it is paused: what others may ask of it goes first. Nil means
 	// never.
@@ -60,8 +60,8 @@ type Logic[T Target] struct {
 	Finalize func(context.Context, T) error
 	// Gone forgets what is remembered under the uid of an object that does not exist any more.
 	Gone func(types.UID)
-	// Written hears of every status that was stored: the object as it was read and as it was written. What shall be told
-	// exactly once, such as a step from state to state, is told here.
+	// Written is called for every status that was stored: the object as it was read and as it was written. What shall be reported
+	// exactly once, such as a step from state to state, is reported here.
 	Written func(before, after T)
 }
 
@@ -141,7 +141,7 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return s.finalize(ctx, obj)
 	}
-	// Known before the phases remember anything of it: it may go during its first pass.
+	// Known before the phases remember anything of it: it may go during its first reconcile.
 	s.observe(obj)
 	paused, understood := names.Paused(obj.GetAnnotations())
 	if paused && (s.logic.IgnoresPause == nil || !s.logic.IgnoresPause(obj)) {
@@ -163,7 +163,7 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	})
 	err := s.run(ctx, obj)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, err // half a pass says nothing about the object
+		return ctrl.Result{}, err // half a reconcile says nothing about the object
 	}
 	err = classify(err)
 	s.report(obj, err)
@@ -186,8 +186,8 @@ func (s *shell[T]) run(ctx context.Context, obj T) error {
 	return nil
 }
 
-// conclude maps how a pass ended. A status that could not be written is retried even after a terminal error, because
-// nobody would learn of that one otherwise.
+// conclude maps how a reconcile ended. A status that could not be written is retried even after a terminal error, because
+// that one would stay unknown otherwise.
 func conclude(pass, patch error) (ctrl.Result, error) {
 	wait, waiting := AsWait(pass)
 	switch {
@@ -204,7 +204,7 @@ func conclude(pass, patch error) (ctrl.Result, error) {
 	}
 }
 
-// patchStatus writes at most once, not at all when the status is the same, and tells of the transitions.
+// patchStatus writes at most once, not at all when the status is the same, and reports the transitions.
 func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	for _, c := range slices.Clone(s.conditions.List(after)) {
 		if plain := redact.Text(c.Message); plain != c.Message {
@@ -219,7 +219,7 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	name := client.ObjectKeyFromObject(after)
 	written := ""
 	if patch != nil {
-		// The answer is decoded into a copy: events and metrics are about what this pass found.
+		// The answer is decoded into a copy: events and metrics are about what this reconcile found.
 		answer := clone(after)
 		err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
 		if apierrors.IsNotFound(err) {

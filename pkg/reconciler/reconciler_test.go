@@ -24,16 +24,16 @@ import (
 func TestOneWritePerChange(t *testing.T) {
 	b := newBench(t, sized(), newWidget())
 	if n := b.must(); n != 1 {
-		t.Errorf("the first pass wrote %d times, want once: %q", n, b.writes)
+		t.Errorf("the first reconcile wrote %d times, want once: %q", n, b.writes)
 	}
 	for range 3 {
 		if n := b.must(); n != 0 {
-			t.Errorf("a pass without a change wrote %d times: %q", n, b.writes)
+			t.Errorf("a reconcile without a change wrote %d times: %q", n, b.writes)
 		}
 	}
 	b.change(func(w *widget) { w.Spec.Size, w.Generation = -1, 2 })
 	if n := b.must(); n != 1 {
-		t.Errorf("the pass after a change wrote %d times, want once", n)
+		t.Errorf("the reconcile after a change wrote %d times, want once", n)
 	}
 	got := b.get()
 	if got.Status.ObservedGeneration != 2 || conditions.IsTrue(got.Status.Conditions, available) {
@@ -49,7 +49,7 @@ func TestOneWritePerChange(t *testing.T) {
 	}
 }
 
-// The cache shows the object as it was before our own status: a pass could only end in a conflict.
+// The cache shows the object as it was before our own status: a reconcile could only end in a conflict.
 func TestAPassWaitsForTheCacheToSeeOurStatus(t *testing.T) {
 	b := newBench(t, sized(), newWidget())
 	before := b.get()
@@ -169,7 +169,7 @@ func TestConflictIsARetry(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tc.is)
 			}
 			if len(b.events()) > 0 && tc.patch != nil {
-				t.Error("an event tells of a status that was not written")
+				t.Error("an event reports a status that was not written")
 			}
 		})
 	}
@@ -280,7 +280,7 @@ func TestFinalizer(t *testing.T) {
 	if got := b.get().Finalizers; !slices.Equal(got, []string{"other/finalizer"}) || !slices.Equal(b.gone, []types.UID{"uid-1"}) {
 		t.Errorf("finalizers %q, gone %q", got, b.gone)
 	}
-	// Deleted, kept by somebody else: nothing is left to do.
+	// Deleted, kept by another client: nothing is left to do.
 	if n := b.must(); n != 0 || len(b.gone) != 1 {
 		t.Errorf("%d writes, gone %q", n, b.gone)
 	}
@@ -335,7 +335,7 @@ func TestGone(t *testing.T) {
 	if !slices.Equal(b.gone, []types.UID{"uid-1"}) {
 		t.Errorf("gone %q, want once", b.gone)
 	}
-	// Deleted and created again between two passes.
+	// Deleted and created again between two reconciles.
 	for _, uid := range []types.UID{"uid-2", "uid-3"} {
 		if err := b.client.Create(t.Context(), newWidget(func(w *widget) { w.UID = uid })); err != nil {
 			t.Fatal(err)
@@ -355,14 +355,14 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func TestDeletedDuringThePass(t *testing.T) {
+func TestDeletedDuringTheReconcile(t *testing.T) {
 	var b *bench
 	logic := sized()
 	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { b.delete(); return nil }))
 	b = newBench(t, logic, newWidget())
 	b.must()
 	if len(b.events()) != 0 {
-		t.Error("an event tells of a status that was not written")
+		t.Error("an event reports a status that was not written")
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// Wait ends a pass early without being a failure: something is not there yet. It counts as success in the metrics,
+// Wait ends a reconcile early without being a failure: something is not there yet. It counts as success in the metrics,
 // keeps the conditions that were set so far, and skips the remaining phases. Return it as a pointer, bare or wrapped.
 type Wait struct {
 	// For completes the sentence "waiting for ...".
 	For string
-	// Retry is the time until the next pass; zero when an event is going to start it.
+	// Retry is the time until the next reconcile; zero when an event is going to start it.
 	Retry time.Duration
 }
 

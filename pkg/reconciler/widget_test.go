@@ -144,13 +144,13 @@ func (b *bench) note(what string, obj client.Object, p client.Patch) error {
 	return err
 }
 
-// reconcile runs one pass.
+// reconcile reconciles once.
 func (b *bench) reconcile() (ctrl.Result, error) {
 	b.t.Helper()
 	return b.shell.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key})
 }
 
-// must runs one pass that ends well and returns its number of writes.
+// must reconciles once without an error and returns its number of writes.
 func (b *bench) must() int {
 	b.t.Helper()
 	before := len(b.writes)
@@ -169,7 +169,7 @@ func (b *bench) get() *widget {
 	return w
 }
 
-// change updates the object as somebody else does.
+// change updates the object as another client does.
 func (b *bench) change(change func(*widget)) {
 	b.t.Helper()
 	w := b.get()

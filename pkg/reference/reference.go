@@ -35,7 +35,7 @@ type Missing struct {
 	Key string
 }
 
-// String names the object, what it lacks and the cure, in one line.
+// String names the object, what it lacks and the fix, in one line.
 func (m Missing) String() string {
 	if m.Key == "" {
 		return string(m.Kind) + " " + m.Name + " does not exist; create it"

@@ -68,7 +68,7 @@ func TestOfEnvAndEnvFrom(t *testing.T) {
 	}
 }
 
-func TestMissingNamesObjectKeyAndCure(t *testing.T) {
+func TestMissingNamesObjectKeyAndFix(t *testing.T) {
 	for want, m := range map[string]Missing{
 		"Secret db does not exist; create it":    {Reference: Reference{Kind: Secret, Name: "db"}},
 		"ConfigMap ca has no key ca.crt; add it": {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"},

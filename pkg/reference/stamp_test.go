@@ -7,14 +7,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a workload and the Secrets that it consumes, as Next sees them pass after pass.
-type world struct {
+// environment is a workload and the Secrets that it consumes, as Next sees them in one reconcile after another.
+type environment struct {
 	stamp  Stamp
 	hashes map[string]string
 	refs   []Reference
 }
 
-func (w *world) pass(t rapid.TB) (rolled bool) {
+func (w *environment) pass(t rapid.TB) (rolled bool) {
 	t.Helper()
 	next, err := Next(w.stamp.Baseline, w.stamp.Rollout, w.hashes, w.refs)
 	if err != nil {
@@ -27,7 +27,7 @@ func (w *world) pass(t rapid.TB) (rolled bool) {
 
 func TestWhenPodsRoll(t *testing.T) {
 	db, tls := Reference{Kind: Secret, Name: "db"}, Reference{Kind: Secret, Name: "tls"}
-	w := &world{hashes: map[string]string{"Secret/db": "1"}, refs: []Reference{db, tls}}
+	w := &environment{hashes: map[string]string{"Secret/db": "1"}, refs: []Reference{db, tls}}
 	steps := []struct {
 		name string
 		do   func()
@@ -46,8 +46,8 @@ func TestWhenPodsRoll(t *testing.T) {
 		{"deleted again", func() { delete(w.hashes, "Secret/db") }, false},
 		{"made again with another content", func() { w.hashes["Secret/db"] = "3" }, true},
 		{"no longer referenced", func() { w.refs = []Reference{tls} }, false},
-		{"changed while nobody looks", func() { w.hashes["Secret/db"] = "4" }, false},
-		{"referenced again: the pod template says so itself", func() { w.refs = []Reference{db, tls} }, false},
+		{"changed while the manager is down", func() { w.hashes["Secret/db"] = "4" }, false},
+		{"referenced again: the pod template shows it", func() { w.refs = []Reference{db, tls} }, false},
 		{"the annotation is destroyed by hand", func() { w.stamp.Baseline = "{" }, false},
 		{"and it works on", func() { w.hashes["Secret/db"] = "5" }, true},
 	}
@@ -60,25 +60,25 @@ func TestWhenPodsRoll(t *testing.T) {
 }
 
 func TestNoReferencesNoAnnotations(t *testing.T) {
-	w := &world{}
+	w := &environment{}
 	if w.pass(t); w.stamp != (Stamp{}) {
 		t.Errorf("stamp = %+v, want none", w.stamp)
 	}
 }
 
 func TestBaselineHoldsNoValues(t *testing.T) {
-	w := &world{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
+	w := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
 	w.pass(t)
 	if want := `{"Secret/db":"0123"}`; w.stamp.Baseline != want {
 		t.Errorf("baseline = %s, want %s", w.stamp.Baseline, want)
 	}
 }
 
-// A second pass over the same world never changes anything: that is what makes steady state silent.
+// A second reconcile of the same environment never changes anything: that is what makes steady state silent.
 func TestNextIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
-		w := &world{hashes: map[string]string{}}
+		w := &environment{hashes: map[string]string{}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			n := name.Draw(t, "name")
 			switch rapid.IntRange(0, 2).Draw(t, "what") {

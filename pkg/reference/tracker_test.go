@@ -83,7 +83,7 @@ func TestContentIsReadOnlyWhenItsVersionMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first, resolve(t, tracker, ref)); diff != "" {
-		t.Errorf("a key that nobody consumes changed the hash:\n%s", diff)
+		t.Errorf("a key that is not consumed changed the hash:\n%s", diff)
 	}
 	live.Data["uri"] = []byte("b")
 	if err := c.Update(t.Context(), live); err != nil {

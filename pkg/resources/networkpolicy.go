@@ -33,7 +33,7 @@ func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *p
 	return IngressPolicy(meta, pods, AllowTCP(port).WithFrom(Routers(), NamespacesWith(labelGenerated, "true")))
 }
 
-// AllowTCP opens a port to everybody, as long as nobody in particular is named.
+// AllowTCP opens a port to all users, as long as no user in particular is named.
 func AllowTCP(ports ...int32) *ingressRule {
 	rule := networkingv1ac.NetworkPolicyIngressRule()
 	for _, port := range ports {

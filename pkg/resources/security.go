@@ -13,7 +13,7 @@ func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// SidecarSecurity meets the restricted level in pods of which nothing is known, with a root file system that nobody writes to.
+// SidecarSecurity meets the restricted level in pods of which nothing is known, with a read-only root file system.
 func SidecarSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return ContainerSecurity().
 		WithReadOnlyRootFilesystem(true).

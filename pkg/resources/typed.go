@@ -11,7 +11,7 @@ import (
 )
 
 // Typed is the apply configuration of an object whose API offers none. It owns what the object says: the status, null and {} are
-// what Go writes for fields that nobody set, and are left out. An empty list that is not nil stays.
+// what Go writes for fields that are not set, and are left out. An empty list that is not nil stays.
 func Typed(kind schema.GroupVersionKind, object client.Object) runtime.ApplyConfiguration {
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	return typed{object}
@@ -38,7 +38,7 @@ func (t typed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// dropUnset removes null and {} from all fields of a value, and tells whether the value itself is one of them.
+// dropUnset removes null and {} from all fields of a value, and reports whether the value itself is one of them.
 func dropUnset(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

@@ -41,7 +41,7 @@ func TestTypedObjectsSayNoMoreThanIsSet(t *testing.T) {
 				`"spec":{"endpoints":[{"port":"m","tlsConfig":{"insecureSkipVerify":false}}],"selector":{"matchLabels":{"x":"y"}}}}`},
 		"a ConsoleLink": {Typed(capability.ConsoleLink, &consolev1.ConsoleLink{Spec: consolev1.ConsoleLinkSpec{Link: consolev1.Link{Text: "t"}}}),
 			`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleLink","spec":{"href":"","location":"","text":"t"}}`},
-		"a Group of which nothing is said": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
+		"a Group with nothing but a name": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"}}`},
 		"a Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"},"users":[]}`},

@@ -1,5 +1,5 @@
 // Package servingcert keeps the serving certificates of components where no platform makes them: it issues them into Secrets,
-// renews what it issued, and leaves the certificates of others alone, of which it says when they run out.
+// renews what it issued, and leaves the foreign certificates alone, of which it says when they run out.
 package servingcert
 
 import (
@@ -25,7 +25,7 @@ import (
 const (
 	// Condition exists on an owner, and is False, only while its certificate is not what it should be.
 	Condition = "CertificateReady"
-	// ReasonExpires says that a certificate of somebody else runs out.
+	// ReasonExpires says that a foreign certificate runs out.
 	ReasonExpires = "CertificateExpires"
 
 	// Lifetime of a certificate and of the CA that signed it and nothing else: as long as servers may go without the pause of a
@@ -39,9 +39,9 @@ const (
 type Wanted struct {
 	// Namespace and Name of the Secret.
 	Namespace, Name string
-	// Provided: somebody else makes it. It is not written, and looked at for its end only.
+	// Provided: another controller or a user makes it. It is not written, and looked at for its end only.
 	Provided bool
-	// Authority is the common name of the CA. A certificate in our Secret that another one issued is somebody else's.
+	// Authority is the common name of the CA. A certificate in our Secret that another one issued is foreign.
 	Authority string
 	// Service is the name of the Service that the certificate is for, in the same namespace.
 	Service string
@@ -56,7 +56,7 @@ type known struct {
 	uid      types.UID
 	version  string
 	provided bool
-	// due is when it is to be renewed; zero for never. Where it is not ours nobody is asked for more than a warning, once.
+	// due is when it is to be renewed; zero for never. A foreign one gets a warning, once.
 	due    time.Time
 	theirs bool
 	// expires is the end of one that is not ours.
@@ -74,7 +74,7 @@ type Keeper struct {
 }
 
 // Keep issues the certificate of an owner, or renews the one that it issued. It writes neither a Secret that the component did not
-// make nor a certificate that somebody has put in the place of ours, and says in Condition when one of these runs out. Whoever
+// make nor a certificate that a user has put in the place of ours, and says in Condition when one of these runs out. The controller that
 // serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
 func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
@@ -162,25 +162,25 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	return nil
 }
 
-// replaced reports that somebody has put a certificate of another authority into a Secret of ours. A damaged one is mended.
+// replaced reports that a user has put a certificate of another authority into a Secret of ours. A damaged one is mended.
 func replaced(s *corev1.Secret, authority string) bool {
 	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	return err == nil && pair.Leaf.Issuer.CommonName != authority
 }
 
-// foreign is what there is to know of a certificate that somebody else looks after.
+// foreign is what there is to know of a foreign certificate.
 func foreign(s *corev1.Secret, want Wanted) known {
 	found := known{uid: s.UID, version: s.ResourceVersion, provided: want.Provided, theirs: true}
 	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return found // the server says so
+		return found // the server has the name
 	}
 	lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 	found.expires, found.due = pair.Leaf.NotAfter, pair.Leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
 	return found
 }
 
-// report says in a condition that nobody has renewed a certificate in time that is not ours to renew.
+// report sets a condition when a foreign certificate was not renewed in time.
 func (k *Keeper) report(owner reconciler.Object, want Wanted) {
 	found, _ := k.of(owner.GetUID())
 	if !found.theirs || found.due.IsZero() || k.Clock.Now().Before(found.due) {

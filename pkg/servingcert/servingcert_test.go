@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// bench is a Keeper on a fake API server and clock. It counts what is asked of the server.
+// bench is a Keeper on a fake API server and clock. It counts the requests to the server.
 type bench struct {
 	*testing.T
 	*Keeper
@@ -178,7 +178,7 @@ func TestKeepMends(t *testing.T) {
 	}
 }
 
-func TestKeepLeavesSecretsOfOthersAlone(t *testing.T) {
+func TestKeepLeavesForeignSecretsAlone(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving"}, Data: map[string][]byte{"tls.crt": []byte("x")}}
 	another := theirs.DeepCopy()
 	another.Labels = names.Labels("mlflow")
@@ -209,7 +209,7 @@ func TestKeepPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// issuedBy is a certificate of somebody else, for a name that ours would have too, and a lifetime.
+// issuedBy is a foreign certificate, for a name that ours would have too, and a lifetime.
 func (b *bench) issuedBy(authority string, lifetime time.Duration) map[string][]byte {
 	b.Helper()
 	serving, err := certs.KeepServing(nil, certs.ServingOptions{Authority: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
@@ -219,9 +219,9 @@ func (b *bench) issuedBy(authority string, lifetime time.Duration) map[string][]
 	return serving.Data
 }
 
-// Somebody else's certificate is theirs to renew, whoever made the Secret first, and whatever they did to its labels. Nobody need
+// A foreign certificate is not ours to renew, regardless of who made the Secret first and what happened to its labels. Nothing needs to
 // wait for the end to learn of it.
-func TestKeepSaysWhenACertificateOfOthersRunsOut(t *testing.T) {
+func TestKeepReportsWhenAForeignCertificateExpires(t *testing.T) {
 	const lifetime = 90 * 24 * time.Hour
 	for name, labelled := range map[string]bool{"in our Secret": true, "in one without our labels": false} {
 		t.Run(name, func(t *testing.T) {
@@ -238,11 +238,11 @@ func TestKeepSaysWhenACertificateOfOthersRunsOut(t *testing.T) {
 				t.Error("it was replaced by one of ours")
 			}
 			if pause < lifetime-expiryWarning || pause > lifetime || len(b.owner.Status.Conditions) != 0 {
-				t.Errorf("it is looked at after %s, conditions %v", pause, b.owner.Status.Conditions)
+				t.Errorf("it is checked after %s, conditions %v", pause, b.owner.Status.Conditions)
 			}
 			b.clock.Step(pause)
 			if pause := b.pass(); pause != 0 {
-				t.Errorf("it is looked at again after %s, although nothing is to be said", pause)
+				t.Errorf("it is checked again after %s, although nothing is to be said", pause)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
 				t.Errorf("condition %+v", c)
@@ -277,7 +277,7 @@ func TestKeepRenewsWhatWasRestored(t *testing.T) {
 	}
 }
 
-// What somebody else provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
+// What another client provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
 func TestKeepWritesNothingThatIsProvided(t *testing.T) {
 	b := newBench(t)
 	b.want.Provided = true

@@ -17,7 +17,7 @@ type Profile struct {
 	Name string
 	// MinVersion is a tls.VersionTLS constant.
 	MinVersion uint16
-	// CipherSuites are allowed below TLS 1.3; Go does not let anybody choose those of TLS 1.3.
+	// CipherSuites are allowed below TLS 1.3; Go does not allow a choice of those of TLS 1.3.
 	CipherSuites []uint16
 }
 
@@ -98,7 +98,7 @@ func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profi
 	return p, unknown, nil
 }
 
-// suite finds a cipher by its OpenSSL or IANA name; always tells that TLS 1.3 brings it unasked.
+// suite finds a cipher by its OpenSSL or IANA name; always is true for suites that TLS 1.3 includes anyway.
 func suite(name string) (id uint16, always bool) {
 	if id, ok := openSSL[name]; ok {
 		return id, false

@@ -71,7 +71,7 @@ func (f *fixture) inForce(t *testing.T, name string) {
 func TestWatcherPicksUpChangesLive(t *testing.T) {
 	f := start(t, apiServer(map[string]any{"type": "Modern"}))
 	if f.lists.Load() != 0 {
-		t.Error("without config.openshift.io nobody must be asked")
+		t.Error("requests without config.openshift.io")
 	}
 	f.watcher.SetServed(true)
 	f.inForce(t, "Modern")

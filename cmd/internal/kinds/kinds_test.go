@@ -183,11 +183,7 @@ func TestWhatIsNotMade(t *testing.T) {
 		"one model each":        {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
 		"KServe's":              {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
 		"removed by annotation": {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
-<<<<<<< HEAD
-		"somebody else's":       {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: somebody, components: []}}`, "spec.managedBy names another controller"},
-=======
 		"another controller's":  {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: other, components: []}}`, "spec.managedBy names another controller"},
->>>>>>> a8a054e (cmd: read settings of the manager in smaller steps, and use plain words)
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))

@@ -24,7 +24,7 @@ const (
 	PortName = "https-proxy"
 	// HealthPortName is the name of the port that answers probes.
 	HealthPortName = "proxy-healthz"
-	// HealthPort is the number of that port unless another is asked for.
+	// HealthPort is the number of that port unless another is requested.
 	HealthPort = 8888
 	// DelegatorRole is the ClusterRole that the account of the pod has to be bound to.
 	DelegatorRole = "system:auth-delegator"
@@ -131,7 +131,7 @@ func (s Sidecar) healthPort() int32 {
 }
 
 // Volumes are what the sidecar mounts: the Secrets, for the eyes of the owner only, and the ConfigMap. Where the platform
-// gives pods no group of their own, the pod needs a security context with an fsGroup, or nobody but root reads the Secrets.
+// gives pods no group of their own, the pod needs a security context with an fsGroup, or only root can read the Secrets.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	var volumes []*corev1ac.VolumeApplyConfiguration
 	for _, f := range s.secrets() {

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
-// MaxMessage is the longest condition message in bytes that Set writes. The API allows 32 KiB; nobody reads so much,
+// MaxMessage is the longest condition message in bytes that Set writes. The API allows 32 KiB; that is too much to read,
 // and every watcher of the object receives it.
 const MaxMessage = 1024
 
@@ -53,13 +53,13 @@ var failureWords = []string{
 	"BackOff", "Conflict", "Foreign", "Unreachable", "Unschedulable", "Refused", "Rejected", "Expired", "Degraded",
 }
 
-// neutral conditions tell of activity; neither of their states is good or bad by itself.
+// neutral conditions report activity; neither of their states is good or bad by itself.
 var neutral = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
 
 // negative conditions are bad when they are true.
 var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
-// finalizing is the reason of conditions that tell how far a deletion is, whatever their state: somebody wants it.
+// finalizing is the reason of conditions that report how far a deletion is, whatever their state: a user wants it.
 const finalizing = "Finalizing"
 
 // Severity gives the type of the event for a transition: Warning when a condition left its good state or its reason

@@ -73,7 +73,7 @@ func TestSeverity(t *testing.T) {
 		"progress fails":            {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
 		"negative goes bad":         {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
 		"negative is good":          {nil, healthy, "Normal"},
-		"a deletion goes on":        {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
+		"a deletion continues":      {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Severity(tc.before, tc.after); got != tc.want {

@@ -33,7 +33,7 @@ type RolloutState struct {
 	Reason, Message string
 }
 
-// Rollout judges a Deployment as `kubectl rollout status` does, and adds the reason when it cannot go on. Numbers in
+// Rollout judges a Deployment as `kubectl rollout status` does, and adds the reason when it cannot continue. Numbers in
 // the status are trusted only when they belong to the present generation.
 func Rollout(d *appsv1.Deployment) RolloutState {
 	state := RolloutState{

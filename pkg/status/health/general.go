@@ -13,7 +13,7 @@ var negative = map[string]bool{
 	"RayClusterReplicaFailure": true, "CredentialsInSpec": true, "UnusedDatabase": true,
 }
 
-// neutral conditions tell of activity, or of what is so by intention.
+// neutral conditions report activity, or what is so by intention.
 var neutral = map[string]bool{
 	"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true, "QuotaReserved": true,
 	"DeletingResources": true, "RayClusterSuspended": true, "RayClusterSuspending": true, "ScalingLimited": true,
@@ -25,14 +25,14 @@ var passing = map[string]bool{"DeploymentCooldown": true}
 // main conditions sum up the others, best first.
 var mains = []string{"Ready", "Available"}
 
-// byCondition judges by one condition, and by one that tells whether somebody is at work; empty for none. Where the first is
+// byCondition judges by one condition, and by one that reports whether a controller is at work; empty for none. Where the first is
 // True, others may still need attention.
 func byCondition(main, activity string) judge {
 	return func(o object) Verdict {
 		c, found := o.condition(main)
 		switch {
 		case !found:
-			return Verdict{State: Unknown, Message: "nobody has reported on it yet"}
+			return Verdict{State: Unknown, Message: "no controller has reported on it yet"}
 		case o.stale(c):
 			return Verdict{State: Progressing, Reason: c.reason, Message: "the last change is being taken up", Since: c.since}
 		case c.is(metav1.ConditionTrue):
@@ -66,7 +66,7 @@ func attention(o object, well Verdict, main string) Verdict {
 	return well
 }
 
-// activity tells, by its name, a condition that is False at rest: somebody is at work, or something presses, while it is True. Issuing of
+// activity recognises, by its name, a condition that is False at rest: a controller is at work, or something presses, while it is True. Issuing of
 // cert-manager, UpgradeInProgress of KubeRay and MemoryPressure of nodes are such.
 func activity(kind string) bool {
 	return strings.HasSuffix(kind, "ing") || strings.HasSuffix(kind, "InProgress") || strings.HasSuffix(kind, "Pressure") || strings.HasSuffix(kind, "Unavailable")

@@ -103,7 +103,7 @@ status: {observedGeneration: 2}
 			want: Verdict{State: Progressing, Reason: "LatestGenerationNotObserved", Message: "Thing generation is 3, but latest observed generation is 2"},
 		},
 		{
-			name: "stalled, whatever else is said",
+			name: "stalled, whatever else is reported",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -111,9 +111,9 @@ metadata: {name: a}
 status:
   conditions:
   - {type: Ready, status: "True"}
-  - {type: Stalled, status: "True", reason: NoWay, message: it cannot go on}
+  - {type: Stalled, status: "True", reason: NoWay, message: it cannot continue}
 `,
-			want: Verdict{State: Failed, Reason: "NoWay", Message: "it cannot go on"},
+			want: Verdict{State: Failed, Reason: "NoWay", Message: "it cannot continue"},
 		},
 		{
 			name: "ready and degraded",
@@ -220,7 +220,7 @@ metadata: {name: a, annotations: {platform.opendatahub.io/paused: "perhaps"}}
 			want: Verdict{State: Healthy},
 		},
 		{
-			name: "conditions that nobody understands",
+			name: "unknown conditions",
 			object: `
 apiVersion: example.com/v1
 kind: Thing

@@ -14,15 +14,15 @@ type State string
 
 // States, from good to bad.
 const (
-	// Healthy means that it does what it is for, or that it exists and no more is asked of it.
+	// Healthy means that it does what it is for, or that it exists and has nothing more to do.
 	Healthy State = "Healthy"
-	// Idle means that it rests because somebody wants it: suspended, scaled to zero, switched off.
+	// Idle means that it rests because a user wants it: suspended, scaled to zero, switched off.
 	Idle State = "Idle"
-	// Progressing means that somebody is at work on it, and that waiting may help.
+	// Progressing means that a controller is at work on it, and that waiting may help.
 	Progressing State = "Progressing"
 	// Deleting means that it is being deleted.
 	Deleting State = "Deleting"
-	// Unknown means that nobody has looked at it yet, or that it cannot be known.
+	// Unknown means that no controller has looked at it yet, or that it cannot be known.
 	Unknown State = "Unknown"
 	// Degraded means that it works, and that something about it needs attention.
 	Degraded State = "Degraded"
@@ -36,7 +36,7 @@ var rank = map[State]int{Failed: 0, Degraded: 1, Unknown: 2, Progressing: 3, Del
 // Rank is small for bad states, so that sorting by it puts first what needs attention.
 func (s State) Rank() int { return rank[s] }
 
-// OK tells whether nothing is to be done or waited for.
+// OK reports whether nothing is to be done or waited for.
 func (s State) OK() bool { return s == Healthy || s == Idle }
 
 // Verdict is how an object is, and why.
@@ -48,7 +48,7 @@ type Verdict struct {
 	Message string `json:"message,omitempty"`
 	// Since is when the state began, as far as the status tells; zero when it does not.
 	Since time.Time `json:"since,omitzero"`
-	// Paused tells that our controllers leave the object as it is.
+	// Paused reports that our controllers leave the object as it is.
 	Paused bool `json:"paused,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func Of(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// Judged tells whether more is to be known of a kind than that an object of it exists; if not, the object need not be read.
+// Judged reports whether more is to be known of a kind than that an object of it exists; if not, the object need not be read.
 func Judged(group, kind string) bool {
 	return !plain[key{group, kind}]
 }

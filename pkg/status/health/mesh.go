@@ -68,7 +68,7 @@ func (m model) verdict() Verdict {
 	case m.transition == v1alpha1.InvalidSpec, m.transition == v1alpha1.BlockedByFailedLoad, m.active == v1alpha1.FailedToLoad:
 		out.State = Failed
 		if m.available {
-			out.State = Degraded // the former model goes on
+			out.State = Degraded // the former model continues
 		}
 	case !m.available && m.failure.text("reason") != "":
 		out.State = Failed
@@ -105,7 +105,7 @@ func (m model) explain(v *Verdict) {
 	}
 }
 
-// servingRuntime has no status. Whether its pods run is told by its Deployments, unless its spec can have none.
+// servingRuntime has no status. Whether its pods run is reported by its Deployments, unless its spec can have none.
 func servingRuntime(o object) Verdict {
 	switch {
 	case o.flag("spec", "disabled"):

@@ -60,7 +60,7 @@ status:
 			want: Verdict{State: Failed, Reason: "ModelLoadFailed", Message: "no such file"},
 		},
 		{
-			name: "failed to load, nobody knows why",
+			name: "failed to load for an unknown reason",
 			object: `
 apiVersion: serving.kserve.io/v1alpha1
 kind: Predictor

@@ -54,7 +54,7 @@ func (o object) part(path ...string) object {
 	return object{&unstructured.Unstructured{Object: fields}}
 }
 
-// decode reads the object as a typed one. Objects that do not fit are told apart by false.
+// decode reads the object as a typed one. It returns false for an object that does not fit.
 func (o object) decode(into any) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
 }
@@ -100,7 +100,7 @@ func (o object) condition(kind string) (condition, bool) {
 	return all[i], true
 }
 
-// stale tells whether a condition, or the whole status, is about an older generation than the present one.
+// stale reports whether a condition, or the whole status, is about an older generation than the present one.
 func (o object) stale(c condition) bool {
 	whole, _ := o.number("status", "observedGeneration")
 	return c.observed != 0 && c.observed < o.GetGeneration() || whole != 0 && whole < o.GetGeneration()

@@ -74,7 +74,7 @@ func appWrapper(o object) Verdict {
 // rayCluster is judged by what KubeRay says.
 func rayCluster(o object) Verdict {
 	failure, _ := o.condition("RayClusterReplicaFailure")
-	provisioned, told := o.condition("RayClusterProvisioned")
+	provisioned, reported := o.condition("RayClusterProvisioned")
 	state := o.text("status", "state")
 	switch {
 	case o.flag("spec", "suspend") && state == "suspended":
@@ -85,7 +85,7 @@ func rayCluster(o object) Verdict {
 		return failure.verdict(Failed)
 	case state == "failed":
 		return Verdict{State: Failed, Reason: "Failed", Message: o.text("status", "reason")}
-	case state == "" && !told:
+	case state == "" && !reported:
 		return Verdict{State: Unknown, Message: "KubeRay has not reported on it yet"}
 	case o.stale(condition{}):
 		return Verdict{State: Progressing, Message: "the last change is being taken up"}

@@ -11,7 +11,7 @@ apiVersion: mlflow.opendatahub.io/v1
 kind: MLflow
 metadata: {name: mlflow}
 `,
-			want: Verdict{State: Unknown, Message: "nobody has reported on it yet"},
+			want: Verdict{State: Unknown, Message: "no controller has reported on it yet"},
 		},
 		{
 			name: "an MLflow that starts",

@@ -38,7 +38,7 @@ status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}
 			want: Verdict{State: Progressing, Reason: "ReplicasNotAvailable", Message: "0/1 ready: replicas are not ready yet"},
 		},
 		{
-			name: "nobody has looked at the last change",
+			name: "no controller has looked at the last change",
 			object: `
 apiVersion: apps/v1
 kind: Deployment
@@ -170,7 +170,7 @@ status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberSchedule
 			want: Verdict{State: Progressing, Reason: "LessAvailable", Message: "Available: 1/2"},
 		},
 		{
-			name: "a DaemonSet that nobody has looked at",
+			name: "a DaemonSet that no controller has looked at",
 			object: `
 apiVersion: apps/v1
 kind: DaemonSet
