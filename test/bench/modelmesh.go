@@ -21,7 +21,7 @@ const (
 	shared = "mesh-"
 )
 
-// routing starts what models need: the CRDs of KServe, an etcd, and the stand-in of the routing layers, to which the manager is led
+// routing starts what models need: the CRDs of KServe, an etcd, and the fake of the routing layers, to which the manager is led
 // by the variables that it returns.
 func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, error) {
 	config, err := b.instance.Config()

@@ -131,13 +131,13 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	everybody := 0
+	everywhere := 0
 	for _, e := range entries.ByUser(b.manager.User).Of("pods") {
 		if (e.Verb == "list" || e.Verb == "watch") && !strings.Contains(e.URI, "labelSelector=") {
-			everybody++
+			everywhere++
 		}
 	}
-	b.note("lists and watches of everybody's pods", fmt.Sprint(everybody), "0", "one list for each pass")
+	b.note("lists and watches of all pods", fmt.Sprint(everywhere), "0", "one list for each reconcile")
 	return nil
 }
 

@@ -80,9 +80,9 @@ func (b *bench) idle(ctx context.Context) error {
 //   - 7 lists of what the originals may have left behind that nothing of ours stands for: memory does not show it, as it lacks our label;
 //   - 3 older settings of AppWrapper and Ray, without which nothing may be decided yet;
 //   - 10 for the certificate of the webhooks and whether each object that names its CA has the present one;
-//   - 3 for webhooks of the CodeFlare operator that nobody answers, and for the version in which registries are stored;
+//   - 3 for webhooks of the CodeFlare operator that nothing answers, and for the version in which registries are stored;
 //   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its uid, the etcd Secret is not held in
-//     memory, and of each object that is applied the fields are looked at once.
+//     memory, and of each object that is applied the fields are checked once.
 func (b *bench) again(ctx context.Context) error {
 	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
@@ -226,7 +226,7 @@ func (b *bench) clear(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// rest watches the manager while nothing happens, and after every child was touched, which also tells how long a pass over
+// rest watches the manager while nothing happens, and after every child was touched, which also shows how long a reconcile over
 // a settled server takes.
 func (b *bench) rest(ctx context.Context) error {
 	objects, err := b.children(ctx)

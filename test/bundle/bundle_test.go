@@ -108,7 +108,7 @@ func schema(t *testing.T, object *unstructured.Unstructured) (*apiextensionsv1.J
 			}
 		}
 	}
-	t.Fatalf("nobody owns %s", kind)
+	t.Fatalf("nothing owns %s", kind)
 	return nil, v1alpha1.CRDDescription{}
 }
 

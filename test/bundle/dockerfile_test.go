@@ -19,7 +19,7 @@ func parse(t *testing.T, name string) *dockerfile {
 	return d
 }
 
-// exists tells whether there is a file or folder at a path below the top of the checkout.
+// exists reports whether there is a file or folder at a path below the top of the checkout.
 func exists(path string) bool {
 	_, err := os.Stat(filepath.Join(root, path))
 	return err == nil
@@ -49,8 +49,8 @@ func TestReadDockerfile(t *testing.T) {
 	}
 }
 
-// The compiler runs where the builder is, for the platform that is asked for, without C, with the cryptographic module that is asked for;
-// and what comes out runs as nobody, on a base that can be replaced.
+// The compiler runs where the builder is, for the platform that is requested, without C, with the cryptographic module that is requested;
+// and what comes out runs as an unprivileged user, on a base that can be replaced.
 func TestTheImageOfTheManager(t *testing.T) {
 	d := parse(t, "Dockerfile")
 	if len(d.stages) != 2 {
@@ -87,7 +87,7 @@ func TestTheImageOfTheManager(t *testing.T) {
 	}
 }
 
-// has tells whether there is an instruction with exactly these arguments.
+// has reports whether there is an instruction with exactly these arguments.
 func (s stage) has(name, arguments string) bool {
 	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
 }

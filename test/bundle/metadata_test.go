@@ -58,7 +58,7 @@ func TestThePackage(t *testing.T) {
 	}
 }
 
-// What only some clusters serve is optional, and nothing else is: OLM leaves such manifests out where nobody knows their kind, and
+// What only some clusters serve is optional, and nothing else is: OLM leaves such manifests out where their kind is unknown, and
 // would fail at a plain Kubernetes otherwise.
 func TestOptionalManifests(t *testing.T) {
 	var file struct {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The tests of the scorecard, which needs a cluster for its pods; each is said in the words of what it looks at.
+// The tests of the scorecard, which needs a cluster for its pods; each is described by what it checks.
 var scorecard = map[string]func(*testing.T){
 	"basic-check-spec":         specBlocks,
 	"olm-bundle-validation":    validBundle,
@@ -42,7 +42,7 @@ func TestScorecard(t *testing.T) {
 		}
 		check := scorecard[test.Entrypoint[1]]
 		if check == nil {
-			t.Errorf("nobody knows the test %s", test.Entrypoint[1])
+			t.Errorf("the test %s is unknown", test.Entrypoint[1])
 			continue
 		}
 		t.Run(test.Entrypoint[1], check)
@@ -92,7 +92,7 @@ func validatedFields(t *testing.T) {
 	}
 }
 
-// resources: of every CRD it is told what is made for it, by kinds that the console can find.
+// resources: of every CRD the bundle lists what is made for it, by kinds that the console can find.
 func resources(t *testing.T) {
 	builtin := []string{"CronJob", "Deployment", "Job", "NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "Secret", "Service", "ServiceAccount", "ConfigMap"}
 	for _, d := range csv(t).Spec.CustomResourceDefinitions.Owned {

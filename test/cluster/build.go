@@ -246,7 +246,7 @@ func ownSources(dir string) ([]byte, error) {
 	return all, nil
 }
 
-// complete tells whether every program lies in the folder; programs are renamed into place only when they are whole.
+// complete reports whether every program lies in the folder; programs are renamed into place only when they are whole.
 func (m module) complete(dir string) bool {
 	for _, pkg := range m.packages {
 		if _, err := os.Stat(filepath.Join(dir, programName(pkg))); err != nil {

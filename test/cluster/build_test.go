@@ -155,6 +155,6 @@ func TestLockEndsWithContext(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lock(ctx, "test", cancel); err == nil {
-		t.Error("a lock that somebody holds was taken")
+		t.Error("a lock that another process holds was taken")
 	}
 }

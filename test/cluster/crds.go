@@ -37,8 +37,8 @@ var (
 	templateCRD []byte
 )
 
-// standIns are the CRDs that come in no file of a module.
-var standIns = map[string][]byte{
+// fakes are the CRDs that come in no file of a module.
+var fakes = map[string][]byte{
 	"groups.user.openshift.io":               groupCRD,
 	"auths.services.platform.opendatahub.io": authCRD,
 	"templates.template.openshift.io":        templateCRD,
@@ -176,7 +176,7 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 	})
 }
 
-// answers tells whether every served version can be listed. A CRD is established a moment before it is served, and
+// answers reports whether every served version can be listed. A CRD is established a moment before it is served, and
 // reading large CRDs again and again would keep the API server busier than serving them.
 func answers(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, version := range crd.Spec.Versions {
@@ -213,7 +213,7 @@ func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
 }
 
 func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	content := standIns[name]
+	content := fakes[name]
 	if file := sources[set].crds[name]; file != "" {
 		var err error
 		if content, err = os.ReadFile(filepath.Join(dirs[sources[set].module.Path], file)); err != nil {

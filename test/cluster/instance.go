@@ -21,7 +21,7 @@ const (
 	startTimeout = 4 * time.Minute
 )
 
-// ErrInUse says that an instance of that name runs and belongs to somebody else.
+// ErrInUse says that an instance of that name runs and belongs to another client.
 var ErrInUse = errors.New("instance is in use")
 
 // ErrNotFound says that there is no instance of that name.
@@ -146,8 +146,8 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	return i, i.state.write(dir)
 }
 
-// sweep removes what nobody uses any more: instances whose owner has ended, and an instance of the wanted name without
-// an owner whose API server has ended. The lock keeps it away from an instance that somebody is about to reserve.
+// sweep removes what is not used any more: instances whose owner has ended, and an instance of the wanted name without
+// an owner whose API server has ended. The lock keeps it away from an instance that another process is about to reserve.
 func sweep(ctx context.Context, wanted string) error {
 	unlock, err := lock(ctx, "instances", nil)
 	if err != nil {
@@ -239,7 +239,7 @@ func (i *Instance) adopt(s state) {
 	}
 }
 
-// Running tells whether the API server of the instance runs.
+// Running reports whether the API server of the instance runs.
 func (i *Instance) Running() bool {
 	p := i.Process(APIServer)
 	return p != nil && p.Running()

@@ -16,7 +16,7 @@ const lockPoll = 100 * time.Millisecond
 
 // lock takes the named lock of this user among all processes and returns the function that gives it back. The kernel
 // frees it when a process dies, so a crash leaves nothing to clean. It waits until ctx ends; waiting is called once if
-// somebody else holds it.
+// another client holds it.
 func lock(ctx context.Context, name string, waiting func()) (func(), error) {
 	cache, err := CacheDir()
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 
 var errNoPort = errors.New("no free port")
 
-// freePorts picks count ports that nothing listens on and nobody has reserved, from start upwards and around.
+// freePorts picks count ports that nothing listens on and no process has reserved, from start upwards and around.
 func freePorts(count, start int, reserved []int, free func(port int) bool) ([]int, error) {
 	size := lastPort - firstPort + 1
 	var ports []int

@@ -77,7 +77,7 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// Running tells whether this very process still runs; another process that got the same pid does not count. Of a process
+// Running reports whether this very process still runs; another process that got the same pid does not count. Of a process
 // which this program started, it says no only when [Process.ExitCode] knows how it ended.
 func (p *Process) Running() bool {
 	if p.exited == nil {

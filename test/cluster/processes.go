@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ReservePorts sets free loopback ports aside for a further program of this instance. Nobody else gets them until the
+// ReservePorts sets free loopback ports aside for a further program of this instance. No other client gets them until the
 // instance is stopped.
 func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	unlock, err := lock(ctx, "instances", nil)

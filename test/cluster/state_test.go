@@ -59,7 +59,7 @@ func TestProcessLife(t *testing.T) {
 		t.Errorf("after the end: code %d, known %t", code, ok)
 	}
 	if _, ok := copied.ExitCode(); ok {
-		t.Error("the exit code of somebody else's process is known")
+		t.Error("the exit code of another process is known")
 	}
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("signalling an ended process: %v", err)
@@ -67,7 +67,7 @@ func TestProcessLife(t *testing.T) {
 }
 
 // The kernel forgets a process a moment before its exit code is known here: until then it counts as running, so that
-// whoever is told of its end learns how it ended.
+// the one that receives its end learns how it ended.
 func TestAnEndedProcessHasAnExitCode(t *testing.T) {
 	p := &Process{Name: "gone", PID: sleeper(t).PID, Start: "not that one", exited: make(chan struct{}), code: new(3)}
 	if _, ended := p.ExitCode(); !p.Running() || ended {
@@ -284,7 +284,7 @@ func TestStartProcess(t *testing.T) {
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
 		t.Errorf("starting again: %v, %v", err, i.Processes())
 	}
-	// Somebody else stops the instance by what is written down.
+	// Another client stops the instance by what is written down.
 	other, err := Open("extra")
 	if err != nil {
 		t.Fatal(err)

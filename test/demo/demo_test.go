@@ -52,9 +52,9 @@ func TestDemo(t *testing.T) {
 	expectContains(t, "progress", progress.String(), "a demo is running; it is ended",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
 		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
-		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod only stands in for it", "Deployment opendatahub/"+deploymentName+": 1/1 replicas ready")
+		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod is only a placeholder for it", "Deployment opendatahub/"+deploymentName+": 1/1 replicas ready")
 	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "The manager is the process with pid ",
-		"; the pod of Deployment "+deploymentName+" only stands in for it.")
+		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
 	for _, command := range nextCommands("opendatahub") {
 		expectContains(t, "output", out.String(), command)
@@ -93,7 +93,7 @@ func expectFailure(t *testing.T, err error) {
 		t.Fatal("a server whose image cannot be pulled counts as ready")
 	}
 	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, MigrationRunning",
-		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret is nobody's problem here
+		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret does not matter here
 		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
 		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
 	if strings.Contains(err.Error(), "MLflowConfig opendatahub/mlflow:") {
@@ -108,7 +108,7 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{instance: instance, namespace: "opendatahub", manager: instance.Process("manager")}
+	w := &environment{instance: instance, namespace: "opendatahub", manager: instance.Process("manager")}
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}

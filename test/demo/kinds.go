@@ -41,12 +41,12 @@ var kinds = map[schema.GroupKind]kind{
 // rayCluster is the kind that needs the operator of KubeRay.
 var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
 
-// needsKubeRay tells whether a sample waits for KubeRay.
+// needsKubeRay reports whether a sample waits for KubeRay.
 func needsKubeRay(samples []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().GroupKind() == rayCluster })
 }
 
-// checkKinds refuses samples nobody would know to be ready.
+// checkKinds refuses samples whose readiness is unknown.
 func checkKinds(samples []*unstructured.Unstructured) error {
 	for _, sample := range samples {
 		group := sample.GroupVersionKind().GroupKind()

@@ -1,6 +1,6 @@
 // Command demo shows the operator at work: a real control plane on loopback, the manager as a process beside it with
 // exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready. The manager's
-// Deployment is there too, with what the process runs with; its pod only stands in for it.
+// Deployment is there too, with what the process runs with; its pod only is a placeholder for it.
 //
 //	demo up      start it all, and leave it running
 //	demo down    end it
@@ -93,7 +93,7 @@ func (d *demo) down(ctx context.Context) error {
 	return nil
 }
 
-// say tells what goes on, with the time since the start.
+// say reports what continues, with the time since the start.
 func (d *demo) say(format string, args ...any) {
 	elapsed := d.clock.Since(d.began).Round(100 * time.Millisecond)
 	fmt.Fprintf(d.progress, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))

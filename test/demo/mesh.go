@@ -16,20 +16,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// standin is the name of the process that stands in for the routing layers of ModelMesh.
+// standin is the name of the process that is a placeholder for the routing layers of ModelMesh.
 const standin = "modelmesh-standin"
 
 // storageEntry is an object store that does not exist.
 const storageEntry = `{"type": "s3", "access_key_id": "none", "secret_access_key": "none", "endpoint_url": "http://minio.invalid:9000", "default_bucket": "modelmesh-example-models"}`
 
-// needsMesh tells whether a sample is for ModelMesh.
+// needsMesh reports whether a sample is for ModelMesh.
 func needsMesh(samples []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == meshGroup })
 }
 
-// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a stand-in of the routing layer that runtime
+// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a fake of the routing layer that runtime
 // pods would have. It returns the variables by which the manager reaches that.
-func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
+func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) {
 	if !needsMesh(w.samples) {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
 	}
 	secrets := []*corev1.Secret{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data},
-		// The storage that samples name. Nobody fetches a model here.
+		// The storage that samples name. No user fetches a model here.
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
 	}
 	writer, err := client.New(config, client.Options{})
@@ -65,7 +65,7 @@ func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
 	return d.startStandin(ctx, w)
 }
 
-func (d *demo) startStandin(ctx context.Context, w *world) ([]string, error) {
+func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, error) {
 	d.say("building and starting the stand-in for the routing layer of ModelMesh, and an etcd for it")
 	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, false, d.progress)
 	if err != nil {

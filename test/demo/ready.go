@@ -24,9 +24,9 @@ var errManagerEnded = errors.New("the manager has ended")
 // problem is an object that is not as it should be.
 type problem struct{ object, cause string }
 
-// await returns when every sample and every Deployment made for them is ready, and says so for each. The error of a wait
+// await returns when every sample and every Deployment made for them is ready, and reports each. The error of a wait
 // in vain tells all that is known.
-func (d *demo) await(ctx context.Context, w *world) error {
+func (d *demo) await(ctx context.Context, w *environment) error {
 	told := map[string]bool{}
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
 		if !w.manager.Running() {
@@ -41,15 +41,15 @@ func (d *demo) await(ctx context.Context, w *world) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = fmt.Sprintf("after %s", d.patience)
 	}
-	// The end of the wait may have cut the last check short, so everything is looked at once more, even when interrupted.
+	// The end of the wait may have cut the last check short, so everything is checked once more, even when interrupted.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
 	defer cancel()
 	return d.inspect(ctx, w, cause, d.check(ctx, w, told))
 }
 
-// check returns what is not ready, and tells of what has become so. Deployments are of interest once the samples are
+// check returns what is not ready, and reports what has become so. Deployments are of interest once the samples are
 // ready: they then show that the statuses tell the truth.
-func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []problem {
+func (d *demo) check(ctx context.Context, w *environment, told map[string]bool) []problem {
 	var problems []problem
 	note := func(object string, state verdict) {
 		switch {
@@ -63,8 +63,8 @@ func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []prob
 	for _, sample := range w.samples {
 		note(title(sample), w.judgeSample(ctx, sample))
 	}
-	if w.standIn != nil {
-		note("Deployment "+w.standIn.Namespace+"/"+w.standIn.Name, w.judgeStandIn(ctx))
+	if w.fake != nil {
+		note("Deployment "+w.fake.Namespace+"/"+w.fake.Name, w.judgeFake(ctx))
 	}
 	if len(problems) > 0 {
 		return problems
@@ -80,7 +80,7 @@ func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []prob
 }
 
 // judgeSample reads a sample as it is now. One that cannot be read is not ready.
-func (w *world) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
+func (w *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
 	live := blank(sample)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}

@@ -26,7 +26,7 @@ const (
 type row struct{ kind, name, condition, status, reason, age string }
 
 // rows reads the samples again, as they are now. With an error it returns those that could be read.
-func (w *world) rows(ctx context.Context, now time.Time) ([]row, error) {
+func (w *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
 	var rows []row
 	var errs []error
 	for _, sample := range w.samples {
@@ -109,7 +109,7 @@ type failure struct {
 }
 
 // inspect collects a failure.
-func (d *demo) inspect(ctx context.Context, w *world, cause string, problems []problem) error {
+func (d *demo) inspect(ctx context.Context, w *environment, cause string, problems []problem) error {
 	f := &failure{
 		cause: cause, problems: problems, manager: fmt.Sprintf("runs, pid %d", w.manager.PID),
 		logPath: w.manager.Log, logTail: w.manager.LogTail(),

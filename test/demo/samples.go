@@ -30,7 +30,7 @@ func readSamples(ctx context.Context, dir string) ([]*unstructured.Unstructured,
 }
 
 // apply writes the samples; those that name no namespace and need one go to that of the manager.
-func (d *demo) apply(ctx context.Context, w *world) error {
+func (d *demo) apply(ctx context.Context, w *environment) error {
 	var titles []string
 	for _, sample := range w.samples {
 		namespaced, err := w.client.IsObjectNamespaced(sample)
@@ -51,7 +51,7 @@ func (d *demo) apply(ctx context.Context, w *world) error {
 
 // applyOne writes a sample. A manager that has just got ready needs a moment to tell the API server whom to trust, and until
 // then its webhooks cannot be called.
-func (w *world) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
+func (w *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookPatience, true, func(ctx context.Context) (bool, error) {
 		wanted := client.ApplyConfigurationFromUnstructured(sample.DeepCopy())

@@ -29,10 +29,10 @@ func managerIndex(deployment *appsv1.Deployment) int {
 	return slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerContainer })
 }
 
-// standIn is the Deployment of the manager with what the process really runs with: whoever looks for the manager in the cluster, as
-// kubectl odh does, finds its settings there. Its pod is played by kwok and does nothing, so nothing listens in it and nobody
+// fake is the Deployment of the manager with what the process really runs with: a client that looks for the manager in the cluster, as
+// kubectl odh does, finds its settings there. Its pod is played by kwok and does nothing, so nothing listens in it and no client
 // probes it. Of the process's variables the path of its kubeconfig is no setting, and its namespace stands in the Deployment already.
-func standIn(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
+func fake(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	deployment := shipped.DeepCopy()
 	for _, annotated := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
 		if *annotated == nil {
@@ -67,8 +67,8 @@ func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 	}
 }
 
-// createStandIn makes the Deployment that stands in for the manager.
-func (d *demo) createStandIn(ctx context.Context, w *world, deployment *appsv1.Deployment) error {
+// createFake makes the Deployment that is a placeholder for the manager.
+func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv1.Deployment) error {
 	config, err := w.instance.Config()
 	if err != nil {
 		return err
@@ -77,18 +77,18 @@ func (d *demo) createStandIn(ctx context.Context, w *world, deployment *appsv1.D
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	w.standIn = deployment
+	w.fake = deployment
 	if err := writer.Create(ctx, deployment); err != nil {
 		return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
 	}
-	d.say("Deployment %s/%s created with the settings of that process; its pod only stands in for it", deployment.Namespace, deployment.Name)
+	d.say("Deployment %s/%s created with the settings of that process; its pod is only a placeholder for it", deployment.Namespace, deployment.Name)
 	return nil
 }
 
-// judgeStandIn tells whether the pod that stands in for the manager counts as ready.
-func (w *world) judgeStandIn(ctx context.Context) verdict {
+// judgeFake reports whether the pod that is a placeholder for the manager counts as ready.
+func (w *environment) judgeFake(ctx context.Context) verdict {
 	live := &appsv1.Deployment{}
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.standIn), live); err != nil {
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.fake), live); err != nil {
 		return verdict{text: err.Error()}
 	}
 	return rolledOut(live)

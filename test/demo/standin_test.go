@@ -18,7 +18,7 @@ import (
 
 const deploymentName = "odh-platform-operator-controller-manager"
 
-func TestStandIn(t *testing.T) {
+func TestFake(t *testing.T) {
 	field := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}
 	shipped := &appsv1.Deployment{}
 	shipped.Spec.Template.Spec.Containers = []corev1.Container{
@@ -30,7 +30,7 @@ func TestStandIn(t *testing.T) {
 		},
 	}
 	before := shipped.DeepCopy()
-	got := standIn(shipped, []string{"run", "--leader-elect", "--webhook-port=1"}, []string{"MLFLOW_IMAGE=y", "PAIRS=a=b"})
+	got := fake(shipped, []string{"run", "--leader-elect", "--webhook-port=1"}, []string{"MLFLOW_IMAGE=y", "PAIRS=a=b"})
 	if difference := cmp.Diff(before, shipped); difference != "" {
 		t.Errorf("the shipped Deployment was changed:\n%s", difference)
 	}
@@ -44,7 +44,7 @@ func TestStandIn(t *testing.T) {
 	if got.Annotations[descriptionAnnotation] != description || got.Spec.Template.Annotations[descriptionAnnotation] != description {
 		t.Errorf("it does not say what it is: %v, %v", got.Annotations, got.Spec.Template.Annotations)
 	}
-	if other := standIn(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
+	if other := fake(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
 		t.Errorf("%+v", other.Spec.Template.Spec)
 	}
 }
@@ -106,7 +106,7 @@ func expectManagerKnown(t *testing.T, name string) {
 	}
 }
 
-// expectServicesOfTheProcess wants the Services of the manager to lead to the process, and nobody to the pod that stands in for it, which
+// expectServicesOfTheProcess wants the Services of the manager to lead to the process, and none to the pod that is a placeholder for it, which
 // also does not lead.
 func expectServicesOfTheProcess(t *testing.T, instance *cluster.Instance) {
 	t.Helper()

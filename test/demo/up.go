@@ -21,15 +21,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
-// world is a running demo.
-type world struct {
+// environment is a running demo.
+type environment struct {
 	instance  *cluster.Instance
 	kubectl   string
 	plugins   string // folder with kubectl-odh
 	namespace string // of the manager and of what it runs
 	client    client.Client
 	manager   *cluster.Process
-	standIn   *appsv1.Deployment // nil before the manager runs
+	fake      *appsv1.Deployment // nil before the manager runs
 	samples   []*unstructured.Unstructured
 }
 
@@ -54,14 +54,14 @@ func (d *demo) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &world{instance: instance, samples: samples}
+	w := &environment{instance: instance, samples: samples}
 	if err := d.fill(ctx, w); err != nil {
 		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), w.kubectl, w.plugins))
 	}
 	return nil
 }
 
-// endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting anew
+// endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting again
 // takes no longer than bringing them up to date.
 func (d *demo) endPrevious(ctx context.Context) error {
 	previous, err := cluster.Open(d.name)
@@ -80,7 +80,7 @@ func (d *demo) endPrevious(ctx context.Context) error {
 }
 
 // fill brings operator and samples into a fresh control plane, and reports.
-func (d *demo) fill(ctx context.Context, w *world) error {
+func (d *demo) fill(ctx context.Context, w *environment) error {
 	binaries, err := cluster.Build(ctx, d.progress)
 	if err != nil {
 		return err
@@ -117,13 +117,13 @@ func (d *demo) fill(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\nThe manager is the process with pid %d; the pod of Deployment %s only stands in for it.\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
-		table(rows), w.manager.PID, w.standIn.Name, access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
+	fmt.Fprintf(d.out, "\n%s\nThe manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
+		table(rows), w.manager.PID, w.fake.Name, access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
 	return nil
 }
 
 // install applies the shipped manifests and runs the manager as they say.
-func (d *demo) install(ctx context.Context, w *world) error {
+func (d *demo) install(ctx context.Context, w *environment) error {
 	const manifests = "config/default"
 	objects, err := operator.Kustomize(ctx, manifests)
 	if err != nil {
@@ -161,14 +161,14 @@ func (d *demo) install(ctx context.Context, w *world) error {
 	}
 	w.manager = manager.Process
 	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
-	if err := d.createStandIn(ctx, w, standIn(installed.Deployment, manager.Args(), env)); err != nil {
+	if err := d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env)); err != nil {
 		return err
 	}
 	return d.startPeers(ctx, w)
 }
 
 // startPeers runs the operators of other projects that samples wait for.
-func (d *demo) startPeers(ctx context.Context, w *world) error {
+func (d *demo) startPeers(ctx context.Context, w *environment) error {
 	if !needsKubeRay(w.samples) {
 		return nil
 	}
@@ -221,7 +221,7 @@ func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.
 	return dir, nil
 }
 
-// access tells how to reach the demo from a shell. What has not been built yet is left out.
+// access reports how to reach the demo from a shell. What has not been built yet is left out.
 func access(kubeconfig, kubectl, plugins string) string {
 	text := "Reach it with:\n"
 	if kubectl != "" {

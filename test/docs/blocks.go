@@ -72,7 +72,7 @@ func Blocks(page string) []Block {
 	return all
 }
 
-// Commands returns the commands of a block, one for each line; lines that end in a backslash go on, and those of a here-document
+// Commands returns the commands of a block, one for each line; lines that end in a backslash continue, and those of a here-document
 // belong to the command that begins it. Comments are left out.
 func (b Block) Commands() []string {
 	var all []string

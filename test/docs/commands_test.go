@@ -34,7 +34,7 @@ var ranElsewhere = map[string]string{
 	"docs/upgrade/appwrapper.md": "test/integration/install", "docs/upgrade/modelmesh.md": "test/integration/install",
 }
 
-// runHere tells whether test/integration/docs runs a page.
+// runHere reports whether test/integration/docs runs a page.
 func runHere(page string) bool {
 	return strings.HasPrefix(page, "docs/components/") || page == "README.md" || page == "docs/upgrade/README.md"
 }
@@ -43,7 +43,7 @@ func isShell(b Block) bool {
 	return slices.Contains([]string{"sh", "bash", "shell", "console"}, b.Language)
 }
 
-// looksLikeShell tells that an unmarked block holds commands.
+// looksLikeShell reports that an unmarked block holds commands.
 func looksLikeShell(b Block) bool {
 	if b.Language != "" {
 		return false

@@ -81,7 +81,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	for name := range page {
 		if _, found := code[name]; !found {
-			t.Errorf("docs/metrics.md describes %s, which nobody defines", name)
+			t.Errorf("docs/metrics.md describes %s, which is not defined", name)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // more time must come about in this.
 const commandTimeout = 150 * time.Second
 
-// Reader is somebody who types what a page says, in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
+// Reader is a user who types what a page says, in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
 type Reader struct {
 	// Page below Root, which is the checkout.
 	Page, Root string

@@ -145,7 +145,7 @@ func chapterOf(t *testing.T, folder string, found map[string]bool) string {
 
 var entry = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (.+) \\| (.+) \\| (.+) \\|$")
 
-// Every reason that the code knows has one entry in its chapter, with place, meaning and cure, and no entry is stale.
+// Every reason that the code knows has one entry in its chapter, with place, meaning and fix, and no entry is stale.
 func TestReasonsAreExplained(t *testing.T) {
 	want := reasons(t)
 	for chapter, more := range composed {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// told are pages whose words in backquotes are held against the checkout. Decisions and tables of behaviours tell of the past and
-// of other programs too.
-func told(page string) bool {
+// describesCheckout reports whether the words of a page that are in backquotes are about this checkout. Decisions and tables of
+// behaviours describe the past and other programs too.
+func describesCheckout(page string) bool {
 	for _, prefix := range []string{"docs/decisions/", "docs/behaviours/", "docs/reference/", "docs/upstream-defects.md", "docs/dependencies.md", "CHANGELOG.md"} {
 		if strings.HasPrefix(page, prefix) {
 			return false
@@ -56,22 +56,22 @@ var (
 	place    = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
 )
 
-// ofOthers are variables that pages name because others set them and nothing here reads them.
-var ofOthers = []string{"OPERATOR_CONDITION_NAME"}
+// foreignVariables are variables that pages name because others set them and nothing here reads them.
+var foreignVariables = []string{"OPERATOR_CONDITION_NAME"}
 
 // Variables, targets and paths that pages name in passing exist.
 func TestWordsOfPagesExist(t *testing.T) {
 	all, targets := sources(t), makeTargets(t)
 	counted := 0
 	for name, page := range pages(t) {
-		if !told(name) {
+		if !describesCheckout(name) {
 			continue
 		}
 		for _, found := range span.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
 			word := found[1]
 			if v := variable.FindStringSubmatch(word); v != nil {
 				counted++
-				if !strings.Contains(all, v[1]) && !slices.Contains(ofOthers, v[1]) {
+				if !strings.Contains(all, v[1]) && !slices.Contains(foreignVariables, v[1]) {
 					t.Errorf("%s names the variable %s, which nothing reads", name, v[1])
 				}
 			}

@@ -28,7 +28,7 @@ type Kind struct {
 type Request struct {
 	Verb                      string // get or list
 	Resource, Namespace, Name string
-	// Metadata tells that no more was asked for.
+	// Metadata reports that no more was asked for.
 	Metadata bool
 	Selector string
 }

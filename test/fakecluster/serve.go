@@ -156,7 +156,7 @@ func shown(u *unstructured.Unstructured, metadata bool) map[string]any {
 	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}
 }
 
-// pageOf tells which of the objects are in an answer, and how the client asks for the next ones.
+// pageOf reports which of the objects are in an answer, and how the client asks for the next ones.
 func (c *Cluster) pageOf(token, limit string, all int) (start, end int, next string) {
 	start, _ = strconv.Atoi(token)
 	size, _ := strconv.Atoi(limit)

@@ -131,7 +131,7 @@ func (e Entries) WithoutDiscovery() Entries {
 }
 
 // Unchanged keeps successful writes that changed nothing: their answer bears the resourceVersion which an earlier write
-// among these entries had left, whoever sent it. A write whose predecessor is not among the entries is not counted, so
+// among these entries had left, whichever client sent it. A write whose predecessor is not among the entries is not counted, so
 // hand over the whole log from before the objects were created.
 func (e Entries) Unchanged() Entries {
 	versions := map[string]string{}

@@ -165,7 +165,7 @@ func (c *Crasher) crash(ctx context.Context) {
 }
 
 // CrashAfterEvery runs a scenario again and again with a crash after its first write, its second, and so on, until one
-// run ends without a crash. Each run starts with begin and ends when done says so. It returns the number of crashes.
+// run ends without a crash. Each run starts with begin and ends when done returns true. It returns the number of crashes.
 func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
 	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {

@@ -18,5 +18,5 @@
 // not what a client thinks it did. The API server writes an entry before it answers, so an entry of a request that has
 // returned is always there.
 //
-// [Golden] compares objects with YAML files; `go test <package> -update` writes the files anew.
+// [Golden] compares objects with YAML files; `go test <package> -update` writes the files again.
 package framework

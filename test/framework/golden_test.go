@@ -28,7 +28,7 @@ func live(name, data string) *unstructured.Unstructured {
 	object.SetResourceVersion("12")
 	object.SetGeneration(3)
 	object.SetCreationTimestamp(metav1.Now())
-	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "somebody"}})
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "owner", UID: "random"}})
 	return object
 }

@@ -79,7 +79,7 @@ func unmask(object *unstructured.Unstructured) {
 	object.Object["data"] = data
 }
 
-// Live reads an object of a recording anew.
+// Live reads an object of a recording again.
 func (e *Env) Live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	live := &unstructured.Unstructured{}

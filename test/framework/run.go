@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// ciVariable is set to "true" where nobody watches the tests, see .ci/run.
+	// ciVariable is set to "true" where no developer watches the tests, see .ci/run.
 	ciVariable = "CI"
 	// flakedVariable names the file to which CI wants the lines about flaked specs appended: `go test` shows nothing of a
 	// package that passes.
 	flakedVariable = "FLAKED_FILE"
 	// timingsVariable names the file to which the duration of each spec is appended, to see where the time of a run goes.
 	timingsVariable = "TIMINGS_FILE"
-	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that whoever wrote a
+	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that the author of a
 	// spec that is not steady notices.
 	attemptsInCI = 2
 )

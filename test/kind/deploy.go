@@ -33,7 +33,7 @@ type Deployer struct {
 	// Client whose scheme has what [AddToScheme] adds.
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Out is told what goes on.
+	// Out receives the progress.
 	Out io.Writer
 }
 

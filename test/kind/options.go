@@ -86,7 +86,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// components lists the folders below config/kind that make the base what is asked for, in the order in which they apply.
+// components lists the folders below config/kind that make the base what is requested, in the order in which they apply.
 func (o Options) components() []string {
 	var all []string
 	for _, part := range []struct {

@@ -64,7 +64,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 			Options{Namespace: "Up", BackendStore: "mysql", RegistryStore: "x", ArtifactStorage: "ftp"},
 			[]string{`KIND_NAMESPACE is "Up"`, `BACKEND_STORE is "mysql": set it to sqlite or postgres`, `REGISTRY_STORE is "x"`, `ARTIFACT_STORAGE is "ftp": set it to file or s3`},
 		},
-		"TLS of nobody": {
+		"TLS without a user": {
 			with(func(o *Options) { o.PostgresTLS, o.SeaweedFSTLS = true, true }),
 			[]string{"POSTGRES_TLS is true, but there is no PostgreSQL", "SEAWEEDFS_TLS is true, but there is no SeaweedFS"},
 		},

@@ -133,7 +133,7 @@ func TestWhatIsReferredToIsMade(t *testing.T) {
 			}
 			for name := range made {
 				if !wanted[name] {
-					t.Errorf("%s is made and nobody refers to it", name)
+					t.Errorf("%s is made and nothing refers to it", name)
 				}
 			}
 			leaks(t, objects, made)

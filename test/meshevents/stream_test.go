@@ -38,7 +38,7 @@ func remove(t *testing.T, c *clientv3.Client, key string) {
 	must(t, err)
 }
 
-// following returns a stream that has told of the vmodel `first` and watches.
+// following returns a stream that has reported the vmodel `first` and watches.
 func following(t *testing.T, e *etcd) *stream {
 	t.Helper()
 	put(t, e.client("", ""), vmodels+"first", `{}`)
@@ -70,7 +70,7 @@ func TestEventsOfRealKeys(t *testing.T) {
 	}
 }
 
-// M32: what went while nobody could look is told, whatever etcd has forgotten meanwhile.
+// M32: what went while no watch was open is reported, whatever etcd has forgotten meanwhile.
 func TestWhatWentBeforeACompaction(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")

@@ -72,7 +72,7 @@ func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
 	t.Helper()
 	e := &etcd{t: t, dir: t.TempDir(), scheme: scheme, args: args}
 	t.Cleanup(e.kill)
-	// Between the search for a free port and its use somebody else may take it.
+	// Between the search for a free port and its use another client may take it.
 	var err error
 	for range 3 {
 		e.address, e.peer, e.health = free(t), "http://"+free(t), "http://"+free(t)
@@ -172,7 +172,7 @@ func (e *etcd) secret(user, password string) map[string][]byte {
 	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
-// stream is a running stream and what it told.
+// stream is a running stream and what it reported.
 type stream struct {
 	*meshevents.Stream
 	mu   sync.Mutex
@@ -197,7 +197,7 @@ func startStream(t *testing.T) *stream {
 	return s
 }
 
-// expect waits until these events were told, and forgets what was told.
+// expect waits until these events were reported, and forgets what was reported.
 func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -219,7 +219,7 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	}
 }
 
-// among tells which of the events were told since the last expectation.
+// among reports which of the events were reported since the last expectation.
 func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

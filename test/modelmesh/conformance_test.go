@@ -52,14 +52,14 @@ func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(r))
 }
 
-// leftOut are the situations in which the stand-in does something else, and why. What the manager meets in them it meets in others,
+// leftOut are the situations in which the fake does something else, and why. What the manager meets in them it meets in others,
 // too: two copies in instance-dies, an etcd that was wiped in etcd-wiped, one that is away in etcd-stops and etcd-away-20s, a transition
 // that does not end in replace-by-homeless.
 var leftOut = map[string]string{
-	// The pace of requests decides, by averages over minutes. The manager asks for no copies, it only counts those that it is told of.
+	// The pace of requests decides, by averages over minutes. The manager asks for no copies, it only counts those that are reported to it.
 	"used-much": "it makes no second copy of what is used much",
 	// Until the revision of the new etcd passes that of the old one an instance hears no change, so that neither its memory nor a
-	// transition follows what it writes itself. The store of the stand-in has no revisions.
+	// transition follows what it writes itself. The store of the fake has no revisions.
 	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered anew while the store is away",
 	"replace-after-wipe":       "after a wipe it begins transitions",
 	"replace-after-wipe-later": "it continues replace-after-wipe",
@@ -77,8 +77,8 @@ var unsaid = map[string][]step{"long-run": {
 	{At: 420, Happens: "i4 joins"},
 }}
 
-// The stand-in gives the answers that were recorded of model-mesh v0.12.0, and writes what it wrote.
-func TestTheStandInIsLikeTheRealOne(t *testing.T) {
+// The fake gives the answers that were recorded of model-mesh v0.12.0, and writes what it wrote.
+func TestTheFakeIsLikeTheRealOne(t *testing.T) {
 	text, err := os.ReadFile("testdata/answers.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func etcdArgs(dir, own, peer string) []string {
 	}
 }
 
-// Running tells whether it runs.
+// Running reports whether it runs.
 func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
 
 // Kill ends it as a crash would. What was written stays.

@@ -16,11 +16,11 @@ const goodbye = 80 * time.Millisecond
 type instance struct {
 	Instance
 	number int // in the order in which they started
-	// reachable once others know its address, ending once it was told to end, dead once it was killed: its record stays for a while.
+	// reachable once others know its address, ending once it was stopped, dead once it was killed: its record stays for a while.
 	reachable, ending, dead bool
 }
 
-// alive tells whether it can be asked, and can load.
+// alive reports whether it can answer, and can load.
 func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
 
 // SetInstances says which pods run. One that starts cannot be reached for a moment; one that goes hands its models over first.

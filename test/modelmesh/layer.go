@@ -30,7 +30,7 @@ const (
 
 // LayerOptions of [NewLayer]. Times that are zero are those of the routing layer.
 type LayerOptions struct {
-	// Namespace is told to the loader.
+	// Namespace is reported to the loader.
 	Namespace string
 	// Etcd is the data of the Secret model-serving-etcd of the pods, Service their MM_SERVICE_NAME.
 	Etcd    map[string][]byte
@@ -43,7 +43,7 @@ type LayerOptions struct {
 	Log    logr.Logger
 
 	// FailureExpiry and FailureCheck say when a failure is forgotten, AfterOutage how long nothing can be written after an outage,
-	// StartDelay how long an instance counts that nobody can reach yet.
+	// StartDelay how long an instance counts that no request can reach yet.
 	// FirstRound is when the leader loads for the first time what is not loaded.
 	FailureExpiry, FailureCheck, AfterOutage, StartDelay, FirstRound time.Duration
 	// Capacity of an instance in MiB, 0 for no limit; Size of a model once it is loaded.
@@ -73,7 +73,7 @@ type Layer struct {
 	runs        map[string]map[string]*run // by concrete model and instance
 	ghosts      map[string]ghost           // failures of models that an instance still has to unload
 	calls       map[string]int
-	// lost is when the store was away last; deaf tells that it was wiped, so that its changes are not noticed.
+	// lost is when the store was away last; deaf reports that it was wiped, so that its changes are not noticed.
 	lost          time.Time
 	looking, deaf bool
 }
@@ -165,7 +165,7 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// enter counts a call and locks the layer; the caller unlocks it. A layer without instances answers nobody.
+// enter counts a call and locks the layer; the caller unlocks it. A layer without instances answers no request.
 func (l *Layer) enter(method string) error {
 	l.mu.Lock()
 	l.calls[method]++

@@ -22,7 +22,7 @@ const (
 	writeDelay = 150 * time.Millisecond
 	// targetDelay is between the answer that there is a transition and the load of its target.
 	targetDelay = 100 * time.Millisecond
-	// unloadDelay is how long after a failure an instance goes on to have it.
+	// unloadDelay is how long after a failure an instance continues to have it.
 	unloadDelay = time.Second
 	// recordDelay is how long after an outage a failure is given up that could not be written.
 	recordDelay = 21 * time.Second
@@ -48,7 +48,7 @@ type ghost struct {
 	until          time.Time
 }
 
-// order loads a model that nobody has, as the instance at was told to. It returns the answer where that differs from what every
+// order loads a model that no instance has, as the instance at was ordered to. It returns the answer where that differs from what every
 // question tells; used is the time of its last use, 0 to leave it.
 func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
@@ -61,9 +61,9 @@ func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error
 	case len(m.FailedIn) >= maxAttempts || len(homes) > 0 && !untried:
 		return nil, nil
 	case len(homes) == 0 && len(m.FailedIn) == 0:
-		return nobody(m, l.constraints.homeless(m.Type)), nil
+		return noInstance(m, l.constraints.homeless(m.Type)), nil
 	case len(able) == 0 && len(m.FailedIn) == 0:
-		return nobody(m, nowhere), nil
+		return noInstance(m, nowhere), nil
 	case len(able) == 0:
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (l *Layer) next(instance string) {
 	}
 }
 
-// textOf is what the routing layer tells of an error of the runtime: the name of its code before it.
+// textOf is how the routing layer reports an error of the runtime: the name of its code before it.
 func textOf(err error) string {
 	s, is := status.FromError(err)
 	if !is {
@@ -285,7 +285,7 @@ func (l *Layer) giveUp(id, instance string, failed time.Time) {
 	l.after(recordDelay, func() { l.forget(id, instance, failed) })
 }
 
-// block ends the transitions to a model that nobody can load for now.
+// block ends the transitions to a model that no instance can load for now.
 func (l *Layer) block(id string) {
 	if l.models[id] == nil || len(l.runs[id]) > 0 || len(l.able(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
 		return
@@ -306,7 +306,7 @@ func (l *Layer) aim(id string) {
 	l.block(id)
 }
 
-// round is what the leader does now and then: it loads what nobody has, unless its records say that somebody does.
+// round is what the leader does now and then: it loads what no instance has, unless its records say that one does.
 func (l *Layer) round() {
 	for id, m := range l.models {
 		if len(m.Instances) == 0 {
@@ -317,7 +317,7 @@ func (l *Layer) round() {
 	l.after(nextRound, l.round)
 }
 
-// await returns when a model is loaded or nobody loads it any more. The layer is locked before and afterwards, not meanwhile.
+// await returns when a model is loaded or no instance loads it any more. The layer is locked before and afterwards, not meanwhile.
 func (l *Layer) await(ctx context.Context, id string) error {
 	for {
 		loading, loaded := l.runningOf(id)

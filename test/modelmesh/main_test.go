@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// etcdURL is where the etcd of all tests of this package listens, once it is asked for.
+// etcdURL is where the etcd of all tests of this package listens, once it is requested.
 var (
 	etcdURL   string
 	etcdOnce  sync.Once
@@ -62,7 +62,7 @@ func complain(err error) int {
 	return 1
 }
 
-// startEtcd tries three times: between the search for a free port and its use somebody else may take it.
+// startEtcd tries three times: between the search for a free port and its use another client may take it.
 func startEtcd(ctx context.Context, binary string) (stop func() error, err error) {
 	for range 3 {
 		if stop, err = tryEtcd(ctx, binary); err == nil {

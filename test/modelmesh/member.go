@@ -39,7 +39,7 @@ func newMember(options LayerOptions) (*member, error) {
 	return m, nil
 }
 
-// fits tells whether the layer is still the one that the pods ask for.
+// fits reports whether the layer is still the one that the pods ask for.
 func (m *member) fits(service string, etcd map[string][]byte) bool {
 	return m.service == service && maps.EqualFunc(m.etcd, etcd, bytes.Equal)
 }

@@ -37,7 +37,7 @@ func parseConstraints(document []byte) (constraints, error) {
 	return out, nil
 }
 
-// required returns what a type needs. Of types that nobody knows that is a label which no instance has, `_no_runtime`.
+// required returns what a type needs. Of unknown types that is a label which no instance has, `_no_runtime`.
 func (c constraints) required(kind string) []string {
 	if entry, found := c[kind]; found {
 		return entry.Required
@@ -45,7 +45,7 @@ func (c constraints) required(kind string) []string {
 	return c["_default"].Required
 }
 
-// fit tells whether an instance with labels may load models of a type.
+// fit reports whether an instance with labels may load models of a type.
 func (c constraints) fit(kind string, labels []string) bool {
 	return !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(labels, label) })
 }

@@ -52,7 +52,7 @@ func secretOf(pod *corev1.Pod, volume string) string {
 	return ""
 }
 
-// runs tells whether a pod takes requests.
+// runs reports whether a pod takes requests.
 func runs(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && container(pod) != nil &&
 		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

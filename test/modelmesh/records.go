@@ -17,7 +17,7 @@ type vmodel struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// answersTo tells whether requests of an owner are about the vmodel; none is any.
+// answersTo reports whether requests of an owner are about the vmodel; none is any.
 func (v *vmodel) answersTo(owner string) bool { return owner == "" || v.Owner == owner }
 
 // points returns the concrete models that a vmodel keeps alive.

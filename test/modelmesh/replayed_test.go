@@ -182,7 +182,7 @@ func (p *replayed) committed(values map[string][]byte) {
 	}
 }
 
-// plain is a value without its times: of the last use what it stands for, of others that there is one.
+// plain is a value without its times: of the last use what it stands for, of the other ones that there is one.
 func plain(document map[string]any) string {
 	out := maps.Clone(document)
 	for _, name := range []string{"instanceIds", "failedIn"} {

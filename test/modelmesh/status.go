@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// describe is the state of a concrete model, as every question tells it.
+// describe is the state of a concrete model, as every answer describes it.
 func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	m := l.models[id]
 	if m == nil {
@@ -28,7 +28,7 @@ func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	return out
 }
 
-// runningOf tells whether a live instance loads a model, or has it.
+// runningOf reports whether a live instance loads a model, or has it.
 func (l *Layer) runningOf(id string) (loading, loaded bool) {
 	for _, r := range l.runs[id] {
 		loading, loaded = loading || !r.loaded, loaded || r.loaded
@@ -37,7 +37,7 @@ func (l *Layer) runningOf(id string) (loading, loaded bool) {
 }
 
 // copies lists the instances that have, load or failed to load a model, the newest first. Of those that did not fail the state is
-// not told.
+// not reported.
 func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	var out []*meshpb.ModelStatusInfo_ModelCopyInfo
 	add := func(all map[string]int64, state meshpb.ModelStatusInfo_ModelStatus) {
@@ -64,8 +64,8 @@ func problems(m *model) []string {
 	return out
 }
 
-// nobody is the answer to an order that nobody can follow.
-func nobody(m *model, text string) *meshpb.ModelStatusInfo {
+// noInstance is the answer to an order that no instance can follow.
+func noInstance(m *model, text string) *meshpb.ModelStatusInfo {
 	return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{text}, ModelCopyInfos: copies(m)}
 }
 
@@ -86,7 +86,7 @@ func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VMo
 	target := l.describe(v.Target)
 	failed := target.GetStatus() == meshpb.ModelStatusInfo_LOADING_FAILED
 	if target.GetStatus() == meshpb.ModelStatusInfo_NOT_LOADED || failed && !v.Failed {
-		target.Status = meshpb.ModelStatusInfo_LOADING // also where nobody can load it
+		target.Status = meshpb.ModelStatusInfo_LOADING // also where no instance can load it
 	}
 	out.TargetModelStatus = target
 	if out.Status = meshpb.VModelStatusInfo_TRANSITIONING; v.Failed {

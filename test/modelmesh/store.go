@@ -34,7 +34,7 @@ const (
 type Store interface {
 	// List returns everything.
 	List(ctx context.Context) (map[string][]byte, error)
-	// Has tells whether there is a key.
+	// Has reports whether there is a key.
 	Has(ctx context.Context, key string) (bool, error)
 	// Commit writes values in one transaction; nil deletes.
 	Commit(ctx context.Context, values map[string][]byte) error
@@ -110,7 +110,7 @@ func (s *etcdStore) Commit(ctx context.Context, values map[string][]byte) error 
 
 // Memory is a Store of this process.
 type Memory struct {
-	// OnCommit is told each transaction; nil for nobody. It must not call the layer.
+	// OnCommit receives each transaction; nil for none. It must not call the layer.
 	OnCommit func(values map[string][]byte)
 
 	mu   sync.Mutex
@@ -251,7 +251,7 @@ func (l *Layer) lookAgain() {
 	}
 }
 
-// has tells whether there is a key; an error says that the store is away, or has come back only now.
+// has reports whether there is a key; an error says that the store is away, or has come back only now.
 func (l *Layer) has(key string) (bool, error) {
 	found, err := l.store.Has(l.ctx, key)
 	if err != nil {

@@ -53,7 +53,7 @@ var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	return out, nil
 })
 
-// addedAdapter is what a container finds at its mounts, where adapters and puller look without being told.
+// addedAdapter is what a container finds at its mounts, where adapters and puller look by default.
 var addedAdapter = []struct{ name, value, why string }{
 	{"ROOT_MODEL_DIR", "{dir}/models", "the volume models-dir at /models"},
 	{"STORAGE_CONFIG_DIR", "{dir}/storage-config", "the volume storage-config at /storage-config"},
@@ -86,7 +86,7 @@ func builtInRuntime(t *testing.T, name string) *v1alpha1.ClusterServingRuntime {
 // whatever their environment says.
 const modelPath = "digits/model.onnx"
 
-// newAdapterPod renders the pod of a runtime. The ports are those that are said to differ on this machine.
+// newAdapterPod renders the pod of a runtime. The ports are those that have to differ on this machine.
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
 	d, err := resources.BuildDeployment(resources.RuntimeInputs{

@@ -43,7 +43,7 @@ var _ encoding.CodecV2 = rawCodec{}
 // torchAnswer is what TorchServe says of itself and of its models.
 const torchAnswer = `{"status": "Healthy", "models": []}`
 
-// modelServer stands in for a model server: it says yes to everything, field 1 of whose answer is a bool where there is one.
+// modelServer is a placeholder for a model server: it says yes to everything, field 1 of whose answer is a bool where there is one.
 type modelServer struct {
 	mu     sync.Mutex
 	called map[string]int
@@ -210,7 +210,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
 		t.Errorf("the runtime was asked to load %v", got)
 	}
-	// [modelmesh-83]: what a model without storage fails with, which the stand-in of the routing layer says too.
+	// [modelmesh-83]: what a model without storage fails with, which the fake of the routing layer says too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
 	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
 		t.Errorf("without storage: %v", err)
@@ -233,7 +233,7 @@ func (c *customRuntime) RuntimeStatus(context.Context, *runtimepb.RuntimeStatusR
 	return &runtimepb.RuntimeStatusResponse{Status: runtimepb.RuntimeStatusResponse_READY, CapacityInBytes: 1 << 30}, nil
 }
 
-// UnloadModel is asked for all that an earlier life of the pod left.
+// UnloadModel gets all that an earlier life of the pod left.
 func (c *customRuntime) UnloadModel(context.Context, *runtimepb.UnloadModelRequest) (*runtimepb.UnloadModelResponse, error) {
 	return &runtimepb.UnloadModelResponse{}, nil
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// certificates are an authority that nobody knows, and what it signed for this machine: whoever connects has been told of
+// certificates are an unknown authority, and what it signed for this machine: a client that connects has been given
 // the authority by the bundle of the pod.
 type certificates struct {
 	// ca is the certificate of the authority as PEM.

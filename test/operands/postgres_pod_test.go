@@ -77,7 +77,7 @@ func generatedDatabase(t *testing.T) *databaseVolume {
 	return v
 }
 
-// prepare makes the volume as the image of PostgreSQL does when it is new, and stand-ins for the two scripts of the image that
+// prepare makes the volume as the image of PostgreSQL does when it is new, and fakes for the two scripts of the image that
 // start the server.
 func (v *databaseVolume) prepare(t *testing.T) {
 	t.Helper()

@@ -101,7 +101,7 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 	}
 }
 
-// here translates what is said to a container to what is said to a process of this machine.
+// here translates the arguments of a container to those of a process of this machine.
 func (p *registryPod) here(text string) string {
 	var pairs []string
 	for _, place := range movedRegistry {

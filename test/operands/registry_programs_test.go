@@ -23,7 +23,7 @@ import (
 const buildExpiry = 20 * time.Minute
 
 // openapi is where the package github.com/kubeflow/model-registry/pkg/openapi comes from. Of v0.2.22, whose server is run here,
-// it is a module of its own that nobody published; in v0.2.19 it is part of the module. Both hold the same API, and the sum is
+// it is a module of its own that was never published; in v0.2.19 it is part of the module. Both hold the same API, and the sum is
 // that of the checksum database.
 var openapi = struct{ module, version, sum string }{
 	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",

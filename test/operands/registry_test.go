@@ -174,7 +174,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// guarded runs both containers, and comes as nobody, as a stranger, and as a user of the registry.
+// guarded runs both containers, and comes as anonymous, as a stranger, and as a user of the registry.
 func guarded(t *testing.T, name string, r *theRegistry) {
 	t.Helper()
 	begin := time.Now()
@@ -305,7 +305,7 @@ func TestRestricted(t *testing.T) {
 	report.add("registry, pods in a restricted namespace", "admitted")
 }
 
-// TestPasswordInURL: [S3] the server cannot read an address with such a password, and says so in the words that the operator
+// TestPasswordInURL: [S3] the server cannot read an address with such a password, and reports that in the words that the operator
 // looks for. It quotes the address, so the operator may not.
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func credentials(t *testing.T, secrets map[string]string, env ...string) (applie
 	return content(t, filepath.Join(dir, "applied")), err != nil
 }
 
-// What exists is never changed, also while the API server does not tell what exists.
+// What exists is never changed, also while the API server does not report what exists.
 func TestCredentialsOfTheQuickStart(t *testing.T) {
 	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
 	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}

@@ -103,7 +103,7 @@ func TestManageSetsParameters(t *testing.T) {
 	}
 }
 
-// Mistakes are told with their cure, before anything is changed.
+// Mistakes are reported with their fix, before anything is changed.
 func TestManageRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		target string
@@ -138,7 +138,7 @@ func TestManageRefuses(t *testing.T) {
 	}
 }
 
-// A key that somebody has removed cannot be set, and nothing is deployed without it. Removed keys that nobody sets do not matter.
+// A key that a user has removed cannot be set, and nothing is deployed without it. Removed keys that are not set do not matter.
 func TestManageMissesKeys(t *testing.T) {
 	const image, url = "odh-platform-operator-image", "mlflow-url"
 	for name, tc := range map[string]struct {

@@ -126,7 +126,7 @@ func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
 }
 
 // The selector of a Deployment never changes: labels of an overlay stay out of it, and out of the Services in front. One label is such
-// as no author of a custom resource can give to pods, so that nobody gets the traffic of the manager, or counts as one of its pods.
+// as no author of a custom resource can give to pods, so that no pod gets the traffic of the manager, or counts as one of its pods.
 func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator", "platform.opendatahub.io/manager": "odh-platform-operator"}
 	eachOverlay(t, func(t *testing.T, name string) {
@@ -170,7 +170,7 @@ func selectorOf(t *testing.T, all objects, name string) map[string]string {
 }
 
 // On OpenShift the service CA makes the certificate of metrics, and the manager reads it; the webhooks keep the manager's own, and
-// nobody else writes a CA into their configurations.
+// no other client writes a CA into their configurations.
 func TestCertificatesOnOpenShift(t *testing.T) {
 	const annotation, secret, flag = "service.beta.openshift.io/serving-cert-secret-name", "odh-platform-operator-metrics-tls", "--metrics-cert-path=/etc/metrics-certs"
 	eachOverlay(t, func(t *testing.T, name string) {

@@ -58,7 +58,7 @@ func keysOf(all []param) []string {
 // row of the table of keys in docs/install.md: key, effect.
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
 
-// documented are the effects that the page tells of, by key.
+// documented are the effects that the page reports, by key.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
@@ -107,7 +107,7 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 	}
 }
 
-// marks renders an overlay in which every value can be told from all others.
+// marks renders an overlay in which every value can be distinguished from all others.
 func marks(t *testing.T, overlay string) ([]param, objects) {
 	t.Helper()
 	values := params(t, overlay)
@@ -209,7 +209,7 @@ func TestVariablesAreKnown(t *testing.T) {
 	usage := config.Usage(config.Program{Components: append([]string{"platform"}, components...)})
 	for name := range shipped(t, "odh").variables(t) {
 		if !regexp.MustCompile(`\$` + name + `\b`).MatchString(usage) {
-			t.Errorf("nobody reads %s", name)
+			t.Errorf("nothing reads %s", name)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (c checkout) render(t *testing.T, overlay string) objects {
 // rendered once, since each takes about a second: the overlays as they are, and with marks for values.
 var once, marked sync.Map
 
-// shipped are the objects of an overlay as it is. Nobody changes them.
+// shipped are the objects of an overlay as it is. No user changes them.
 func shipped(t *testing.T, overlay string) objects {
 	t.Helper()
 	all, _ := once.LoadOrStore(overlay, sync.OnceValue(func() objects { return render(t, "config/overlays/"+overlay) }))

@@ -152,7 +152,7 @@ func TestBlocksReplace(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the schema or the templates refuse names the value, and what cannot be seen from it, the cure.
+// TestRefusals: what the schema or the templates refuse names the value, and what cannot be seen from it, the fix.
 func TestRefusals(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
-// TestAccountsOfOthers: accounts that exist are used and not made.
+// TestAccountsOwnedByOthers: accounts that exist are used and not made.
 func TestAccountsOfOthers(t *testing.T) {
 	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
 	for what := range all {

@@ -111,7 +111,7 @@ func TestChartEqualsBuilders(t *testing.T) {
 	}
 }
 
-// expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is said
+// expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is set
 // in other words: who owns an object and the two labels of the operator. A claim without an owner outlives its MLflow, and
 // one with the annotation outlives its release.
 func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[string]any, missing map[string]bool) {

@@ -96,7 +96,7 @@ func compareNames(t *testing.T, path string, schema, values map[string]any) {
 	}
 }
 
-// TestNotes: after an installation on plain Kubernetes users are told how to make the certificate that the pods wait for.
+// TestNotes: after an installation on plain Kubernetes the status shows how to make the certificate that the pods wait for.
 func TestNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		values map[string]any

@@ -44,15 +44,15 @@ func (p point) FH() *histogram.FloatHistogram { return nil }
 func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p point) Copy() chunks.Sample           { return p }
 
-// world is a Prometheus with the series of one test and what its rules recorded.
-type world struct {
+// environment is a Prometheus with the series of one test and what its rules recorded.
+type environment struct {
 	engine *promql.Engine
 	lines  []*line
 }
 
-func newWorld(t *testing.T, test ruleTest) *world {
+func newEnvironment(t *testing.T, test ruleTest) *environment {
 	t.Helper()
-	w := &world{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})}
+	w := &environment{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})}
 	t.Cleanup(func() {
 		if err := w.engine.Close(); err != nil {
 			t.Error(err)
@@ -79,7 +79,7 @@ func (l *line) add(at int64, v float64) {
 }
 
 // Querier implements storage.Queryable.
-func (w *world) Querier(int64, int64) (storage.Querier, error) {
+func (w *environment) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		set := &lines{at: -1}
 		for _, l := range w.lines {
@@ -107,7 +107,7 @@ func (s *lines) At() storage.Series {
 	return storage.NewListSeries(s.found[s.at].labels, s.found[s.at].points)
 }
 
-func (w *world) query(t *testing.T, expr string, at time.Time) promql.Vector {
+func (w *environment) query(t *testing.T, expr string, at time.Time) promql.Vector {
 	t.Helper()
 	q, err := w.engine.NewInstantQuery(t.Context(), w, nil, expr, at)
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *world) query(t *testing.T, expr string, at time.Time) promql.Vector {
 }
 
 // record evaluates a recording rule. What it does not return any more becomes stale, as in Prometheus.
-func (w *world) record(t *testing.T, r rulefmt.Rule, at time.Time) {
+func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	t.Helper()
 	missing := map[*line]bool{}
 	for _, l := range w.lines {
@@ -152,7 +152,7 @@ func (w *world) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 type alert struct{ labels, annotations map[string]string }
 
 // firing evaluates the recording rules and one alert from the start until a moment, and returns what fires then.
-func (w *world) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
+func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
 	t.Helper()
 	i := slices.IndexFunc(rules, func(r rulefmt.Rule) bool { return r.Alert == name })
 	if i < 0 {
@@ -186,7 +186,7 @@ func (w *world) firing(t *testing.T, rules []rulefmt.Rule, name string, until mo
 }
 
 // alert fills in the templates.
-func (w *world) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sample, now time.Time) alert {
+func (w *environment) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sample, now time.Time) alert {
 	t.Helper()
 	a := alert{labels: sample.Metric.Map(), annotations: map[string]string{}}
 	delete(a.labels, model.MetricNameLabel)

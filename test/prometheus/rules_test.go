@@ -91,7 +91,7 @@ func TestAlerts(t *testing.T) {
 	for _, test := range vectors(t) {
 		t.Run(test.Name, func(t *testing.T) {
 			for _, a := range test.Alerts {
-				w := newWorld(t, test)
+				w := newEnvironment(t, test)
 				got := w.firing(t, rules, a.Name, a.At)
 				compare(t, fmt.Sprintf("%s at %s", a.Name, a.At), got, a.Expected)
 				if len(a.Expected) > 0 {

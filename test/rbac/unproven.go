@@ -3,7 +3,7 @@ package rbac
 import "slices"
 
 // unproven are rights that no suite has used so far, with the reason. The keys are the grants of a group in one line each, without the
-// prefix of the roles. They are as few as could be reached: whoever writes a spec that uses one takes it out.
+// prefix of the roles. They are as few as could be reached: the author of a spec that uses one takes it out.
 var unproven = map[string][]string{
 	"no cert-manager runs in the suites; the controller of RayClusters has it in unit tests, before a client of its own": {
 		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",
@@ -29,7 +29,7 @@ var unproven = map[string][]string{
 		"raycluster: list dscinitializations.dscinitialization.opendatahub.io default-dsci",
 		"raycluster: watch dscinitializations.dscinitialization.opendatahub.io default-dsci",
 	},
-	"OpenShift asks for delete where an owner changes, and an object that somebody orphaned may be any child; some go with a feature": {
+	"OpenShift asks for delete where an owner changes, and an object that a user orphaned may be any child; some go with a feature": {
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
 		"modelmesh: delete servicemonitors.monitoring.coreos.com",
 		"modelcatalog-beside: delete configmaps default-catalog-sources",

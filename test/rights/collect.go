@@ -55,7 +55,7 @@ type event struct {
 	Annotations    map[string]string
 }
 
-// object is what is looked at in the answer to a write.
+// object is what is checked in the answer to a write.
 type object struct {
 	Metadata struct {
 		Name, UID       string
@@ -76,7 +76,7 @@ func (e event) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whoever writes them: which names
+// Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whichever client writes them: which names
 // matter, and what a binding gives away, depends on them.
 func (c *Collector) Collect(log io.Reader) (Run, error) {
 	c.owners = map[string][]metav1.OwnerReference{}
@@ -199,7 +199,7 @@ func refused(e event) (forbidden, byAdmission bool) {
 
 // IsUntimely reports whether the message of a 403 says that a request came too early or too late, whatever the rights of its sender are.
 // Admission's view of the kinds of owners is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver),
-// so whoever is first to write for a CRD that has just been installed is turned away. And nothing can be created in a namespace that ends.
+// so a client that is first to write for a CRD that has just been installed is turned away. And nothing can be created in a namespace that ends.
 func IsUntimely(message string) bool {
 	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") ||
 		strings.HasSuffix(message, "because it is being terminated")
@@ -210,7 +210,7 @@ func IsUntimely(message string) bool {
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {
-		if use.Path == "" { // anybody may discover what is served
+		if use.Path == "" { // any user may discover what is served
 			run.Used = append(run.Used, c.unnamed(use))
 		}
 	}

@@ -2,7 +2,7 @@
 // have recorded.
 //
 // A record is a small file per suite. Suites write it when they end, see package framework; package rbac holds the shipped roles
-// against all of them. What is recorded of a request is what an authorizer is asked: the verb, the resource, the name where a role
+// against all of them. What is recorded of a request is what an authorizer receives: the verb, the resource, the name where a role
 // names it, and whether it was in the namespace of the manager.
 //
 // Not all that is authorized is a request of its own. What a server asks in the course of another one is derived from that one:

@@ -30,7 +30,7 @@ func write(t *testing.T, dir string, r *Record) {
 	}
 }
 
-// Chosen specs add to what the whole suite has recorded before; the whole suite begins anew.
+// Chosen specs add to what the whole suite has recorded before; the whole suite begins again.
 func TestRecordsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rights")
 	if records, err := ReadAll(dir); err != nil || len(records) > 0 {

@@ -1,5 +1,5 @@
-// Package kserve installs the CRDs of KServe that ModelMesh works with where nobody else does. They belong to KServe: what it, or
-// somebody else, has installed in a newer form stays.
+// Package kserve installs the CRDs of KServe that ModelMesh works with where nothing else does. They belong to KServe: what it, or
+// another client, has installed in a newer form stays.
 package kserve
 
 import (
@@ -26,7 +26,7 @@ const (
 	Different Relation = "different"
 )
 
-// Compare tells how an installed CRD stands to ours, by the fields of the served versions: marks of versions in annotations are
+// Compare reports how an installed CRD stands to ours, by the fields of the served versions: marks of versions in annotations are
 // lost on the way through other installers. Nil for one that is not there.
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {
@@ -46,7 +46,7 @@ func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	}
 }
 
-// lacks tells whether a has not all that b has.
+// lacks reports whether a has not all that b has.
 func lacks(a, b map[string]string) bool {
 	for path, kind := range b {
 		if a[path] != kind {

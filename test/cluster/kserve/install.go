@@ -83,7 +83,7 @@ func Install(
 }
 
 // errDifferent leaves the decision to an administrator.
-var errDifferent = errors.New("it has fields that ours lacks, and lacks some of ours: left as it is; bring KServe up to date, or remove it first if nobody uses it")
+var errDifferent = errors.New("it has fields that ours lacks, and lacks some of ours: left as it is; bring KServe up to date, or remove it first if it is not used")
 
 func install(ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition) (Relation, error) {
 	live, err := client.Get(ctx, crd.Name, metav1.GetOptions{})
@@ -97,7 +97,7 @@ func install(ctx context.Context, client apiextensions.CustomResourceDefinitionI
 	case Missing:
 		_, err = client.Create(ctx, crd, metav1.CreateOptions{})
 	case Older:
-		// Its conversion, labels and annotations belong to whoever installed it.
+		// Its conversion, labels and annotations belong to the client that installed it.
 		live.Spec.Versions = crd.Spec.Versions
 		_, err = client.Update(ctx, live, metav1.UpdateOptions{})
 	case Different:

@@ -45,15 +45,15 @@ func TestCompare(t *testing.T) {
 		live *apiextensionsv1.CustomResourceDefinition
 		want Relation
 	}{
-		"none":                        {nil, Missing},
-		"the same":                    {ours, Same},
-		"other texts":                 {described, Same},
-		"a field less":                {definition("x", "a:string"), Older},
-		"a field more":                {definition("x", "a:string", "b:integer", "c:string"), Newer},
-		"a version more":              {second, Newer},
-		"a version that nobody reads": {unserved, Same},
-		"one more and one less":       {definition("x", "a:string", "c:string"), Different},
-		"a field of another type":     {definition("x", "a:string", "b:string"), Different},
+		"none":                         {nil, Missing},
+		"the same":                     {ours, Same},
+		"other texts":                  {described, Same},
+		"a field less":                 {definition("x", "a:string"), Older},
+		"a field more":                 {definition("x", "a:string", "b:integer", "c:string"), Newer},
+		"a version more":               {second, Newer},
+		"a version that is not served": {unserved, Same},
+		"one more and one less":        {definition("x", "a:string", "c:string"), Different},
+		"a field of another type":      {definition("x", "a:string", "b:string"), Different},
 	}
 	for name, c := range cases {
 		if got := Compare(c.live, ours); got != c.want {

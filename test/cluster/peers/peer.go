@@ -131,7 +131,7 @@ func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process
 	return nil
 }
 
-// answers tells whether a request gets 200; until the peer listens it gets an error.
+// answers reports whether a request gets 200; until the peer listens it gets an error.
 func answers(request *http.Request) bool {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -122,6 +122,6 @@ func TestAnswers(t *testing.T) {
 	}
 	server.Close()
 	if answers(request) {
-		t.Error("nobody listens")
+		t.Error("no program listens")
 	}
 }

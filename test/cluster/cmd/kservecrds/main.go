@@ -1,6 +1,6 @@
 // Command kservecrds brings the CRDs of KServe that ModelMesh works with to where KServe itself is not installed. `write <folder>`
 // writes them as a kustomization; `install` puts them into the cluster of the current kubeconfig, and leaves those alone that
-// somebody has installed in a newer form.
+// a user has installed in a newer form.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// emptyCache keeps a test away from the instances of whoever runs it.
+// emptyCache keeps a test away from the instances of the user who runs it.
 func emptyCache(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Command standin runs the stand-in of the routing layers of ModelMesh for all namespaces of a cluster, see package modelmesh,
-// until it is told to end.
+// Command standin runs the fake of the routing layers of ModelMesh for all namespaces of a cluster, see package modelmesh,
+// until it is stopped.
 package main
 
 import (

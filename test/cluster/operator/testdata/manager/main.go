@@ -1,4 +1,4 @@
-// Command manager stands in for the operator's manager: it takes the same listeners and the same environment, writes
+// Command manager is a placeholder for the operator's manager: it takes the same listeners and the same environment, writes
 // one ConfigMap with the rights it was given, and ends with exit code 0 when asked.
 package main
 
