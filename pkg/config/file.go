@@ -139,6 +139,9 @@ func (u unknownKey) Error() string {
 // unknownKeys compares the keys of a document with the JSON names of a type, level by level. Keys that are the same in another case,
 // if same allows that, are renamed.
 func unknownKeys(value any, typ reflect.Type, path string, same func(a, b string) bool) []unknownKey {
+	if typ == nil { // a list in place of an object, which the decoder reports
+		return nil
+	}
 	var out []unknownKey
 	switch value := value.(type) {
 	case map[string]any:
@@ -154,10 +157,9 @@ func unknownKeys(value any, typ reflect.Type, path string, same func(a, b string
 			out = append(out, unknownKeys(value[name], field, strings.TrimPrefix(path+"."+name, "."), same)...)
 		}
 	case []any:
+		_, element := fieldOf(typ, "", same)
 		for i, item := range value {
-			if typ.Kind() == reflect.Slice {
-				out = append(out, unknownKeys(item, typ.Elem(), fmt.Sprintf("%s[%d]", path, i), same)...)
-			}
+			out = append(out, unknownKeys(item, element, fmt.Sprintf("%s[%d]", path, i), same)...)
 		}
 	}
 	return out
@@ -173,7 +175,7 @@ func fieldOf(typ reflect.Type, key string, same func(a, b string) bool) (string,
 			}
 		}
 		return "", nil
-	case reflect.Map:
+	case reflect.Map, reflect.Slice:
 		return key, typ.Elem()
 	default:
 		return key, typ

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 )
@@ -129,29 +128,18 @@ var (
 	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 )
 
+func isDomain(text string) bool { return len(text) <= 253 && domainPattern.MatchString(text) }
+
 func domain(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		if *dst != "" && (len(*dst) > 253 || !domainPattern.MatchString(*dst)) {
-			return errors.New("must be a domain such as apps.example.org, without a scheme, a port or a path")
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool { return text == "" || isDomain(text) },
+		"must be a domain such as apps.example.org, without a scheme, a port or a path")
 }
 
-// gatewayDomain takes a scheme before the domain as it is: installations have it, and addresses that they publish start with it.
+// gatewayDomain keeps a scheme before the domain: installations have it, and addresses that they publish start with it.
 func gatewayDomain(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		host := *dst
-		for _, scheme := range []string{"https://", "http://"} {
-			host = strings.TrimPrefix(host, scheme)
-		}
-		if err := domain(new(string))(host); err != nil || host == "" && *dst != "" {
-			return errors.New("must be a domain such as gateway.example.org, without a port or a path")
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool {
+		return text == "" || isDomain(strings.TrimPrefix(strings.TrimPrefix(text, "https://"), "http://"))
+	}, "must be a domain such as gateway.example.org, without a port or a path")
 }
 
 func requiredImage(dst *string) func(string) error {
@@ -164,11 +152,5 @@ func requiredImage(dst *string) func(string) error {
 }
 
 func version(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		if !versionPattern.MatchString(*dst) {
-			return errors.New("must be an API version such as v1beta1")
-		}
-		return nil
-	}
+	return checked(dst, versionPattern.MatchString, "must be an API version such as v1beta1")
 }

@@ -22,54 +22,61 @@ func text(dst *string) func(string) error {
 	}
 }
 
-func required(dst *string) func(string) error {
+// checked stores a text that is valid.
+func checked(dst *string, valid func(string) bool, want string) func(string) error {
 	return func(raw string) error {
-		if *dst = strings.TrimSpace(raw); *dst == "" {
-			return errors.New("must not be empty")
+		if *dst = strings.TrimSpace(raw); !valid(*dst) {
+			return errors.New(want)
 		}
 		return nil
 	}
+}
+
+// parsed stores what a parser makes of a text.
+func parsed[T any](dst *T, parse func(string) (T, error), want string) func(string) error {
+	return func(raw string) (err error) {
+		if *dst, err = parse(strings.TrimSpace(raw)); err != nil {
+			return errors.New(want)
+		}
+		return nil
+	}
+}
+
+func required(dst *string) func(string) error {
+	return checked(dst, func(text string) bool { return text != "" }, "must not be empty")
 }
 
 func boolean(dst *bool) func(string) error {
-	return func(raw string) (err error) {
-		if *dst, err = strconv.ParseBool(strings.TrimSpace(raw)); err != nil {
-			return errors.New("must be true or false")
-		}
-		return nil
-	}
+	return parsed(dst, strconv.ParseBool, "must be true or false")
 }
 
 func duration(dst *time.Duration) func(string) error {
-	return func(raw string) (err error) {
-		if *dst, err = time.ParseDuration(strings.TrimSpace(raw)); err != nil || *dst <= 0 {
-			return errors.New(`must be a duration above zero, for example "30s"`)
+	return parsed(dst, func(text string) (time.Duration, error) {
+		period, err := time.ParseDuration(text)
+		if err == nil && period <= 0 {
+			err = strconv.ErrRange
 		}
-		return nil
-	}
+		return period, err
+	}, `must be a duration above zero, for example "30s"`)
 }
 
 func port(dst *int) func(string) error {
-	return func(raw string) (err error) {
-		if *dst, err = strconv.Atoi(strings.TrimSpace(raw)); err != nil || *dst < 1 || *dst > 65535 {
-			return errors.New("must be a port, 1 to 65535")
+	return parsed(dst, func(text string) (int, error) {
+		number, err := strconv.ParseUint(text, 10, 16)
+		if number == 0 {
+			err = strconv.ErrRange
 		}
-		return nil
-	}
+		return int(number), err
+	}, "must be a port, 1 to 65535")
 }
 
 // address accepts what controller-runtime's listeners do: host:port, or "0" for no listener.
 func address(dst *string) func(string) error {
-	return func(raw string) error {
-		if *dst = strings.TrimSpace(raw); *dst == "0" {
-			return nil
-		}
-		_, p, err := net.SplitHostPort(*dst)
-		if n, convErr := strconv.Atoi(p); err != nil || convErr != nil || n < 0 || n > 65535 {
-			return errors.New(`must be host:port or :port, or "0" for no listener`)
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool {
+		_, port, err := net.SplitHostPort(text)
+		_, portErr := strconv.ParseUint(port, 10, 16)
+		return text == "0" || err == nil && portErr == nil
+	}, `must be host:port or :port, or "0" for no listener`)
 }
 
 // oneOf takes one of a few words.
@@ -105,35 +112,22 @@ func checkNamespace(name string) error {
 }
 
 func subdomain(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		if len(validation.IsDNS1123Subdomain(*dst)) > 0 {
-			return errors.New("must be an object name: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
+		"must be an object name: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
 }
 
 // prefix checks the prefix together with what follows it.
 func prefix(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		if len(validation.IsDNS1123Subdomain(*dst+"x")) > 0 {
-			return errors.New("must start an object name: a-z, 0-9, - and ., a letter or digit first")
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text+"x")) == 0 },
+		"must start an object name: a-z, 0-9, - and ., a letter or digit first")
 }
 
 // image accepts any reference a kubelet might; only what cannot be one is refused.
 func image(dst *string) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw)
-		if strings.ContainsAny(*dst, " \t\n\"'") || strings.Contains(*dst, "://") {
-			return errors.New("must be an image reference such as quay.io/opendatahub/mlflow:odh-stable")
-		}
-		return nil
-	}
+	return checked(dst, func(text string) bool {
+		return !strings.ContainsAny(text, " \t\n\"'") && !strings.Contains(text, "://")
+	},
+		"must be an image reference such as quay.io/opendatahub/mlflow:odh-stable")
 }
 
 // setURL normalises once, so that no path is appended after a slash, and tells real URLs from placeholders:

@@ -192,10 +192,8 @@ func (r *RayCluster) check(path string) error {
 	for key, names := range map[string][]string{
 		"kubeRayNamespaces": r.KubeRayNamespaces, "ingressNamespaces": r.IngressNamespaces, "monitoringNamespaces": r.MonitoringNamespaces,
 	} {
-		for _, name := range names {
-			if checkNamespace(name) != nil {
-				refuse(key, name, "a list of namespaces, each at most 63 of a-z, 0-9 and -")
-			}
+		if i := slices.IndexFunc(names, func(name string) bool { return checkNamespace(name) != nil }); i >= 0 {
+			refuse(key, names[i], "a list of namespaces, each at most 63 of a-z, 0-9 and -")
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -196,6 +196,7 @@ func TestUnknownKeysOfRay(t *testing.T) {
 func FuzzRayConfig(f *testing.F) {
 	f.Add(fieldConfig)
 	f.Add("kuberay: [1]")
+	f.Add("kuberay: [{a: 1}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		settings, _, err := Config{}.RayCluster(rayMap(text))
 		if err != nil && !strings.HasPrefix(err.Error(), "ConfigMap ns/codeflare-operator-config: ") {

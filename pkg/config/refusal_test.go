@@ -62,6 +62,7 @@ func TestRefusals(t *testing.T) {
 		"case of a key":              {file("Namespace: a"), []string{`unknown key "Namespace"`}},
 		"type of a value":            {file("metrics: {secure: 1}"), []string{"metrics.secure", "of type number", "must be of type bool"}},
 		"section as text":            {file("metrics: yes please"), []string{"metrics", "of type string", "must be of type object"}},
+		"list for a section":         {file("mlflow: [{image: a}]"), []string{"mlflow", "of type array", "must be of type object"}},
 		"list as text":               {file("components: all"), []string{"components", "of type string", "must be of type list"}},
 		"registries namespace (D21)": {env("REGISTRIES_NAMESPACE", "invalid//namespace"), []string{"REGISTRIES_NAMESPACE", `"invalid//namespace"`, "must be a namespace"}},
 		"default domain":             {env("DEFAULT_DOMAIN", "https://apps.a"), []string{"DEFAULT_DOMAIN", `"https://apps.a"`, "without a scheme"}},
