@@ -60,7 +60,7 @@ func (d Desired) Of(wanted ...Stage) Desired {
 	return some
 }
 
-// HeldBackError says that objects were not written because of others that must exist before them. It wraps what went wrong
+// HeldBackError says that objects were not written because others are missing that must exist before them. It wraps what went wrong
 // with these, so that it can be judged by that.
 type HeldBackError struct {
 	// Objects are those that were held back, each as "Kind namespace/name".

@@ -176,7 +176,7 @@ func TestReadyWhenTheTargetsKnow(t *testing.T) {
 					t.Errorf("%s: ready before the target was looked at", replica)
 				}
 				if err := a.Ready(nil); (err != nil) != test.waits {
-					t.Errorf("%s: readiness after one pass: %v", replica, err)
+					t.Errorf("%s: readiness after one sync: %v", replica, err)
 				}
 				failing = nil
 				_, _ = a.Sync(t.Context())

@@ -34,7 +34,7 @@ const lagRetry = 25 * time.Millisecond
 // ConditionPaused is true while the pause annotation is set; it is absent otherwise.
 const ConditionPaused = "Paused"
 
-// Phase is one step of a pass: it reads, decides, calls the applier and sets conditions on the object.
+// Phase is one step of a reconcile: it reads, decides, calls the applier and sets conditions on the object.
 type Phase[T Target] struct {
 	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
 	Name string

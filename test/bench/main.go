@@ -71,7 +71,7 @@ func main() {
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
 	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
-	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a stand-in of the routing layer")
+	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
 	flag.Parse()
@@ -120,7 +120,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"creating an MLflow", b.creation},
 		{"watching it at rest and touched", b.rest},
 		{"restarting", b.restart},
-		{"adding Secrets of others", b.foreign},
+		{"adding foreign Secrets", b.foreign},
 		{"running AppWrappers", b.appWrappers},
 		{"bringing up RayClusters", b.rayClusters},
 		{"loading models", b.loadedModels},

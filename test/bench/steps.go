@@ -264,7 +264,7 @@ func (b *bench) rest(ctx context.Context) error {
 	after, err := b.metrics(ctx)
 	const seconds, passes = "controller_runtime_reconcile_time_seconds_sum", "controller_runtime_reconcile_time_seconds_count"
 	if count := after[passes] - before[passes]; count > 0 {
-		b.note("one pass over a settled MLflow", fmt.Sprintf("%.2f ms, mean of %.0f", 1000*(after[seconds]-before[seconds])/count, count), "", "16 ms for each apply")
+		b.note("one reconcile over a settled MLflow", fmt.Sprintf("%.2f ms, mean of %.0f", 1000*(after[seconds]-before[seconds])/count, count), "", "16 ms for each apply")
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func TestOptionalManifests(t *testing.T) {
 		}
 	}
 	if found != len(optional) {
-		t.Errorf("%d manifests are optional, %d are said to be", found, len(optional))
+		t.Errorf("%d manifests are optional, %d should be", found, len(optional))
 	}
 }
 

@@ -66,7 +66,7 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 }
 
 func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, error) {
-	d.say("building and starting the stand-in for the routing layer of ModelMesh, and an etcd for it")
+	d.say("building and starting the fake for the routing layer of ModelMesh, and an etcd for it")
 	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, false, d.progress)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, erro
 		return true, conn.Close()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the stand-in: %w\n%s", err, process.LogTail())
+		return nil, fmt.Errorf("waiting for the fake: %w\n%s", err, process.LogTail())
 	}
 	return modelmesh.Env(address), nil
 }

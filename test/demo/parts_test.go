@@ -57,18 +57,18 @@ func TestJudge(t *testing.T) {
 		ready     bool
 		text      string
 	}{
-		"true":                   {withConditions(condition("Available", "True", "Fine", "all well", 2)), "Available", true, "Available is True, Fine: all well"},
-		"without message":        {withConditions(condition("Available", "True", "Fine", "", 2)), "Available", true, "Available is True, Fine"},
-		"false":                  {withConditions(condition("Available", "False", "NoPods", "none", 2)), "Available", false, "Available is False, NoPods: none"},
-		"unknown":                {withConditions(condition("Available", "Unknown", "Starting", "", 2)), "Available", false, "Available is Unknown, Starting"},
-		"older generation":       {withConditions(condition("Available", "True", "Fine", "", 1)), "Available", false, "Available is that of an older generation"},
-		"status lags":            {lagging, "Available", false, "Available is that of an older generation"},
-		"generation not told":    {withConditions(condition("Available", "True", "Fine", "", 0)), "Available", true, "Available is True, Fine"},
-		"another condition":      {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
-		"no status":              {server(nil), "Available", false, "it has no condition Available yet"},
-		"exists":                 {server(nil), "", true, "exists"},
-		"ready, yet on its way":  {deleted, "Available", false, "it is being deleted"},
-		"exists, yet on its way": {deleted, "", false, "it is being deleted"},
+		"true":                    {withConditions(condition("Available", "True", "Fine", "all well", 2)), "Available", true, "Available is True, Fine: all well"},
+		"without message":         {withConditions(condition("Available", "True", "Fine", "", 2)), "Available", true, "Available is True, Fine"},
+		"false":                   {withConditions(condition("Available", "False", "NoPods", "none", 2)), "Available", false, "Available is False, NoPods: none"},
+		"unknown":                 {withConditions(condition("Available", "Unknown", "Starting", "", 2)), "Available", false, "Available is Unknown, Starting"},
+		"older generation":        {withConditions(condition("Available", "True", "Fine", "", 1)), "Available", false, "Available is that of an older generation"},
+		"status lags":             {lagging, "Available", false, "Available is that of an older generation"},
+		"generation not reported": {withConditions(condition("Available", "True", "Fine", "", 0)), "Available", true, "Available is True, Fine"},
+		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
+		"no status":               {server(nil), "Available", false, "it has no condition Available yet"},
+		"exists":                  {server(nil), "", true, "exists"},
+		"ready, yet on its way":   {deleted, "Available", false, "it is being deleted"},
+		"exists, yet on its way":  {deleted, "", false, "it is being deleted"},
 	} {
 		got, err := judge(c.live, kind{ready: c.condition})
 		if want := (verdict{c.ready, c.text}); err != nil || got != want {

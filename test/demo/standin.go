@@ -21,7 +21,7 @@ const (
 	metricsLabel = "platform.opendatahub.io/metrics"
 
 	descriptionAnnotation = "kubernetes.io/description"
-	description           = "Stands in for the manager, which runs as a process beside the control plane with these arguments and variables."
+	description           = "Placeholder for the manager, which runs as a process beside the control plane with these arguments and variables."
 )
 
 // managerIndex is the position of the manager's container; negative when there is none.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write golden files anew instead of comparing with them")
+var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
 const yamlBuffer = 4096
 

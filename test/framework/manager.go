@@ -102,7 +102,7 @@ func (m *Manager) Restart(ctx context.Context) {
 // AwaitEnd waits until the manager has ended by itself with exit code 0, and starts it again as the kubelet would.
 func (m *Manager) AwaitEnd(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(m.Process.Running).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeFalse(), "the manager goes on")
+	gomega.Eventually(m.Process.Running).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeFalse(), "the manager continues to run")
 	code, _ := m.Process.ExitCode()
 	gomega.Expect(code).To(gomega.BeZero())
 	m.Restart(ctx)

@@ -49,7 +49,7 @@ var _ = Describe("an installed operator", func() {
 		Expect(err).To(MatchError(ContainSubstring("building kustomization test/no-such-folder")))
 	}, NodeTimeout(specExpiry))
 
-	It("is asked by the API server through the Service of its webhook", func(ctx SpecContext) {
+	It("is called by the API server through the Service of its webhook", func(ctx SpecContext) {
 		certificate, key, err := cert.GenerateSelfSignedCertKey("webhook.test-system.svc", nil, nil)
 		Expect(err).NotTo(HaveOccurred())
 		serveDenials(ctx, installed.WebhookPort, certificate, key)

@@ -36,7 +36,7 @@ func TestUp(t *testing.T) {
 		there, image string
 		want         []string
 	}{
-		"anew": {"kind\nother-dev\n", "", []string{"get clusters", "create cluster --name dev", "get kubeconfig --name dev"}},
+		"again": {"kind\nother-dev\n", "", []string{"get clusters", "create cluster --name dev", "get kubeconfig --name dev"}},
 		"again, with an image": {
 			"other\ndev\n", "a/b:c", []string{"get clusters", "load docker-image a/b:c --name dev", "get kubeconfig --name dev"},
 		},

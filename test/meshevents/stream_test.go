@@ -66,7 +66,7 @@ func TestEventsOfRealKeys(t *testing.T) {
 	put(t, c, "root/mm_ns/sales/mm/mesh/vmodels/other", `{}`)
 	s.expect(t, meshevents.Event{Source: "ksp", Namespace: "sales", Name: "other"})
 	if got := s.among(predictor("unseen")); len(got) != 0 {
-		t.Errorf("told %v of a namespace that is forgotten", got)
+		t.Errorf("reported %v of a namespace that is forgotten", got)
 	}
 }
 

@@ -175,8 +175,8 @@ func (e *etcd) secret(user, password string) map[string][]byte {
 // stream is a running stream and what it reported.
 type stream struct {
 	*meshevents.Stream
-	mu   sync.Mutex
-	told []meshevents.Event
+	mu       sync.Mutex
+	reported []meshevents.Event
 }
 
 func startStream(t *testing.T) *stream {
@@ -185,7 +185,7 @@ func startStream(t *testing.T) *stream {
 	s.Subscribe(func(e meshevents.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.told = append(s.told, e)
+		s.reported = append(s.reported, e)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -203,9 +203,9 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	deadline := time.After(patience)
 	for {
 		s.mu.Lock()
-		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.told, e) })
+		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })
 		if missing < 0 {
-			s.told = nil
+			s.reported = nil
 		}
 		s.mu.Unlock()
 		if missing < 0 {
@@ -213,7 +213,7 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%v was not told", want[missing])
+			t.Fatalf("%v was not reported", want[missing])
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -223,7 +223,7 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.told, e) })
+	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })
 }
 
 func must(t *testing.T, err error) {

@@ -60,7 +60,7 @@ var leftOut = map[string]string{
 	"used-much": "it makes no second copy of what is used much",
 	// Until the revision of the new etcd passes that of the old one an instance hears no change, so that neither its memory nor a
 	// transition follows what it writes itself. The store of the fake has no revisions.
-	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered anew while the store is away",
+	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered again while the store is away",
 	"replace-after-wipe":       "after a wipe it begins transitions",
 	"replace-after-wipe-later": "it continues replace-after-wipe",
 }

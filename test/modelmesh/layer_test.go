@@ -149,7 +149,7 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 		}
 	}
 	if _, err := openEtcd(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"https://etcd:2379"}`)}, "x"); err == nil {
-		t.Error("the stand-in knows no TLS")
+		t.Error("the fake knows no TLS")
 	}
 }
 

@@ -54,7 +54,7 @@ func openEtcd(data map[string][]byte, service string) (*etcdStore, error) {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
 	}
 	if strings.HasPrefix(c.Endpoints, "https://") {
-		return nil, errors.New("connecting to etcd: the stand-in knows no TLS there; use http://")
+		return nil, errors.New("connecting to etcd: the fake knows no TLS there; use http://")
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.URLs(), Username: c.UserID, Password: c.Password, DialTimeout: storeTimeout, Logger: zap.NewNop(),

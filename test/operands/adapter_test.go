@@ -141,7 +141,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 				t.Errorf("the adapter says %v", status)
 			}
 			loaded, err := client.LoadModel(t.Context(), request(t, c.format))
-			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which is asked for it later
+			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which reports it later
 			if err != nil || !sized || server.calls(c.loadCall) != 1 {
 				t.Errorf("loaded: %v, %v; the server was asked %v", loaded, err, server.called)
 			}

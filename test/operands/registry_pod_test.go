@@ -221,7 +221,7 @@ func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAct
 	}[get.Port]
 	named := get.Port.Type == intstr.Int || slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
 	if port == 0 || !named {
-		p.t.Fatalf("%s is asked at %s, which it does not have", container.Name, get.Port.String())
+		p.t.Fatalf("the probe of %s uses %s, which it does not have", container.Name, get.Port.String())
 	}
 	scheme := "http"
 	if get.Scheme == corev1.URISchemeHTTPS {

@@ -144,7 +144,7 @@ func TestManageMissesKeys(t *testing.T) {
 	for name, tc := range map[string]struct {
 		removed, target string
 		env             []string
-		want            string // key that is told of
+		want            string // key that is reported of
 	}{
 		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
 		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, url},
@@ -168,8 +168,8 @@ func TestManageMissesKeys(t *testing.T) {
 			}
 			got := manageBy(t, filepath.Join(dir, "manage"), tc.target, tc.env...)
 			want := filepath.Join(dir, "overlays/odh/params.env") + " has no key " + tc.want + ","
-			switch told := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
-			case got.failed != (tc.want != ""), got.failed && !told:
+			switch reported := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
+			case got.failed != (tc.want != ""), got.failed && !reported:
 				t.Errorf("failed %t, says %q", got.failed, got.output)
 			case got.failed && (strings.Contains(got.calls, "apply") || strings.Contains(got.calls, "create")):
 				t.Errorf("calls %s", got.calls)

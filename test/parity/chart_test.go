@@ -202,7 +202,7 @@ func TestServiceMonitor(t *testing.T) {
 }
 
 // TestAccountsOwnedByOthers: accounts that exist are used and not made.
-func TestAccountsOfOthers(t *testing.T) {
+func TestForeignAccounts(t *testing.T) {
 	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
 	for what := range all {
 		if strings.HasPrefix(what, "ServiceAccount") {

@@ -20,14 +20,14 @@ func TestRightsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told, want []string
+	var reported, want []string
 	for _, row := range ofManager.FindAllStringSubmatch(string(content), -1) {
-		told = append(told, row[1]+" "+row[2]+" "+row[3])
+		reported = append(reported, row[1]+" "+row[2]+" "+row[3])
 	}
 	for _, row := range ofPeople.FindAllStringSubmatch(string(content), -1) {
 		into := strings.FieldsFunc(row[3], func(r rune) bool { return r == ',' || r == ' ' })
 		slices.Sort(into)
-		told = append(told, "people "+row[1]+" "+row[2]+" "+strings.Join(into, " "))
+		reported = append(reported, "people "+row[1]+" "+row[2]+" "+strings.Join(into, " "))
 	}
 	for _, r := range shipped(t) {
 		switch component := r.component(); {
@@ -39,15 +39,15 @@ func TestRightsPage(t *testing.T) {
 			want = append(want, component+" "+r.kind+" "+r.name)
 		}
 	}
-	slices.Sort(told)
+	slices.Sort(reported)
 	slices.Sort(want)
 	for _, row := range want {
-		if !slices.Contains(told, row) {
+		if !slices.Contains(reported, row) {
 			t.Errorf("docs/rights.md does not say: %s", row)
 		}
 	}
-	for i, row := range told {
-		if !slices.Contains(want, row) || i > 0 && told[i-1] == row {
+	for i, row := range reported {
+		if !slices.Contains(want, row) || i > 0 && reported[i-1] == row {
 			t.Errorf("docs/rights.md says too much: %s", row)
 		}
 	}

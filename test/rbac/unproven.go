@@ -45,7 +45,7 @@ var unproven = map[string][]string{
 		"platform: delete deployments.apps catalog-controller-manager",
 		"modelcatalog-beside: patch configmaps model-catalog-default-sources",
 	},
-	"pods are told of their certificate while they have an address and do not run yet; the kubelet of the suites starts them at once": {
+	"pods get their certificate while they have an address and do not run yet; the kubelet of the suites starts them at once": {
 		"raycluster: patch pods",
 	},
 }

@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 		"of rights, once":                   {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
 		"expected":                          {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
 		"before its time":                   {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
-		"a watch, told twice":               {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
+		"a watch, logged twice":             {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
 	} {
 		if difference := cmp.Diff(c.want, collect(t, c.log).Refused); difference != "" {
 			t.Errorf("%s: %s", name, difference)
