@@ -1,0 +1,162 @@
+package docs
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// privateWord is an expression that readers from elsewhere do not know, or that hides who acts.
+type privateWord struct {
+	// pattern ignores case; a space stands for any white space, also for the end of a line of comment.
+	pattern string
+	// camel is the same inside identifiers, where case separates the words.
+	camel string
+	// fine are matches that are plain English; the pattern covers more of the text than the match.
+	fine  string
+	write string
+}
+
+var privateWords = []privateWord{
+	{
+		pattern: `\b(?:a|the|this|one|each|every|next|first|last|whole|same|another|no) pass\b|` +
+			`\b(?:two|three|few|many|several|further|later|earlier|more|most|next|first|these|those|between|runs|all|of) passes\b`,
+		camel: `\bpass(?:es)?[A-Z]|(?:One|First|Next|Every|Each|Last|Whole|Same|Another|The|Two|No|Empty|Quiet)Pass(?:es)?(?:[A-Z]|\b)|\bTestPass(?:es)?[A-Z]`,
+		fine:  `passT(?:hrough|o)\b|passOn`,
+		write: "reconcile, or name what runs (garbage collection, archival)",
+	},
+	{pattern: `\btold\b`, write: "reported, logged, shown in the status"},
+	{
+		pattern: `\btells? (?:whether|what|why|how|where|when|which|who|if|of|about|that|more|users?|people|clients?|readers?|them|us|it|the user)\b`,
+		write:   "reports (\"tells a from b\" is fine)",
+	},
+	{pattern: `\banew\b`, camel: `[a-z]Anew(?:[A-Z]|\b)`, write: "again, recreated"},
+	{pattern: `\bstands? in for\b`, write: "is a placeholder for, is a fake of"},
+	{pattern: `\bstand-ins?\b`, camel: `\bstandIns?(?:[A-Z]|\b)|[a-z]StandIns?(?:[A-Z]|\b)|\bStandIns?(?:[A-Z]|\b)`, write: "fake, placeholder"},
+	{pattern: `\b(?:is|are) looked at\b`, camel: `(?:Is|Are)LookedAt`, write: "is checked, is read"},
+	{pattern: `\bcure[sd]?\b`, camel: `[a-z]Cure[sd]?(?:[A-Z]|\b)`, write: "fix, remedy"},
+	{
+		pattern: `\b(?-i:[Ss]omebody|[Ww]hoever|[Aa]nybody|[Nn]obody|[Ee]verybody)\b`, camel: `[a-z](?:Somebody|Whoever|Anybody|Nobody|Everybody)|\b(?:somebody|whoever|anybody|nobody|everybody)[A-Z]`,
+		fine:  `nobody:|"nobody"|/nobody|user nobody`,
+		write: "the actor: a user, another controller, another client, no client; or the passive",
+	},
+	{pattern: `\bof others\b`, camel: `OfOthers|\bofOthers`, fine: `because of others`, write: "foreign, owned by others"},
+	{pattern: `\b(?:is|are) said\b|\bsays so\b`, write: "is reported, the message states"},
+	{pattern: `\b(?:is|are) asked\b`, camel: `(?:Is|Are)Asked`, write: "is called, is queried, is requested"},
+	{pattern: `\bgo(?:es)? on\b`, camel: `Go(?:es)?On(?:[A-Z]|\b)`, write: "continues"},
+	{pattern: `\b(?:is|are) to be had\b`, write: "is available"},
+	{
+		pattern: `\bworlds?\b`, camel: `[a-z]Worlds?(?:[A-Z]|\b)|\bworlds?[A-Z]`,
+		fine:  `hello,? world|world-(?:read|writ)|real world`,
+		write: "cluster, inputs; in tests environment, fixture",
+	},
+}
+
+// finder finds one privateWord.
+type finder struct {
+	privateWord
+	find []*regexp.Regexp
+	fine *regexp.Regexp
+}
+
+func newFinders() []finder {
+	var all []finder
+	for _, word := range privateWords {
+		f := finder{privateWord: word, fine: regexp.MustCompile(`(?i)` + cmp.Or(word.fine, `a^`))}
+		f.find = append(f.find, regexp.MustCompile("(?i)"+strings.ReplaceAll(word.pattern, " ", `(?:\s+(?://\s*)?)`)))
+		if word.camel != "" {
+			f.find = append(f.find, regexp.MustCompile(word.camel))
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// matches returns the offsets of what is to be reworded in a text.
+func (f finder) matches(text string) []int {
+	var all []int
+	for _, expression := range f.find {
+		for _, at := range expression.FindAllStringIndex(text, -1) {
+			if !f.fine.MatchString(text[max(0, at[0]-8):min(len(text), at[1]+8)]) {
+				all = append(all, at[0])
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Code, comments, tests and pages are written in words that the reader knows; terms of our own are in the glossary of CONTRIBUTING.md.
+func TestPrivateWords(t *testing.T) {
+	read, finders := 0, newFinders()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if slices.Contains([]string{".git", "bin", "testdata"}, name) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ext := filepath.Ext(name); ext != ".go" && ext != ".md" || strings.HasPrefix(name, "zz_generated") || name == "private_words_test.go" {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		read++
+		page, _ := filepath.Rel(root, path)
+		text := string(content)
+		for _, word := range finders {
+			for _, at := range word.matches(text) {
+				start := strings.LastIndexByte(text[:at], '\n') + 1
+				line, _, _ := strings.Cut(text[start:], "\n")
+				t.Errorf("%s:%d: write %s: %s", page, strings.Count(text[:at], "\n")+1, word.write, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read < 800 {
+		t.Errorf("%d files are too few: the checkout is read wrongly", read)
+	}
+}
+
+// What is plain English passes, and a private word is found inside a name and over the end of a line.
+func TestPrivateWordsArePrecise(t *testing.T) {
+	for text, want := range map[string]int{
+		"objects that pass the check":              0,
+		"the request passes to the next filter":    0,
+		"every\n\t// pass writes":                  1,
+		"func TestOnePassMakesAll()":               1,
+		"passwordSecret, passThrough, bypass":      0,
+		"tells a Route from an Ingress":            0,
+		"report tells whether it is ready":         1,
+		"what stands in the way":                   0,
+		"a Secret stands in for the database":      1,
+		"secured and procured":                     0,
+		"TestNothingOfOthersIsTouched":             1,
+		"the objects\n// of others stay":           1,
+		"http.NoBody, because of others":           0,
+		"func newWorld(t *testing.T) *world":       2,
+		"an event is named; the message says what": 0,
+	} {
+		got := 0
+		for _, word := range newFinders() {
+			got += len(word.matches(text))
+		}
+		if got != want {
+			t.Errorf("%q has %d private words, want %d", text, got, want)
+		}
+	}
+}
