@@ -109,7 +109,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: %s %q", name, a.Reason, a.Message)
 		}
 		if c.reason != "" && !strings.Contains(a.Message, "delete") {
-			t.Errorf("%s: %q names no cure", name, a.Message)
+			t.Errorf("%s: %q names no remedy", name, a.Message)
 		}
 	}
 	if inCharge(nil, "") != nil {

@@ -219,8 +219,8 @@ func (b *bench) interceptors() interceptor.Funcs {
 	}
 }
 
-// pass reconciles the sample once.
-func (b *bench) pass() (ctrl.Result, error) {
+// reconcile reconciles the sample once.
+func (b *bench) reconcile() (ctrl.Result, error) {
 	b.Helper()
 	return b.shell.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
 }
@@ -230,7 +230,7 @@ func (b *bench) settle() {
 	b.Helper()
 	for range 20 {
 		b.writes = nil
-		if _, err := b.pass(); err != nil {
+		if _, err := b.reconcile(); err != nil {
 			b.Fatal(err)
 		}
 		if len(b.writes) == 0 {

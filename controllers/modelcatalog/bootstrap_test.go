@@ -56,8 +56,8 @@ func TestStartMakesACatalog(t *testing.T) {
 		"an older catalog runs":             {legacy(), open, true},
 		"an older catalog runs there":       {legacy(), confined, true},
 		"an older catalog runs elsewhere":   {legacy(), elsewhere, false},
-		"nobody asked":                      {nil, confined, false},
-		"somebody's Deployment of the name": {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false},
+		"no one asked":                      {nil, confined, false},
+		"a user's Deployment of the name":   {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false},
 		"asked for, but no namespace known": {nil, func(s *Settings) { s.RequestModelCatalog = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

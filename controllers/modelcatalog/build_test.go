@@ -201,7 +201,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// A database of somebody else, by the spec or by the setting: none is run.
+// A database of another client, by the spec or by the setting: none is run.
 func TestExternalDatabase(t *testing.T) {
 	in := kubernetes()
 	in.SkipDatabase = true
@@ -325,14 +325,14 @@ func TestProxy(t *testing.T) {
 	})
 	s = typed[corev1.Service](t, own, openShift(), "Service", resources.Name)
 	if _, asked := s.Annotations[resources.AnnotationServingCert]; asked {
-		t.Error("a certificate is asked for that nobody needs")
+		t.Error("a certificate is queried for that no one needs")
 	}
 	found := false
 	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
 	if !found || issues(own, kubernetes()) || !issues(sample(), kubernetes()) || issues(sample(), openShift()) || issues(sample(withoutProxy), kubernetes()) {
-		t.Error("the certificate is made where nobody else does")
+		t.Error("the certificate is made where no one else does")
 	}
 }
 

@@ -157,18 +157,18 @@ func (b *bench) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] Whichever request of the first pass fails, the error comes out, and the next passes make what is missing: nothing is there
+// [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next passes make what is missing: nothing is there
 // twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
 	b := newBench(t, sample())
 	calls := b.failAt(0)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= *calls; n++ {
 		b := newBench(t, sample())
 		b.failAt(n)
-		if _, err := b.pass(); !errors.Is(err, errBroken) {
+		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("call %d: ended with %v", n, err)
 		}
 		b.fail = failing(0)
@@ -214,7 +214,7 @@ func TestJourney(t *testing.T) {
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.pass(); err != nil || b.get(sample()) {
+	if _, err := b.reconcile(); err != nil || b.get(sample()) {
 		t.Fatalf("it is left: %v", err)
 	}
 	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {

@@ -122,7 +122,7 @@ func TestUnknownDomain(t *testing.T) {
 	b.r.settings.DefaultDomain = ""
 	b.r.knowsDomain = func() bool { return false }
 	b.writes = nil
-	result, err := b.pass()
+	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -136,7 +136,7 @@ func TestUnknownDomain(t *testing.T) {
 	}
 }
 
-// [modelregistry-78] The finalizer takes back what stands in other namespaces, also in one that is not configured any more.
+// [modelregistry-78] The finalizer takes back what is in other namespaces, also in one that is not configured any more.
 func TestFinalizeOnOpenShift(t *testing.T) {
 	b := newBench(t, sample()).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -148,7 +148,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(httpRouteIn("elsewhere")) || b.get(sample()) {
@@ -156,19 +156,19 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	}
 }
 
-// An HTTPRoute in the namespace of others is not taken over unless it says that the older operator made it.
+// An HTTPRoute in the namespace owned by others is not taken over unless it says that the older operator made it.
 func TestForeignHTTPRoute(t *testing.T) {
 	theirs := httpRouteIn("redhat-ods-applications")
-	theirs.SetLabels(map[string]string{"app": "somebody"})
+	theirs.SetLabels(map[string]string{"app": "a user"})
 	b := newBench(t, sample(), theirs).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(b, sample()).Status.Conditions[0].Message; !strings.Contains(got, "HTTPRoute redhat-ods-applications/model-catalog") {
 		t.Errorf("condition %q", got)
 	}
-	if must(b, theirs).GetLabels()["app"] != "somebody" {
+	if must(b, theirs).GetLabels()["app"] != "a user" {
 		t.Error("it was taken over")
 	}
 }

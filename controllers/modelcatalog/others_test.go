@@ -42,7 +42,7 @@ func TestEndBesideTheCatalogInCharge(t *testing.T) {
 	}
 }
 
-// The binding is watched by its name: whoever takes the labels away wakes the Catalog too.
+// The binding is watched by its name: the one that takes the labels away wakes the Catalog too.
 func TestBindingIsWatchedByName(t *testing.T) {
 	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
@@ -51,12 +51,12 @@ func TestBindingIsWatchedByName(t *testing.T) {
 	}
 }
 
-// A binding that was made for a registry is not taken over: the Catalog says so.
+// A binding that was made for a registry is not taken over: the Catalog states it.
 func TestBindingOfARegistry(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"of ours":         withOwner(names.Labels("modelregistry"), "model-registry"),
 		"of the original": withOwner(map[string]string{}, "model-registry"),
-		"of somebody":     {"app": "model-catalog"},
+		"of a user":       {"app": "model-catalog"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{

@@ -39,10 +39,10 @@ func everything() []client.Object {
 	}
 }
 
-// [modelregistry-75] [modelregistry-80] One pass makes everything, and the next ones write nothing.
+// [modelregistry-75] [modelregistry-80] One reconcile makes everything, and the next ones write nothing.
 func TestOnePassMakesEverything(t *testing.T) {
 	b := newBench(t, sample())
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range everything() {
@@ -55,7 +55,7 @@ func TestOnePassMakesEverything(t *testing.T) {
 		t.Errorf("status %+v, finalizers %v", c.Status, c.Finalizers)
 	}
 	b.settle()
-	if _, err := b.pass(); err != nil || len(b.writes) > 0 {
+	if _, err := b.reconcile(); err != nil || len(b.writes) > 0 {
 		t.Errorf("at rest it writes %v, %v", b.writes, err)
 	}
 }
@@ -74,7 +74,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := b.pass()
+		_, err := b.reconcile()
 		password := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
 		b.get(password)
 		b.restart()
@@ -101,7 +101,7 @@ func TestFaultsSurface(t *testing.T) {
 	for _, verb := range []string{"get", "create", "apply"} {
 		b := newBench(t, sample())
 		b.fail = failing(1, verb)
-		if _, err := b.pass(); !errors.Is(err, errBroken) {
+		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("all of %s fail: %v", verb, err)
 		}
 		for _, c := range conditionsOf(b) {
@@ -122,14 +122,14 @@ func TestFaultsAtRandom(t *testing.T) {
 	b := newBench(t, sample())
 	b.fail = failing(0.15, "get", "create", "apply", "patch")
 	done := false
-	for range 1000 { // a pass reads some forty objects, and most passes meet a fault
-		if _, err := b.pass(); err == nil {
+	for range 1000 { // a reconcile reads some forty objects, and most passes meet a fault
+		if _, err := b.reconcile(); err == nil {
 			done = true
 			break
 		}
 	}
 	if !done {
-		t.Error("no pass succeeded")
+		t.Error("no reconcile succeeded")
 	}
 	b.fail = failing(0)
 	b.settle()
@@ -166,7 +166,7 @@ func TestDrift(t *testing.T) {
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)})
 }
 
-// [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is looked at twice.
+// [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is checked twice.
 func TestUserSourcesAreTidied(t *testing.T) {
 	old := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
@@ -215,7 +215,7 @@ func TestDatabaseSecret(t *testing.T) {
 	b.change(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
 	b.settle()
 	if string(must(b, old).Data[resources.KeyPassword]) != "new" {
-		t.Error("a password that somebody changed was changed back")
+		t.Error("a password that a user changed was changed back")
 	}
 }
 
@@ -240,7 +240,7 @@ func TestAdministrators(t *testing.T) {
 		b.r.admins.SetServed(true)
 	}
 	unread()
-	if _, err := b.pass(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
+	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
 		t.Errorf("before Auth was read: %v", err)
 	}
 	b.r.admins.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
@@ -340,7 +340,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 		return nil
 	}
 	b.writes = nil
-	if _, err := b.pass(); !apierrors.IsForbidden(err) {
+	if _, err := b.reconcile(); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
 	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
@@ -361,7 +361,7 @@ func TestFinalize(t *testing.T) {
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.pass(); err != nil || b.get(binding) || b.get(sample()) {
+	if _, err := b.reconcile(); err != nil || b.get(binding) || b.get(sample()) {
 		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
 	}
 	if !b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
@@ -374,12 +374,12 @@ func TestFinalize(t *testing.T) {
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.pass(); err != nil || !b.get(binding) {
+	if _, err := b.reconcile(); err != nil || !b.get(binding) {
 		t.Errorf("the binding of another Catalog is gone, %v", err)
 	}
 }
 
-// The certificate is issued once, and anew when it is due; one of the user is left alone.
+// The certificate is issued once, and again when it is due; one of the user is left alone.
 func TestCertificate(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
@@ -389,9 +389,9 @@ func TestCertificate(t *testing.T) {
 	if again := must(b, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
 		t.Error("it was not renewed")
 	}
-	result, err := b.pass()
+	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("nobody comes back for the renewal: %+v, %v", result, err)
+		t.Errorf("no one comes back for the renewal: %+v, %v", result, err)
 	}
 	theirs := &corev1.Secret{ObjectMeta: named(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
 	b = newBench(t, sample(), theirs)

@@ -34,7 +34,7 @@ var meant = map[string]string{
 	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.volumeMounts": "6.9: where the image keeps its data",
 	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.env.PGDATA":   "6.9: three variables",
 	"Role/model-catalog-admin rules":                                                          "S5: no Secrets, and ConfigMaps by name",
-	"Role/model-catalog-admin metadata.annotations":                                           "S5: it says so",
+	"Role/model-catalog-admin metadata.annotations":                                           "S5: it states it",
 }
 
 // elsewhere are recorded objects that are kept outside of Build, or gone.

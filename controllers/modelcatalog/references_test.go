@@ -117,11 +117,11 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.r.stamp(t.Context(), sample(), objects); err == nil {
-		t.Error("pods would be started with what nobody knows")
+		t.Error("pods would be started with what no one knows")
 	}
 }
 
-// What pods need and the catalog can see is told of while it is missing, and no longer once it is back. Its own objects are made.
+// What pods need and the catalog can see is reported of while it is missing, and no longer once it is back. Its own objects are made.
 func TestMissingReferences(t *testing.T) {
 	b := newBench(t, sample())
 	own := &corev1.Secret{ObjectMeta: named(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}

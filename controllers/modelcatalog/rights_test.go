@@ -59,7 +59,7 @@ func TestRightsCoverEveryObject(t *testing.T) {
 				if !may(rules, verb, kind.Group, plural(kind), o.GetName()) {
 					t.Errorf("may not %s %s %s", verb, plural(kind), o.GetName())
 				}
-				if verb != "create" && may(rules, verb, kind.Group, plural(kind), "of-somebody-else") {
+				if verb != "create" && may(rules, verb, kind.Group, plural(kind), "of-a user-else") {
 					t.Errorf("may %s every object among %s", verb, plural(kind))
 				}
 			}
@@ -102,7 +102,7 @@ func TestRightsOnTheRest(t *testing.T) {
 	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
 		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
-			t.Errorf("S8: may %s Secrets of others", verb)
+			t.Errorf("S8: may %s Secrets owned by others", verb)
 		}
 	}
 	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources} {
@@ -112,7 +112,7 @@ func TestRightsOnTheRest(t *testing.T) {
 	}
 }
 
-// Nobody may grant what he does not hold: the rules of the roles that are made are covered by our own.
+// No one may grant what he does not hold: the rules of the roles that are made are covered by our own.
 func TestRightsCoverWhatIsGranted(t *testing.T) {
 	rules := append(shipped(t), rbacv1.PolicyRule{})
 	for _, name := range []string{resources.Name, resources.AdminName} {

@@ -47,11 +47,11 @@ func TestSharedGrantGoes(t *testing.T) {
 		registry *v1beta1.ModelRegistry
 		want     bool
 	}{
-		"alone":                       {"gateway.example.com", sharedGrant(), nil, true},
-		"alone, gateway mode is off":  {"", sharedGrant(), nil, true},
-		"a registry beside it":        {"gateway.example.com", sharedGrant(), registryIn(sample().Namespace), false},
-		"a registry elsewhere":        {"gateway.example.com", sharedGrant(), registryIn("elsewhere"), true},
-		"one that somebody else made": {"gateway.example.com", alien, nil, false},
+		"alone":                        {"gateway.example.com", sharedGrant(), nil, true},
+		"alone, gateway mode is off":   {"", sharedGrant(), nil, true},
+		"a registry beside it":         {"gateway.example.com", sharedGrant(), registryIn(sample().Namespace), false},
+		"a registry elsewhere":         {"gateway.example.com", sharedGrant(), registryIn("elsewhere"), true},
+		"one that another client made": {"gateway.example.com", alien, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := gatewayBench(t, test.domain)
@@ -84,7 +84,7 @@ func TestSharedGrantIsLookedForOnce(t *testing.T) {
 	}
 	var failed error
 	for range 5 {
-		if _, failed = b.pass(); failed != nil {
+		if _, failed = b.reconcile(); failed != nil {
 			break
 		}
 	}
@@ -99,11 +99,11 @@ func TestSharedGrantIsLookedForOnce(t *testing.T) {
 	b.create(sharedGrant())
 	b.settle()
 	if !b.get(sharedGrant()) {
-		t.Error("one that somebody made later is gone")
+		t.Error("one that a user made later is gone")
 	}
 }
 
-// D2: nobody asks for it where ReferenceGrants are not served.
+// D2: no one asks for it where ReferenceGrants are not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)

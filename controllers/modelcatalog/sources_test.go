@@ -32,7 +32,7 @@ func short(v verdict) []string {
 	return lines
 }
 
-// [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are told why not (S10).
+// [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are reported why not (S10).
 func TestJudge(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), candidate{name: "without-key"}, candidate{name: "broken", hasKey: true, problem: "it is empty"})
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// S10: whoever may create ConfigMaps cannot fill the pod, nor the status.
+// S10: the one that may create ConfigMaps cannot fill the pod, nor the status.
 func TestJudgeIsBounded(t *testing.T) {
 	var names []string
 	for i := range 130 {

@@ -83,17 +83,17 @@ func TestCommentsAndSpellingStay(t *testing.T) {
 	}
 }
 
-// [modelregistry-95] What is not understood is left alone, and the reason is told.
+// [modelregistry-95] What is not understood is left alone, and the reason is reported.
 func TestSourcesThatAreNotUnderstood(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
-		"no YAML":               {"catalogs: [", "no valid YAML"},
-		"tabs":                  {"catalogs:\n\t- id: x", "no valid YAML"},
-		"a list":                {"- id: default_catalog\n", "no map"},
-		"a word":                {"catalogs", "no map"},
-		"catalogs is a map":     {"catalogs: {id: default_catalog}\n", "catalogs is no list"},
-		"models is a word":      {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs is no list"},
-		"two documents":         {"catalogs: []\n---\ncatalogs: []\n", "more than one document"},
-		"somebody refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
+		"no YAML":             {"catalogs: [", "no valid YAML"},
+		"tabs":                {"catalogs:\n\t- id: x", "no valid YAML"},
+		"a list":              {"- id: default_catalog\n", "no map"},
+		"a word":              {"catalogs", "no map"},
+		"catalogs is a map":   {"catalogs: {id: default_catalog}\n", "catalogs is no list"},
+		"models is a word":    {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs is no list"},
+		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one document"},
+		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
 		if got, err := withoutFormerDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %q, %v", name, got, err)

@@ -49,15 +49,15 @@ func (b *bench) rollOut(since time.Duration) {
 	}
 }
 
-// From nothing to available: the condition follows, and comes back by itself where no event tells.
+// From nothing to available: the condition follows, and comes back by itself where no event reports.
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newBench(t, sample())
-	result, err := b.pass()
+	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != serving.ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)
-	if result, err = b.pass(); err != nil || b.available().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
+	if result, err = b.reconcile(); err != nil || b.available().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
 		t.Errorf("a moment later: %+v, %v, %+v", result, err, b.available())
 	}
 	b.later(serving.Cooldown)
@@ -91,7 +91,7 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	}
 }
 
-// What was true stays while a change is taken up, so that nobody is alarmed for milliseconds.
+// What was true stays while a change is taken up, so that no one is alarmed for milliseconds.
 func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
@@ -100,7 +100,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
 	b.change(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
-	result, err := b.pass()
+	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != soon || b.available().Status != metav1.ConditionTrue {
 		t.Errorf("%+v, %v, %+v", result, err, b.available())
 	}
@@ -120,7 +120,7 @@ func TestEveryObjectComesBack(t *testing.T) {
 	}
 }
 
-// Labels and fields of others survive (D5), and an object that lost ours is found again (D8).
+// Labels and fields owned by others survive (D5), and an object that lost ours is found again (D8).
 func TestOthersKeepTheirFields(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
@@ -165,7 +165,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// A database that nobody is to make any more is left alone.
+// A database that no one is to make any more is left alone.
 func TestSkippedDatabaseStays(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()

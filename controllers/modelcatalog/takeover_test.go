@@ -61,7 +61,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 		}
 	}
 	if account.Annotations["theirs"] != "y" {
-		t.Error("D5: the annotation of somebody is gone")
+		t.Error("D5: the annotation of a user is gone")
 	}
 	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: named("catalog")}, &corev1.ServiceAccount{ObjectMeta: named("catalog")}} {
 		if b.get(o) {
@@ -70,7 +70,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 	}
 }
 
-// A Deployment with another selector is made anew, once, after what it owned has been freed from it.
+// A Deployment with another selector is recreated, once, after what it owned has been freed from it.
 func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: named(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
@@ -78,7 +78,7 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
 	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
 	b := newBench(t, sample(), service, server, database)
-	if _, err := b.pass(); err != nil {
+	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	freed, deleted := -1, -1
@@ -102,8 +102,8 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 	}
 	b.restart()
 	b.writes = nil
-	if _, err := b.pass(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
-		t.Errorf("made anew again: %v, %v", b.writes, err)
+	if _, err := b.reconcile(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
+		t.Errorf("recreated again: %v, %v", b.writes, err)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: named(resources.Name)}
 	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
 	b := newBench(t, sample(), theirs)
-	result, err := b.pass()
+	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -148,7 +148,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 }
 
-// D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those of others stay.
+// D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those owned by others stay.
 func TestRoutesElsewhereGo(t *testing.T) {
 	b := newBench(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)
@@ -186,7 +186,7 @@ func TestFormerOwner(t *testing.T) {
 	}
 }
 
-// [modelregistry-98] No object, no field and a field of another type name nobody.
+// [modelregistry-98] No object, no field and a field of another type name no one.
 func TestAdminGroups(t *testing.T) {
 	auth := func(groups any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": groups}}}

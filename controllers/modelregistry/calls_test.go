@@ -24,7 +24,7 @@ import (
 var errCall = errors.New("the server is on fire")
 
 // failAt makes the n-th request fail, read or write, and counts them.
-func (w *world) failAt(n int) (calls *int) {
+func (w *bench) failAt(n int) (calls *int) {
 	calls = new(int)
 	count := func() error {
 		if *calls++; *calls == n {
@@ -36,10 +36,10 @@ func (w *world) failAt(n int) (calls *int) {
 	return calls
 }
 
-func (w *world) heal() { w.unread, w.fail = func() error { return nil }, nil }
+func (w *bench) heal() { w.unread, w.fail = func() error { return nil }, nil }
 
 // admit makes the router admit Route N-https.
-func (w *world) admit(m *v1beta1.ModelRegistry) {
+func (w *bench) admit(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	route := wholeObject(capability.Route)
 	if !w.get(route, m.Namespace, resources.SecureRouteName(m)) {
@@ -58,7 +58,7 @@ func distinct(writes string) []string {
 	return slices.Compact(all)
 }
 
-// [modelregistry-100] [modelregistry-102] Whichever request of the first pass fails: the pass ends with that error, tells it and calls
+// [modelregistry-100] [modelregistry-102] Whichever request of the first reconcile fails: the reconcile ends with that error, reports it and calls
 // nothing available; when all is well again the same objects are there, and no password was made twice.
 func TestFaultAtEveryCall(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -66,12 +66,12 @@ func TestFaultAtEveryCall(t *testing.T) {
 		change func(*v1beta1.ModelRegistrySpec)
 	}{"generated on Kubernetes": {nil, ownDatabase}, "external on OpenShift": {everything, registrytest.Proxied}} {
 		t.Run(name, func(t *testing.T) {
-			begin := func(n int) (w *world, m *v1beta1.ModelRegistry, calls *int, err error) {
-				w = newWorld(t, c.served)
+			begin := func(n int) (w *bench, m *v1beta1.ModelRegistry, calls *int, err error) {
+				w = newBench(t, c.served)
 				w.settings.Gateway.Domain = "gate.example.com"
 				m = stored("demo", c.change)
 				calls = w.failAt(n)
-				err = w.pass(m)
+				err = w.reconcile(m)
 				w.heal()
 				return w, m, calls, err
 			}
@@ -80,9 +80,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 			want := distinct(whole.wrote())
 			for n := 1; n <= *calls; n++ {
 				w, broken, _, err := begin(n)
-				told, _ := conditions.Get(broken.Status.Conditions, ConditionAvailable)
-				if !errors.Is(err, errCall) || told.Status != metav1.ConditionFalse || !strings.Contains(told.Message, errCall.Error()) {
-					t.Errorf("call %d: ended with %v and tells %q", n, err, told.Message)
+				reported, _ := conditions.Get(broken.Status.Conditions, ConditionAvailable)
+				if !errors.Is(err, errCall) || reported.Status != metav1.ConditionFalse || !strings.Contains(reported.Message, errCall.Error()) {
+					t.Errorf("call %d: ended with %v and reports %q", n, err, reported.Message)
 				}
 				first := w.wrote()
 				if diff := cmp.Diff(want, distinct(strings.Trim(first+"\n"+w.goes(broken), "\n"))); diff != "" {
@@ -92,7 +92,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 				if c.served != nil {
 					w.admit(broken)
 				}
-				if err := w.pass(broken); err != nil || reasonOf(broken, ConditionAvailable) != serving.ReasonAvailable {
+				if err := w.reconcile(broken); err != nil || reasonOf(broken, ConditionAvailable) != serving.ReasonAvailable {
 					t.Errorf("call %d: %v, %v", n, err, broken.Status.Conditions)
 				}
 				if diff := cmp.Diff(m.Status.Hosts, broken.Status.Hosts); diff != "" {
@@ -105,8 +105,8 @@ func TestFaultAtEveryCall(t *testing.T) {
 
 // D1: whichever request of a deletion fails, the registry stays until its rights and ways are gone, and what is kept is kept.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
-	begin := func(n int) (w *world, m *v1beta1.ModelRegistry, calls *int, err error) {
-		w = newWorld(t, everything)
+	begin := func(n int) (w *bench, m *v1beta1.ModelRegistry, calls *int, err error) {
+		w = newBench(t, everything)
 		w.settings.Gateway.Domain = "gate.example.com"
 		m = stored("demo", ownDatabase, registrytest.Proxied)
 		w.goes(m)
@@ -228,19 +228,19 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 	return d
 })
 
-// [modelregistry-101] Whatever is asked for, wherever: it is written in one pass, or two where older fields move first; the next
-// pass writes nothing, and what is published is an address.
+// [modelregistry-101] Whatever is queried for, wherever: it is written in one reconcile, or two where older fields move first; the next
+// reconcile writes nothing, and what is published is an address.
 func TestAnyRegistryComesToRest(t *testing.T) {
 	for seed := range 40 {
 		d := drawRegistry.Example(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { *s = *d.spec.DeepCopy() })
-			w := newWorld(t, d.served, m.DeepCopy())
+			w := newBench(t, d.served, m.DeepCopy())
 			w.settings.Gateway.Domain = d.gateway
 			w.get(m, "ns", "demo")
 			openShift := w.served().Has(capability.Route)
 			if d.spec.OAuthProxy != nil || openShift && d.spec.KubeRBACProxy == nil {
-				w.waits(w.pass(m), "own spec")
+				w.waits(w.reconcile(m), "own spec")
 				if got := w.wrote(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
 					t.Errorf("moving fields wrote\n%s", got)
 				}

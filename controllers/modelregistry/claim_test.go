@@ -24,7 +24,7 @@ func sized(size, class string) *v1beta1.PostgresStorage {
 	return s
 }
 
-// The claim of a generated database grows with the spec; what it cannot become is told and costs no request again.
+// The claim of a generated database grows with the spec; what it cannot become is reported and costs no request again.
 func TestClaimFollowsTheSpec(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-postgres-storage", errors.New("the class does not support resize"))
 	for name, test := range map[string]struct {
@@ -40,9 +40,9 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 		"nothing said":        {sized("5Gi", "slow"), nil, nil, "5Gi", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newBench(t, nil)
 			m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Storage = test.before })
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			w.wrote()
 			attempts := 0
 			w.fail = func(verb, kind string) error {
@@ -53,12 +53,12 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 				return nil
 			}
 			m.Spec.Postgres.Storage = test.after
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			if got := w.wrote(); got != test.wrote {
 				t.Errorf("wrote %q", got)
 			}
 			before := attempts
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			if got := w.wrote(); got != "" || attempts != before {
 				t.Errorf("at rest it wrote %q, %d attempts", got, attempts-before)
 			}
@@ -75,15 +75,15 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// A lost Secret is made anew for the user whom the database in the claim knows, whatever the spec says since.
+// A lost Secret is recreated for the user whom the database in the claim knows, whatever the spec says since.
 func TestLostCredentialsKeepTheUser(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.must(w.server.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}}))
 	w.forget(m.UID) // a manager that has just started
 	m.Spec.Postgres.Username, m.Spec.Postgres.Database = "second", "other"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	secret := &corev1.Secret{}
 	w.get(secret, "ns", "demo-postgres-credentials")
 	if string(secret.Data[resources.KeyUsername]) != "first" || string(secret.Data[resources.KeyDatabase]) != "models" {

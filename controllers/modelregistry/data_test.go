@@ -27,7 +27,7 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	return m
 }
 
-// Data stays with nobody unless it is to go with its registry, and never with an earlier registry of the name.
+// Data stays with no one unless it is to go with its registry, and never with an earlier registry of the name.
 func TestOwnersOfData(t *testing.T) {
 	mine, before, other := ref(v1beta1.Kind, "demo", "now"), ref(v1beta1.Kind, "demo", "before"), ref("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
@@ -38,11 +38,11 @@ func TestOwnersOfData(t *testing.T) {
 		"new":                               {"", nil, nil},
 		"of the original":                   {"", []metav1.OwnerReference{mine}, nil},
 		"of an earlier registry":            {v1beta1.RetainData, []metav1.OwnerReference{before}, nil},
-		"of somebody else":                  {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
+		"of another client":                 {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
 		"goes with the registry":            {v1beta1.DeleteData, nil, []types.UID{"now"}},
 		"goes already":                      {v1beta1.DeleteData, []metav1.OwnerReference{mine}, []types.UID{"now"}},
 		"went with an earlier registry":     {v1beta1.DeleteData, []metav1.OwnerReference{before}, []types.UID{"now"}},
-		"somebody else's stays with them":   {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
+		"foreign stays with them":           {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
 		"kept is no more said than nothing": {v1beta1.RetainData, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

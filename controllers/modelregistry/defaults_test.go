@@ -71,7 +71,7 @@ func TestFill(t *testing.T) {
 	given := m.DeepCopy()
 	Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}}.fill(m, "x")
 	if diff := cmp.Diff(given, m); diff != "" {
-		t.Errorf("what is said stays (-want +got):\n%s", diff)
+		t.Errorf("what is reported stays (-want +got):\n%s", diff)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestEventsByLabels(t *testing.T) {
 func TestEventsOfWhatIsUsed(t *testing.T) {
 	elsewhere := stored("demo")
 	elsewhere.Namespace = "elsewhere"
-	w := newWorld(t, nil, stored("demo", registrytest.Proxied), stored("own", ownDatabase), stored("tls", registrytest.PostgresTLS), elsewhere)
+	w := newBench(t, nil, stored("demo", registrytest.Proxied), stored("own", ownDatabase), stored("tls", registrytest.PostgresTLS), elsewhere)
 	secret := func(name string) client.Object { return labelled(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool
@@ -92,11 +92,11 @@ func TestEventsOfWhatIsUsed(t *testing.T) {
 		"a certificate":         {usesSecret, secret("team-a-kube-rbac-proxy"), []string{"ns/demo"}},
 		"that of the platform":  {usesSecret, secret("own-kube-rbac-proxy"), []string{"ns/own"}},
 		"generated credentials": {usesSecret, secret("own-postgres-credentials"), []string{"ns/own"}},
-		"credentials of nobody": {usesSecret, secret("demo-postgres-credentials"), nil},
+		"credentials of no one": {usesSecret, secret("demo-postgres-credentials"), nil},
 		"a client certificate":  {usesSecret, secret("pg-client"), []string{"ns/tls"}},
 		"nothing":               {usesSecret, secret("other"), nil},
 		"a claim":               {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
-		"a claim of nobody":     {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
+		"a claim of no one":     {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
 		"a ConfigMap":           {usesConfigMap, labelled(&corev1.ConfigMap{}, "ns", "other", nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestCaches(t *testing.T) {
 			}
 			seen[need.Kind.String()] = true
 			if need.Everything && need.Kind != secretKind && need.Kind != configMapKind {
-				t.Errorf("%s of others is held", need.Kind)
+				t.Errorf("%s owned by others is held", need.Kind)
 			}
 			if need.Whole && (need.Kind == secretKind || need.Kind == configMapKind) {
 				t.Errorf("the content of %s is held", need.Kind)

@@ -15,7 +15,7 @@ import (
 
 // [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
 func TestGatewayModeComes(t *testing.T) {
-	w := newWorld(t, everything)
+	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
 	w.present = m
 	write := func() string {
@@ -55,7 +55,7 @@ func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 			old.SetNamespace("routes")
 			old.SetName("model-registry-demo")
 			old.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"})
-			w := newWorld(t, served, old)
+			w := newBench(t, served, old)
 			w.waits(w.finalize(t.Context(), m), "status")
 			w.waits(w.finalize(t.Context(), m), "status")
 			w.must(w.finalize(t.Context(), m))
@@ -90,9 +90,9 @@ func TestInputsFollowTheCluster(t *testing.T) {
 
 // D5: the Group is made without users, its users are never written again, and its labels are put right.
 func TestGroupIsKept(t *testing.T) {
-	w := newWorld(t, everything)
+	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	live := wholeObject(capability.UserGroup)
 	if !w.get(live, "", "demo-users") {
 		t.Fatal("no Group")
@@ -102,7 +102,7 @@ func TestGroupIsKept(t *testing.T) {
 	live.SetAnnotations(map[string]string{LastApplied: "x", "theirs": "1"})
 	w.must(w.server.Update(t.Context(), live))
 	w.wrote()
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "patch Group demo-users" {
 		t.Errorf("wrote\n%s", got)
 	}
@@ -121,6 +121,6 @@ func TestGroupIsKept(t *testing.T) {
 	stranger.SetName("foreign-users")
 	w.must(w.server.Create(t.Context(), stranger))
 	if err := w.keepGroup(t.Context(), stored("foreign")); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
-		t.Errorf("a Group of somebody else: %v", err)
+		t.Errorf("a Group of another client: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// A server runs under nothing and behind nothing that somebody else made: neither as an account of the namespace that is called
+// A server runs under nothing and behind nothing that another client made: neither as an account of the namespace that is called
 // like the registry, nor behind a foreign rule of its proxy, nor without a NetworkPolicy of ours.
 func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta {
@@ -34,9 +34,9 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil, foreign)
+			w := newBench(t, nil, foreign)
 			m := stored("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
-			w.waits(w.pass(m), "to be removed")
+			w.waits(w.reconcile(m), "to be removed")
 			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
 				t.Errorf("the server was started or exposed:\n%s", w.wrote())
 			}
@@ -45,7 +45,7 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 				t.Errorf("message %q", available.Message)
 			}
 			w.must(w.server.Delete(t.Context(), foreign))
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
 				t.Error("the server is held back for nothing")
 			}
@@ -53,15 +53,15 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 	}
 }
 
-// A Route that somebody else has taken is reported, and the server runs all the same.
+// A Route that another client has taken is reported, and the server runs all the same.
 func TestForeignRouteHoldsNothingBack(t *testing.T) {
 	taken := &unstructured.Unstructured{}
 	taken.SetGroupVersionKind(capability.Route)
 	taken.SetNamespace("ns")
 	taken.SetName("demo-https")
-	w := newWorld(t, everything, taken)
+	w := newBench(t, everything, taken)
 	m := stored("demo", registrytest.Proxied)
-	_ = w.pass(m)
+	_ = w.reconcile(m)
 	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
 		t.Errorf("the server does not run:\n%s", w.wrote())
 	}
@@ -84,9 +84,9 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
-			w := newWorld(t, nil, binding)
+			w := newBench(t, nil, binding)
 			m := stored("model-catalog", registrytest.Proxied)
-			w.waits(w.pass(m), "a valid spec") // the name is reserved
+			w.waits(w.reconcile(m), "a valid spec") // the name is reserved
 			if err := w.publish(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}

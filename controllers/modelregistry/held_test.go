@@ -17,7 +17,7 @@ import (
 )
 
 // readyPod is a pod of a server that answers.
-func (w *world) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
+func (w *bench) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
 	w.Helper()
 	pod := podWith(name)
 	for _, container := range containers {
@@ -30,7 +30,7 @@ func (w *world) readyPod(m *v1beta1.ModelRegistry, name string, containers ...st
 	return &pod
 }
 
-func (w *world) servicePort() int32 {
+func (w *bench) servicePort() int32 {
 	w.Helper()
 	s := &corev1.Service{}
 	if !w.get(s, "ns", "demo") || len(s.Spec.Ports) != 1 {
@@ -42,14 +42,14 @@ func (w *world) servicePort() int32 {
 // A running registry that gets a proxy stays reachable: while there is no certificate nothing is rolled, and the Service follows the
 // pods that are ready.
 func TestServiceFollowsThePods(t *testing.T) {
-	w := newWorld(t, nil, password("ns", "pg-login"))
+	w := newBench(t, nil, password("ns", "pg-login"))
 	m := stored("demo")
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.running(m)
 	w.must(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
 	old := w.readyPod(m, "old", "rest-container")
 	registrytest.Proxied(&m.Spec) // with a certificate of the user's, which is not there yet
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
@@ -61,18 +61,18 @@ func TestServiceFollowsThePods(t *testing.T) {
 		t.Errorf("message %q", c.Message)
 	}
 	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
 	}
 	w.readyPod(m, "next", "rest-container", "kube-rbac-proxy")
 	w.must(w.server.Delete(t.Context(), old))
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	if w.get(policy, "ns", "demo-ingress"); w.servicePort() != 8443 || len(policy.Spec.Ingress) != 1 {
 		t.Errorf("port %d, policy %v", w.servicePort(), policy.Spec.Ingress)
 	}
 	m.Spec.KubeRBACProxy = nil // and back
-	_ = w.pass(m)
+	_ = w.reconcile(m)
 	if w.servicePort() != 8443 || !w.get(policy, "ns", "demo-ingress") {
 		t.Errorf("port %d", w.servicePort())
 	}
@@ -80,10 +80,10 @@ func TestServiceFollowsThePods(t *testing.T) {
 
 // On OpenShift the Service asks for the certificate while it leads to the pods without a proxy.
 func TestServiceAsksForTheCertificate(t *testing.T) {
-	w := newWorld(t, everything, password("ns", "pg-login"))
+	w := newBench(t, everything, password("ns", "pg-login"))
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
 	w.readyPod(m, "old", "rest-container")
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	s := &corev1.Service{}
 	w.get(s, "ns", "demo")
 	if s.Annotations[resources.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
@@ -106,12 +106,12 @@ func TestServingCertificate(t *testing.T) {
 		"a Secret of that name": {nil, &v1beta1.ProxyConfig{}, password("ns", "demo-kube-rbac-proxy"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.served)
+			w := newBench(t, test.served)
 			if test.there != nil {
 				w.must(w.server.Create(t.Context(), test.there))
 			}
 			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = test.proxy })
-			_ = w.pass(m)
+			_ = w.reconcile(m)
 			if got := strings.Contains(w.wrote(), "apply Secret demo-kube-rbac-proxy"); got != test.issued {
 				t.Errorf("issued %t", got)
 			}
@@ -119,7 +119,7 @@ func TestServingCertificate(t *testing.T) {
 			if w.get(secret, "ns", "demo-kube-rbac-proxy") && test.issued && (len(secret.Data["tls.crt"]) == 0 || len(secret.Data["ca.crt"]) == 0) {
 				t.Errorf("keys %v", secret.Data)
 			}
-			_ = w.pass(m)
+			_ = w.reconcile(m)
 			if got := w.wrote(); strings.Contains(got, "Secret") {
 				t.Errorf("wrote again\n%s", got)
 			}

@@ -23,12 +23,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// goes runs one pass and demands that it comes as far as the server, and that the next one writes nothing.
-func (w *world) goes(m *v1beta1.ModelRegistry) string {
+// goes runs one reconcile and demands that it comes as far as the server, and that the next one writes nothing.
+func (w *bench) goes(m *v1beta1.ModelRegistry) string {
 	w.Helper()
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	wrote := w.wrote()
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if again := w.wrote(); again != "" {
 		w.Errorf("at rest it wrote\n%s", again)
 	}
@@ -36,7 +36,7 @@ func (w *world) goes(m *v1beta1.ModelRegistry) string {
 }
 
 // addressOf is the argument of the running server that names the database.
-func (w *world) addressOf(m *v1beta1.ModelRegistry) string {
+func (w *bench) addressOf(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, m.Namespace, m.Name) {
@@ -48,7 +48,7 @@ func (w *world) addressOf(m *v1beta1.ModelRegistry) string {
 }
 
 // collected removes what a registry owned, as the garbage collector does.
-func (w *world) collected(uid types.UID) {
+func (w *bench) collected(uid types.UID) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
@@ -70,7 +70,7 @@ func (w *world) collected(uid types.UID) {
 
 // The way of a database: generated, then one of the user's, then the generated one again, with the password it was made with.
 func TestJourneyOfTheDatabase(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	w.goes(m)
 	const own = "postgresql://modelregistry:$(POSTGRES_PASSWORD)@demo-postgres:5432/model_registry"
@@ -112,14 +112,14 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 
 // What a database is called is settled when it is made: later wishes do not part the server from it.
 func TestNamesOfADatabaseAreSettled(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Database, m.Spec.Postgres.Username = "models", "ann"
 	w.goes(m)
 	const want = "postgresql://ann:$(POSTGRES_PASSWORD)@demo-postgres:5432/models"
 	for _, wish := range []struct{ user, database string }{{"ann", "models"}, {"bob", "other"}, {"", ""}, {"not valid", "x-y"}} {
 		m.Spec.Postgres.Username, m.Spec.Postgres.Database = wish.user, wish.database
-		w.waits(w.pass(m), "available")
+		w.waits(w.reconcile(m), "available")
 		if got := w.addressOf(m); got != want {
 			t.Errorf("%+v: address %s", wish, got)
 		}
@@ -133,7 +133,7 @@ func TestNamesOfADatabaseAreSettled(t *testing.T) {
 
 // The way of a proxy on plain Kubernetes: there, gone with all that served it, and there again.
 func TestJourneyOfTheProxy(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
 	guarding := map[string]client.Object{
 		"demo-kube-rbac-proxy-config": &corev1.ConfigMap{}, "demo-ingress": &networkingv1.NetworkPolicy{}, "demo-auth-delegator": &rbacv1.ClusterRoleBinding{},
@@ -175,7 +175,7 @@ func TestJourneyOfTheProxy(t *testing.T) {
 }
 
 // published lists what leads to a registry from outside, wherever it is.
-func (w *world) published() []string {
+func (w *bench) published() []string {
 	w.Helper()
 	var all []string
 	for _, kind := range []string{"Route", "HTTPRoute", "ReferenceGrant"} {
@@ -198,7 +198,7 @@ func (w *world) published() []string {
 // [modelregistry-39] [modelregistry-40] D25, D26: the ways to a registry follow spec and settings in every step, and nothing
 // that led to it before is left.
 func TestJourneyOfTheWays(t *testing.T) {
-	w := newWorld(t, everything)
+	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
 	const secure, plainOne = "Route ns/demo-https", "Route ns/demo-http"
 	httpRoute := func(namespace string) string { return "HTTPRoute " + namespace + "/model-registry-demo" }
@@ -241,9 +241,9 @@ func TestJourneyOfTheWays(t *testing.T) {
 	}
 }
 
-// Certificates of the user take the place of that of the platform, which is asked for again when they are taken back.
+// Certificates of the user take the place of that of the platform, which is queried for again when they are taken back.
 func TestJourneyOfTheCertificate(t *testing.T) {
-	w := newWorld(t, everything)
+	w := newBench(t, everything)
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
 	for _, own := range []bool{false, true, false} {
 		m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = nil, nil
@@ -275,7 +275,7 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 func TestJourneyBeyondDeletion(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newBench(t, nil)
 			first := stored("demo", ownDatabase, registrytest.Proxied, ownDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
 			w.goes(first)
@@ -314,7 +314,7 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 
 // Who changes the policy of a database that runs changes what becomes of its data, both ways.
 func TestPolicyIsFollowedLater(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	for _, policy := range []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData, v1beta1.RetainData, v1beta1.DeleteData, ""} {
 		m.Spec.Postgres.RetentionPolicy = policy

@@ -75,7 +75,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	cancel()
 	r.logs.Forget("m")
 	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a pass that ends learns nothing: %v", err)
+		t.Errorf("a reconcile that ends learns nothing: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// [modelregistry-42] [modelregistry-51] What keeps callers from the proxy is told in both conditions, word for word; the Route counts where it is served and
+// [modelregistry-42] [modelregistry-51] What keeps callers from the proxy is reported in both conditions, word for word; the Route counts where it is served and
 // wanted only (D33).
 func TestProxyProblemsReachTheStatus(t *testing.T) {
 	good := []corev1.ContainerStatus{runs("rest-container"), runs("kube-rbac-proxy")}
@@ -30,13 +30,13 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 		"no pod":               {nil, true, true, "No Pods found for Deployment demo"},
 		"no proxy":             {[]corev1.ContainerStatus{runs("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p"},
 		"a proxy that crashes": {[]corev1.ContainerStatus{runs("rest-container"), waits("kube-rbac-proxy", "CrashLoopBackOff")}, true, true, "container kube-rbac-proxy not ready in Pod p"},
-		"nobody admits the Route": {good, false, false,
+		"no one admits the Route": {good, false, false,
 			"KubeRBACProxy Route demo-https is unavailable: Host demo-rest.apps.example.com in Route demo-https is unavailable:"},
 		"all is well":     {good, false, true, ""},
 		"without a Route": {good, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
+			w := newBench(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
 			m := stored("demo", registrytest.Proxied)
 			if c.noRoute {
 				registrytest.Unrouted(&m.Spec)
@@ -53,7 +53,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			if c.admitted && !c.noRoute {
 				w.admit(m)
 			}
-			err := w.pass(m)
+			err := w.reconcile(m)
 			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 			if c.message == "" {
@@ -72,7 +72,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 
 // [modelregistry-52] A server that goes away takes its proxy with it in the status, and the status is right again when it is back.
 func TestServerGoesAndComes(t *testing.T) {
-	w := newWorld(t, []schema.GroupVersionKind{capability.Route})
+	w := newBench(t, []schema.GroupVersionKind{capability.Route})
 	m := stored("demo", registrytest.Proxied, registrytest.Unrouted)
 	w.goes(m)
 	w.running(m)
@@ -81,7 +81,7 @@ func TestServerGoesAndComes(t *testing.T) {
 		w.get(d, "ns", "demo")
 		d.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentAvailable, map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[up], "no minimum")}
 		w.must(w.server.Status().Update(t.Context(), d))
-		err := w.pass(m)
+		err := w.reconcile(m)
 		proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 		if up {
 			if err != nil || proxy.Status != metav1.ConditionTrue {
@@ -98,7 +98,7 @@ func TestServerGoesAndComes(t *testing.T) {
 
 // What the server logged before it went down is its status, and what its pods say comes after that; each run is read once.
 func TestLogsReachTheStatus(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
 	m := stored("demo")
 	w.goes(m)
@@ -123,18 +123,18 @@ func TestLogsReachTheStatus(t *testing.T) {
 		{waits("rest-container", "CrashLoopBackOff"), "x\nCheck failed: absl::OkStatus() == status (OK vs. INTERNAL: 1045) no access\n", 1,
 			ReasonConfiguration, "database configuration error: no access: INTERNAL: 1045"},
 		{waits("rest-container", "CrashLoopBackOff"), "x\n{{ALERT}} downgrade first\n", 2, ReasonAlert, "rest container alert: {{ALERT}} downgrade first"},
-		{waits("rest-container", "CrashLoopBackOff"), "nothing to tell\n", 3, serving.ReasonUnavailable,
+		{waits("rest-container", "CrashLoopBackOff"), "nothing to report\n", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: CrashLoopBackOff, message: m}}]"},
-		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of nobody", 3, serving.ReasonUnavailable,
+		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ContainerCreating, message: m}}]"},
-		{ended("rest-container"), "{{ALERT}} of nobody", 3, serving.ReasonUnavailable,
+		{ended("rest-container"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {terminated: {reason: Error, message: m}}]"},
 	} {
 		text, c.state.RestartCount = c.log, int32(i)
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{c.state}
 		w.must(w.server.Status().Update(t.Context(), &pod))
 		for range 2 {
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			if got, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); got.Reason != c.reason || got.Message != c.says {
 				t.Errorf("step %d: %s: %q", i, got.Reason, got.Message)
 			}

@@ -23,13 +23,13 @@ func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, me
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// The way of a registry from nothing to available, told in the conditions of the original.
+// The way of a registry from nothing to available, reported in the conditions of the original.
 func TestWayToAvailable(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
 	expect := func(wait string, reason, message string) {
 		t.Helper()
-		err := w.pass(m)
+		err := w.reconcile(m)
 		if wait != "" {
 			w.waits(err, wait)
 		} else if err != nil {
@@ -78,28 +78,28 @@ func TestWayToAvailable(t *testing.T) {
 	}
 }
 
-// A Deployment counts when it has been available for five seconds, and the pass says when to look again.
+// A Deployment counts when it has been available for five seconds, and the reconcile says when to look again.
 func TestCooldown(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo")
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.running(m)
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
 	w.must(w.server.Status().Update(t.Context(), d))
-	err := w.pass(m)
+	err := w.reconcile(m)
 	w.waits(err, "become available")
 	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
 		t.Errorf("%v, %v", err, m.Status.Conditions)
 	}
 }
 
-// D18: what is wrong with the database is told as that, and never as a fault of the server's pods.
-func TestDatabaseIsToldApart(t *testing.T) {
-	w := newWorld(t, nil)
+// D18: what is wrong with the database is reported as that, and never as a fault of the server's pods.
+func TestDatabaseIsDistinguished(t *testing.T) {
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1
@@ -107,7 +107,7 @@ func TestDatabaseIsToldApart(t *testing.T) {
 	pod := podWith("db", waits("postgres", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.DatabaseSelector(m)
 	w.must(w.server.Create(t.Context(), &pod))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable; its database: image") || strings.Contains(c.Message, "pod db") {
 		t.Errorf("message %q", c.Message)
@@ -116,16 +116,16 @@ func TestDatabaseIsToldApart(t *testing.T) {
 
 // What was true stays so until the Deployment controller has taken up the last change.
 func TestUnobservedChangeIsWaitedFor(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo")
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.running(m)
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Generation = 7
 	w.must(w.server.Update(t.Context(), d))
-	w.waits(w.pass(m), "Deployment controller")
+	w.waits(w.reconcile(m), "Deployment controller")
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
@@ -145,7 +145,7 @@ func TestOlderConditionsGo(t *testing.T) {
 	}
 }
 
-// A domain that is not known yet is waited for where the cluster has one to tell.
+// A domain that is not known yet is waited for where the cluster has one to report.
 func TestAwaitDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool
@@ -153,15 +153,15 @@ func TestAwaitDomain(t *testing.T) {
 		domain    fixedDomain
 		waits     bool
 	}{
-		"not told yet":     {true, "", "", true},
-		"told":             {true, "", "apps", false},
+		"not reported yet": {true, "", "", true},
+		"reported":         {true, "", "apps", false},
 		"configured":       {true, "mine", "", false},
 		"plain Kubernetes": {false, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newBench(t, nil)
 			if test.openShift {
-				w = newWorld(t, openShiftConfig)
+				w = newBench(t, openShiftConfig)
 			}
 			w.domain, w.settings.DefaultDomain = test.domain, test.setting
 			if err := w.awaitDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
@@ -171,17 +171,17 @@ func TestAwaitDomain(t *testing.T) {
 	}
 }
 
-// ENABLE_WEBHOOKS=false: what no webhook has seen is defaulted and checked in every pass.
+// ENABLE_WEBHOOKS=false: what no webhook has seen is defaulted and checked in every reconcile.
 func TestChecksWithoutWebhooks(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })
 	w.settings.ValidateInReconciler = true
-	w.waits(w.pass(m), "valid spec")
+	w.waits(w.reconcile(m), "valid spec")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.wrote() != "" {
 		t.Errorf("message %q", c.Message)
 	}
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.settings.Namespace = "ns"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 }

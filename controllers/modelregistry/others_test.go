@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by nobody.
+// formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by no one.
 func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
 	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -50,8 +50,8 @@ func TestFormerCatalogStays(t *testing.T) {
 			d, s := formerCatalog()
 			strip(d)
 			strip(s)
-			w := newWorld(t, nil, d, s)
-			w.waits(w.pass(stored("model")), "available")
+			w := newBench(t, nil, d, s)
+			w.waits(w.reconcile(stored("model")), "available")
 			if got := w.wrote(); strings.Contains(got, "delete") {
 				t.Errorf("wrote\n%s", got)
 			}
@@ -70,15 +70,15 @@ func TestAdoptedLeftoverStays(t *testing.T) {
 	m := stored("model")
 	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
 	d.UID = "catalog-deployment"
-	w := newWorld(t, nil, d)
-	w.waits(w.pass(stored("demo")), "available") // any registry of the namespace: the past is listed
+	w := newBench(t, nil, d)
+	w.waits(w.reconcile(stored("demo")), "available") // any registry of the namespace: the past is listed
 	w.get(d, "ns", "model-catalog")
 	for key, value := range names.Labels("modelcatalog") {
 		d.Labels[key] = value
 	}
 	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aihub.opendatahub.io/v1alpha1", Kind: "Catalog", Name: "catalog", UID: "c", Controller: new(true)}}
 	w.must(w.server.Update(t.Context(), d))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if !w.get(&appsv1.Deployment{}, "ns", "model-catalog") {
 		t.Error("a Deployment that a Catalog controls was deleted")
 	}
@@ -112,8 +112,8 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := stored("model-catalog", registrytest.Proxied)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
-			w := newWorld(t, nil, binding)
-			w.waits(w.pass(m), "removed")
+			w := newBench(t, nil, binding)
+			w.waits(w.reconcile(m), "removed")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {
 				t.Errorf("message %q", c.Message)
@@ -137,35 +137,35 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 func TestFormerDataHasNoOwner(t *testing.T) {
 	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newBench(t, nil)
 		m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
-		w.waits(w.pass(m), "available")
+		w.waits(w.reconcile(m), "available")
 		m.Spec.Postgres = elsewhere
-		w.waits(w.pass(m), "available")
+		w.waits(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 		w.wrote()
-		w.waits(w.pass(m), "available")
+		w.waits(w.reconcile(m), "available")
 		if got := w.wrote(); got != "" {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
 	t.Run("that the original made", func(t *testing.T) {
 		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
-		w := newWorld(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
-		w.waits(w.pass(m), "available")
+		w := newBench(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
+		w.waits(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 	})
-	t.Run("of somebody else", func(t *testing.T) {
+	t.Run("of another client", func(t *testing.T) {
 		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
-		w := newWorld(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
-		w.waits(w.pass(m), "available")
+		w := newBench(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
+		w.waits(w.reconcile(m), "available")
 		if got := w.wrote(); strings.Contains(got, "PersistentVolumeClaim") {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
 }
 
-func (w *world) dataWithoutOwner() {
+func (w *bench) dataWithoutOwner() {
 	w.Helper()
 	claim, secret := &corev1.PersistentVolumeClaim{}, &corev1.Secret{}
 	if !w.get(claim, "ns", "demo-postgres-storage") || !w.get(secret, "ns", "demo-postgres-credentials") {
@@ -178,9 +178,9 @@ func (w *world) dataWithoutOwner() {
 
 var errQuota = errors.New("exceeded quota")
 
-// An object of somebody else does not hide the other errors: those are retried soon, and told.
+// An object of another client does not hide the other errors: those are retried soon, and reported.
 func TestErrorBesideForeign(t *testing.T) {
-	w := newWorld(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
+	w := newBench(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
 	w.fail = func(_, kind string) error {
 		if kind == "ServiceAccount" {
 			return errQuota
@@ -188,7 +188,7 @@ func TestErrorBesideForeign(t *testing.T) {
 		return nil
 	}
 	m := stored("demo")
-	if err := w.pass(m); !errors.Is(err, errQuota) {
+	if err := w.reconcile(m); !errors.Is(err, errQuota) {
 		t.Errorf("ended with %v", err)
 	}
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
@@ -199,10 +199,10 @@ func TestErrorBesideForeign(t *testing.T) {
 	}
 }
 
-// What the API server refuses of the own spec is told.
+// What the API server refuses of the own spec is reported.
 func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
-	w := newWorld(t, everything, m.DeepCopy())
+	w := newBench(t, everything, m.DeepCopy())
 	w.get(m, "ns", "demo")
 	w.fail = func(verb, _ string) error {
 		if verb == "patch" {
@@ -210,44 +210,44 @@ func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
 		}
 		return nil
 	}
-	err := w.pass(m)
+	err := w.reconcile(m)
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if err == nil || !strings.Contains(c.Message, "denied the request") {
 		t.Errorf("ended with %v, message %q", err, c.Message)
 	}
 }
 
-// A rollout takes nothing from a server that answers, and tells what keeps the next one.
+// A rollout takes nothing from a server that answers, and reports what keeps the next one.
 func TestRolloutKeepsAvailable(t *testing.T) {
-	w := newWorld(t, nil, password("ns", "pg-login"))
+	w := newBench(t, nil, password("ns", "pg-login"))
 	m := stored("demo")
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.running(m)
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.Replicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 2, 1, 1
 	w.must(w.server.Status().Update(t.Context(), d))
-	w.waits(w.pass(m), "rollout")
+	w.waits(w.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || c.Message != "Deployment is available" {
 		t.Errorf("condition %v", c)
 	}
 	pod := podWith("next", waits("rest-container", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	w.must(w.server.Create(t.Context(), &pod))
-	w.waits(w.pass(m), "rollout")
+	w.waits(w.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "ImagePullBackOff") {
 		t.Errorf("condition %v", c)
 	}
 }
 
-// A registry outside of the namespace of the settings is told so and left alone: nothing there is read or written.
+// A registry outside of the namespace of the settings is reported so and left alone: nothing there is read or written.
 func TestRegistryElsewhere(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	w.settings.Namespace = "elsewhere"
 	m := stored("demo", registrytest.Proxied)
 	w.unread = func() error { return errors.New("unknown namespace for the cache") }
-	w.waits(w.pass(m), "namespace elsewhere")
+	w.waits(w.reconcile(m), "namespace elsewhere")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || w.wrote() != "" {
 		t.Errorf("condition %v", c)
@@ -267,10 +267,10 @@ func TestWhatNoRegistryMayUse(t *testing.T) {
 		}), "spec.postgres.passwordSecret.name: Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newBench(t, nil)
 			w.settings.Authors = theirs
 			for range 2 { // what was refused stays so
-				w.waits(w.pass(tc.m), "a valid spec")
+				w.waits(w.reconcile(tc.m), "a valid spec")
 				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {
 					t.Errorf("message %q", c.Message)
 				}

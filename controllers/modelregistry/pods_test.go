@@ -37,7 +37,7 @@ func terminating(pod corev1.Pod) corev1.Pod {
 }
 
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
-// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is said of the pods of a proxy.
+// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is reported of the pods of a proxy.
 func TestJudgePods(t *testing.T) {
 	good := podWith("good", runs("rest-container"), runs("kube-rbac-proxy"))
 	creating := podWith("creating", runs("rest-container"), waits("kube-rbac-proxy", "ContainerCreating"))
@@ -87,7 +87,7 @@ func TestJudgeRoute(t *testing.T) {
 		route *unstructured.Unstructured
 		want  string
 	}{
-		"nobody has looked": {route(), "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
+		"no one has looked": {route(), "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
 		"admitted":          {route(admitted("True")), ""},
 		"by one of two":     {route(admitted("False"), admitted("True")), ""},
 		"refused": {route(admitted("False")),
@@ -123,7 +123,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// What nobody reads is not kept.
+// What no one reads is not kept.
 func TestSlimPod(t *testing.T) {
 	pod := podWith("p", runs("a"), runs("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}

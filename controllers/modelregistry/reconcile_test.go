@@ -24,10 +24,10 @@ func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
 }
 
 // [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
-func TestPassWritesOnce(t *testing.T) {
-	w := newWorld(t, nil)
+func TestReconcileWritesOnce(t *testing.T) {
+	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
 apply Role registry-user-demo
@@ -42,7 +42,7 @@ apply Service demo`
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 	w.running(m)
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	if got := w.wrote(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
@@ -54,14 +54,14 @@ apply Service demo`
 	}
 }
 
-// D11: a pass that has changed anything at all is a pass that progresses.
+// D11: a reconcile that has changed anything at all is a reconcile that progresses.
 func TestProgressAddsUp(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.wrote()
 	m.Spec.Rest.Image = "rest:2"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
@@ -69,9 +69,9 @@ func TestProgressAddsUp(t *testing.T) {
 
 // The password of a generated database lies nowhere but in its Secret, which comes first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	got := strings.Split(w.wrote(), "\n")
 	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
 		"apply NetworkPolicy demo-postgres", "apply Deployment demo-postgres", "apply Service demo-postgres"}
@@ -88,38 +88,38 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 
 // A name that the database would refuse is refused before anything is made of it.
 func TestRefusesNamesOfAGeneratedDatabase(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Database = "drop table;"
-	w.waits(w.pass(m), "valid spec")
+	w.waits(w.reconcile(m), "valid spec")
 	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
 		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
 	}
 }
 
-// A Secret that somebody else made is used as it is, and must be complete.
+// A Secret that another client made is used as it is, and must be complete.
 func TestForeignCredentials(t *testing.T) {
 	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
-	w := newWorld(t, nil, mine)
+	w := newBench(t, nil, mine)
 	m := stored("demo", ownDatabase)
-	err := w.pass(m)
+	err := w.reconcile(m)
 	if err == nil || !strings.Contains(err.Error(), "without the key password") {
 		t.Errorf("ended with %v", err)
 	}
 	mine.Data["password"] = []byte("p")
 	w.must(w.server.Update(t.Context(), mine))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.get(mine, "ns", "demo-postgres-credentials")
 	if len(mine.Labels) != 0 {
 		t.Errorf("it was labelled: %v", mine.Labels)
 	}
 }
 
-// [modelregistry-100] An error of the API server is told as it came.
+// [modelregistry-100] An error of the API server is reported as it came.
 func TestErrorsSurface(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
-		w := newWorld(t, nil)
+		w := newBench(t, nil)
 		w.fail = func(v, _ string) error {
 			if v == verb {
 				return boom
@@ -127,13 +127,13 @@ func TestErrorsSurface(t *testing.T) {
 			return nil
 		}
 		m := stored("demo", ownDatabase)
-		err := w.pass(m)
+		err := w.reconcile(m)
 		message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 		if !errors.Is(err, boom) || !strings.HasPrefix(message.Message, "unexpected reconcile error: ") || !strings.Contains(message.Message, "boom") {
 			t.Errorf("%s: ended with %v and %q", verb, err, message.Message)
 		}
 		w.fail = nil
-		w.waits(w.pass(m), "available")
+		w.waits(w.reconcile(m), "available")
 	}
 }
 
@@ -142,27 +142,27 @@ func TestErrorsSurface(t *testing.T) {
 func TestNamesOfClusterScope(t *testing.T) {
 	other := stored("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
-	w := newWorld(t, nil, other)
-	w.waits(w.pass(other.DeepCopy()), "available")
+	w := newBench(t, nil, other)
+	w.waits(w.reconcile(other.DeepCopy()), "available")
 	w.wrote()
 	m := stored("demo", registrytest.Proxied)
-	w.waits(w.pass(m), "to be removed")
+	w.waits(w.reconcile(m), "to be removed")
 	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
 		t.Errorf("message %q", message.Message)
 	}
 	if got := w.wrote(); got != "" {
-		t.Errorf("a server was started whose proxy would let nobody in:\n%s", got)
+		t.Errorf("a server was started whose proxy would let no one in:\n%s", got)
 	}
 	w.must(w.server.Delete(t.Context(), other))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	binding := &rbacv1.ClusterRoleBinding{}
 	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
 		t.Errorf("binding %+v", binding)
 	}
 }
 
-// D9, D10: a Deployment is made anew only when it selects other pods; any other refusal is told.
+// D9, D10: a Deployment is recreated only when it selects other pods; any other refusal is reported.
 func TestMend(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {
@@ -179,14 +179,14 @@ func TestMend(t *testing.T) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
 		}, "delete Deployment demo-postgres"},
 		"something else": {func(*appsv1.Deployment) {}, ""},
-		"somebody else's": {func(d *appsv1.Deployment) {
+		"foreign": {func(d *appsv1.Deployment) {
 			d.OwnerReferences, d.Spec.Selector.MatchLabels = nil, map[string]string{"old": "1"}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newBench(t, nil)
 			m := stored("demo", ownDatabase)
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			w.wrote()
 			d := &appsv1.Deployment{}
 			w.get(d, "ns", "demo-postgres")
@@ -194,7 +194,7 @@ func TestMend(t *testing.T) {
 			w.must(w.server.Update(t.Context(), d))
 			w.fail = invalid
 			m.Spec.Postgres.Image = "postgres:2"
-			err := w.pass(m)
+			err := w.reconcile(m)
 			got := w.wrote()
 			if kindOfWait := test.want != ""; kindOfWait {
 				w.waits(err, "recreated")

@@ -19,10 +19,10 @@ func missingOf(m *v1beta1.ModelRegistry) string {
 	return ""
 }
 
-// A Secret, ConfigMap or key that the spec names and that goes is told of while pods run on, and no longer once it is back.
+// A Secret, ConfigMap or key that the spec names and that goes is reported of while pods run on, and no longer once it is back.
 func TestMissingReferences(t *testing.T) {
 	login := func() *corev1.Secret { return password("ns", "pg-login") }
-	w := newWorld(t, nil, login())
+	w := newBench(t, nil, login())
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) {
 		s.Postgres.SSLRootCertificateConfigMap = &v1beta1.ConfigMapKeyValue{Name: "authority", Key: "ca.crt"}
 	})
@@ -33,12 +33,12 @@ func TestMissingReferences(t *testing.T) {
 		}
 	}
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string]string{"ca.pem": "x"}}
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority does not exist; create it")
 	w.running(m)
 	w.must(w.server.Create(t.Context(), authority))
 	w.must(w.server.Delete(t.Context(), login()))
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("the server runs on: %v", m.Status.Conditions)
 	}
@@ -46,21 +46,21 @@ func TestMissingReferences(t *testing.T) {
 	authority.Data = map[string]string{"ca.crt": "x"}
 	w.must(w.server.Update(t.Context(), authority))
 	w.must(w.server.Create(t.Context(), login()))
-	w.must(w.pass(m))
+	w.must(w.reconcile(m))
 	expect("")
 }
 
 // What is about to be made without users is not asked of them; a certificate that the spec names is.
 func TestMissingReferencesAreThoseOfUsers(t *testing.T) {
-	w := newWorld(t, openShiftConfig)
+	w := newBench(t, openShiftConfig)
 	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}
 	m.Spec.KubeRBACProxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.crt"}
 	m.Spec.KubeRBACProxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.key"}
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := missingOf(m); got != "False ReferencesMissing: In namespace ns: Secret theirs does not exist; create it" {
 		t.Errorf("condition %q", got)
 	}

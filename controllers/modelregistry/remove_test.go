@@ -40,13 +40,13 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
 	binding := left(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
 	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
-	w := newWorld(t, nil,
+	w := newBench(t, nil,
 		left(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
 		left(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
 		left(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
 		left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
 		left(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	var deleted []string
 	for write := range strings.Lines(w.wrote()) {
 		if strings.HasPrefix(write, "delete ") {
@@ -58,51 +58,51 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	if diff := cmp.Diff(want, deleted); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	w.waits(w.pass(other), "available")
+	w.waits(w.reconcile(other), "available")
 	if got := w.wrote(); strings.Contains(got, "delete") {
 		t.Errorf("what is not labelled, or another registry's, stays:\n%s", got)
 	}
 	again := left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
 	w.must(w.server.Create(t.Context(), again))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "" {
-		t.Errorf("the past is looked at once, got\n%s", got)
+		t.Errorf("the past is checked once, got\n%s", got)
 	}
 }
 
 // [W5] What the spec does not want any more goes, at no request where there is nothing.
 func TestUnwantedObjectsGo(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.wrote()
 	m.Spec.KubeRBACProxy = nil
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	for _, part := range []string{"delete NetworkPolicy demo-ingress", "delete ConfigMap demo-kube-rbac-proxy-config", "delete ClusterRoleBinding demo-auth-delegator"} {
 		if got := strings.Join(w.writes, "\n"); !strings.Contains(got, part) {
 			t.Errorf("%q is not among\n%s", part, got)
 		}
 	}
 	w.wrote()
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 }
 
-// D25: a generated database that is not used any more stays, and is told of.
+// D25: a generated database that is not used any more stays, and is reported of.
 func TestUnusedDatabaseStays(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.wrote()
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionLeftover) != ReasonKept {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
 	w.must(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if reasonOf(m, ConditionLeftover) != "" {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
@@ -110,9 +110,9 @@ func TestUnusedDatabaseStays(t *testing.T) {
 
 // D1: deletion says what it does, removes what nothing else would, keeps data, and says that it is done.
 func TestFinalize(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newBench(t, nil)
 	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
 	w.get(claim, "ns", "demo-postgres-storage")
 	claim.OwnerReferences = []metav1.OwnerReference{ref(v1beta1.Kind, "demo", m.UID)} // as the original had it
@@ -120,7 +120,7 @@ func TestFinalize(t *testing.T) {
 	w.wrote()
 	w.waits(w.finalize(t.Context(), m), "status")
 	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || w.wrote() != "" {
-		t.Errorf("first it tells: %v", m.Status.Conditions)
+		t.Errorf("first it reports: %v", m.Status.Conditions)
 	}
 	boom := errors.New("boom")
 	w.fail = func(verb, _ string) error {
@@ -146,11 +146,11 @@ func TestFinalize(t *testing.T) {
 	if got := w.wrote(); got != "" {
 		t.Errorf("wrote %s", got)
 	}
-	var told []string
+	var reported []string
 	for len(w.events.Events) > 0 {
-		told = append(told, strings.Fields(<-w.events.Events)[1])
+		reported = append(reported, strings.Fields(<-w.events.Events)[1])
 	}
-	if diff := cmp.Diff([]string{"ServiceCreated", "Deleting", "DataRetained"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"ServiceCreated", "Deleting", "DataRetained"}, reported); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -161,7 +161,7 @@ func TestFinalizeBeforeTakeOver(t *testing.T) {
 		m := stored("demo")
 		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
 		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
-		w := newWorld(t, nil, binding)
+		w := newBench(t, nil, binding)
 		w.waits(w.finalize(t.Context(), m), "status")
 		w.waits(w.finalize(t.Context(), m), "status")
 		if w.get(binding, "", "demo-auth-delegator") == goes {
@@ -180,7 +180,7 @@ func TestSweep(t *testing.T) {
 		return b
 	}
 	as := func(*rbacv1.ClusterRoleBinding) {}
-	w := newWorld(t, nil, stored("alive"), binding("alive", as), binding("gone", as),
+	w := newBench(t, nil, stored("alive"), binding("alive", as), binding("gone", as),
 		binding("renamed", func(b *rbacv1.ClusterRoleBinding) { b.Name = "mine" }),
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
@@ -214,7 +214,7 @@ func TestKindsToLookAt(t *testing.T) {
 func TestARegistryOfAListOfThePast(t *testing.T) {
 	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", registrytest.Proxied), "its data": stored("demo", ownDatabase)} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, everything)
+			w := newBench(t, everything)
 			for _, phase := range w.phases() {
 				if phase.Run(t.Context(), m) != nil {
 					break

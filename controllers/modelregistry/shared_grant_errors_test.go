@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// A grant of which it is not certain that nobody needs it stays, and the error says what could not be read.
+// A grant of which it is not certain that no one needs it stays, and the error says what could not be read.
 func TestSharedGrantStaysInDoubt(t *testing.T) {
 	boom := errors.New("boom")
 	for name, test := range map[string]struct {
@@ -38,7 +38,7 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 			m := stored("demo", registrytest.Proxied)
 			own := labelled(sharedGrant(), "ns", resources.GrantName(m), nil)
 			own.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind))})
-			w := newWorld(t, everything, sharedGrant(), own, m.DeepCopy())
+			w := newBench(t, everything, sharedGrant(), own, m.DeepCopy())
 			w.settings.Gateway.Domain = "gateway.example.com"
 			failing := interceptor.NewClient(w.server, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

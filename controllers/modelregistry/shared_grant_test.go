@@ -56,7 +56,7 @@ func pausedRegistry(name string) *v1beta1.ModelRegistry {
 	return m
 }
 
-// D26: the grant of the original goes when everybody who lived by it has his own, and no sooner.
+// D26: the grant of the original goes when every user who lived by it has his own, and no sooner.
 func TestSharedGrantGoes(t *testing.T) {
 	alien, later := sharedGrant(), stored("later")
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
@@ -79,13 +79,13 @@ func TestSharedGrantGoes(t *testing.T) {
 		"a catalog without gateway mode":        {"", []client.Object{sharedGrant(), catalogRoute("ns")}, false},
 		"the catalog has its own":               {"gateway.example.com", []client.Object{sharedGrant(), catalogRoute("ns"), catalogGrant()}, true},
 		"the catalog is elsewhere":              {"gateway.example.com", []client.Object{sharedGrant(), catalogRoute("elsewhere")}, true},
-		"somebody else's":                       {"gateway.example.com", []client.Object{alien}, false},
+		"foreign":                               {"gateway.example.com", []client.Object{alien}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := stored("demo", registrytest.Proxied)
-			w := newWorld(t, everything, append(test.beside, m.DeepCopy())...)
+			w := newBench(t, everything, append(test.beside, m.DeepCopy())...)
 			w.settings.Gateway.Domain = test.domain
-			w.waits(w.pass(m), "available")
+			w.waits(w.reconcile(m), "available")
 			if got := w.wrote(); strings.Contains(got, sharedGrantGone) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
@@ -99,16 +99,16 @@ func TestSharedGrantGoes(t *testing.T) {
 	}
 }
 
-// D26: what stood in the way is over: the grant goes in the pass of whoever was the last, and is then forgotten.
+// D26: what stood in the way is over: the grant goes in the reconcile of the one that was the last, and is then forgotten.
 func TestSharedGrantGoesLater(t *testing.T) {
 	m, other := stored("demo", registrytest.Proxied), pausedRegistry("other")
-	w := newWorld(t, everything, sharedGrant(), catalogRoute("ns"), m.DeepCopy(), other.DeepCopy())
+	w := newBench(t, everything, sharedGrant(), catalogRoute("ns"), m.DeepCopy(), other.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	w.get(other, "ns", "other")
 	other.Annotations = nil
 	w.must(w.server.Update(t.Context(), other))
-	w.waits(w.pass(other), "available")
+	w.waits(w.reconcile(other), "available")
 	if got := w.wrote(); strings.Contains(got, sharedGrantGone) {
 		t.Errorf("the catalog needs it still, got\n%s", got)
 	}
@@ -120,28 +120,28 @@ func TestSharedGrantGoesLater(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.pass(m); !errors.Is(err, boom) {
+	if err := w.reconcile(m); !errors.Is(err, boom) {
 		t.Errorf("ended with %v", err)
 	}
 	w.fail = nil
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != sharedGrantGone {
 		t.Errorf("wrote\n%s", got)
 	}
-	w.must(w.server.Create(t.Context(), sharedGrant())) // by somebody who wants it
-	w.waits(w.pass(m), "available")
+	w.must(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "" {
-		t.Errorf("the past is looked at once, got\n%s", got)
+		t.Errorf("the past is checked once, got\n%s", got)
 	}
 }
 
-// D2: where ReferenceGrants are not served, nobody asks for them.
+// D2: where ReferenceGrants are not served, no one asks for them.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	m := stored("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]
-	w := newWorld(t, served, sharedGrant(), m.DeepCopy())
+	w := newBench(t, served, sharedGrant(), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
 		t.Errorf("wrote\n%s", got)
 	}
@@ -151,9 +151,9 @@ func TestSharedGrantWithoutItsAPI(t *testing.T) {
 func TestSharedGrantByUID(t *testing.T) {
 	m, seen := stored("demo", registrytest.Proxied), sharedGrant()
 	seen.SetUID("seen")
-	w := newWorld(t, everything, seen, stored("other"), m.DeepCopy())
+	w := newBench(t, everything, seen, stored("other"), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.pass(m), "available")
+	w.waits(w.reconcile(m), "available")
 	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: resources.SharedGrantName}}
 	if found := w.leftovers.namespaces["ns"][at]; found == nil || found.UID != "seen" {
 		t.Errorf("remembers %v", found)
@@ -164,7 +164,7 @@ func TestSharedGrantByUID(t *testing.T) {
 func TestEventsOfTheCatalog(t *testing.T) {
 	elsewhere := stored("demo")
 	elsewhere.Namespace = "elsewhere"
-	w := newWorld(t, everything, stored("demo"), stored("other"), elsewhere)
+	w := newBench(t, everything, stored("demo"), stored("other"), elsewhere)
 	route := catalogRoute("elsewhere")
 	route.SetLabels(names.Labels(catalogComponent))
 	outside := route.DeepCopy()

@@ -19,7 +19,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// D30: what the original made is taken over where it is this registry's, as far as it says so.
+// D30: what the original made is taken over where it is this registry's, as far as it states it.
 func TestAdoptable(t *testing.T) {
 	m := stored("demo")
 	mine := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
@@ -40,7 +40,7 @@ func TestAdoptable(t *testing.T) {
 		"with its namespace":   {with(resources.LabelNamespace, "ns"), true},
 		"of another namespace": {with(resources.LabelNamespace, "elsewhere"), false},
 		"of another registry":  {with(resources.LabelApp, "other"), false},
-		"of somebody else":     {with(resources.LabelCreatedBy, "me"), false},
+		"of another client":    {with(resources.LabelCreatedBy, "me"), false},
 		"without labels":       {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

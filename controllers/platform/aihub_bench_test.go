@@ -126,7 +126,7 @@ func (b *hubBench) writing() interceptor.Funcs {
 			var options client.DeleteOptions
 			options.ApplyOptions(opts)
 			if options.Preconditions == nil || options.Preconditions.UID == nil {
-				b.Errorf("%T %s is deleted whoever it is", o, o.GetName())
+				b.Errorf("%T %s is deleted the one that it is", o, o.GetName())
 			}
 			if err := b.note("delete", o); err != nil {
 				return err
@@ -148,8 +148,8 @@ func (b *hubBench) writing() interceptor.Funcs {
 	}
 }
 
-// pass runs one pass and returns what it wrote beside the AIHub itself.
-func (b *hubBench) pass() (others []string, result ctrl.Result, err error) {
+// reconcile runs one reconcile and returns what it wrote beside the AIHub itself.
+func (b *hubBench) reconcile() (others []string, result ctrl.Result, err error) {
 	b.Helper()
 	b.writes = nil
 	result, err = b.shell.Reconcile(b.Context(), ctrl.Request{NamespacedName: hubKey})
@@ -161,10 +161,10 @@ func (b *hubBench) pass() (others []string, result ctrl.Result, err error) {
 	return others, result, err
 }
 
-// passes runs a pass that must end well, without a timer, and with these writes beside those of the AIHub itself.
-func (b *hubBench) passes(others ...string) {
+// reconciles runs a reconcile that must end well, without a timer, and with these writes beside those of the AIHub itself.
+func (b *hubBench) reconciles(others ...string) {
 	b.Helper()
-	got, result, err := b.pass()
+	got, result, err := b.reconcile()
 	if err != nil || !result.IsZero() {
 		b.Fatalf("result %+v, error %v", result, err)
 	}
@@ -173,11 +173,11 @@ func (b *hubBench) passes(others ...string) {
 	}
 }
 
-// rests runs a pass that must neither write nor read live.
+// rests runs a reconcile that must neither write nor read live.
 func (b *hubBench) rests() {
 	b.Helper()
 	reads := b.reads
-	if b.passes(); len(b.writes) > 0 || b.reads != reads {
+	if b.reconciles(); len(b.writes) > 0 || b.reads != reads {
 		b.Errorf("at rest: writes %q, %d live reads", b.writes, b.reads-reads)
 	}
 }
@@ -228,7 +228,7 @@ func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// catalogOf is a Catalog that an owner of the uid controls; nobody when it is empty.
+// catalogOf is a Catalog that an owner of the uid controls; no one when it is empty.
 func catalogOf(namespace string, owner types.UID) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "catalog", UID: "catalog-" + types.UID(namespace), Finalizers: []string{aihubv1alpha1.Finalizer}}}
 	ownedBy(c, owner)

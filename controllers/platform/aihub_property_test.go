@@ -90,7 +90,7 @@ func (s *story) calm() {
 }
 
 // Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
-// of others are untouched, and nothing is written any more.
+// owned by others are untouched, and nothing is written any more.
 func TestHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
@@ -104,7 +104,7 @@ func TestHubConverges(t *testing.T) {
 				}
 			}
 			if now < foreign {
-				rt.Fatal("a Catalog of somebody else is gone")
+				rt.Fatal("a Catalog of another client is gone")
 			}
 			foreign = now
 		}

@@ -119,8 +119,8 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// Ready is True exactly when no dependent stands in its way, the phase agrees with it, the conditions of others survive, and all
-// stand in their order.
+// Ready is True exactly when no dependent is in its way, the phase agrees with it, the conditions owned by others survive, and all
+// are in their order.
 func TestHubStatusIsConsistent(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "something"})
 	rapid.Check(t, func(t *rapid.T) {

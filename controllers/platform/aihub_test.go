@@ -23,10 +23,10 @@ const (
 	makesCatalog   = "create Catalog registries/catalog"
 )
 
-// One pass does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
+// One reconcile does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
 func TestHubFirstSight(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
-	b.passes(makesNamespace, makesCatalog)
+	b.reconciles(makesNamespace, makesCatalog)
 	a := b.get()
 	if !slices.Equal(a.Finalizers, []string{"aihub.opendatahub.io/finalizer"}) || a.Status.Phase != "Ready" || a.Status.ObservedGeneration != 1 {
 		t.Errorf("finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
@@ -43,7 +43,7 @@ func TestHubFirstSight(t *testing.T) {
 	b.rests()
 }
 
-// What does not run is named with the cure, and a Catalog waits for whoever reads it. [modelregistry-107] [modelregistry-108]
+// What does not run is named with the remedy, and a Catalog waits for the one that reads it. [modelregistry-107] [modelregistry-108]
 func TestHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change         func(*hubBench)
@@ -63,7 +63,7 @@ func TestHubWaitsForComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newHubBench(t, aiHubWith())
 			tc.change(b)
-			b.passes(tc.writes...)
+			b.reconciles(tc.writes...)
 			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
 				t.Errorf("%+v", c)
 			}
@@ -78,7 +78,7 @@ func TestHubWaitsForComponents(t *testing.T) {
 			b.rests()
 			b.restart()
 			b.served = capability.NewSet(hubKind, catalogKind, registryKind)
-			b.passes(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
+			b.reconciles(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
 			if b.rests(); b.get().Status.Phase != "Ready" {
 				t.Errorf("phase %q", b.get().Status.Phase)
 			}
@@ -93,11 +93,11 @@ func TestHubNamespace(t *testing.T) {
 		theirs := namespaceNamed("registries")
 		theirs.Labels = map[string]string{"team": "a"}
 		b := newHubBench(t, aiHubWith(), theirs)
-		b.passes(makesCatalog)
+		b.reconciles(makesCatalog)
 	})
 	t.Run("is that of the programs", func(t *testing.T) {
 		b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
-		b.passes("create Catalog apps/catalog")
+		b.reconciles("create Catalog apps/catalog")
 	})
 	t.Run("may not be made", func(t *testing.T) {
 		b := newHubBench(t, aiHubWith())
@@ -107,7 +107,7 @@ func TestHubNamespace(t *testing.T) {
 			}
 			return nil
 		}
-		if _, _, err := b.pass(); err == nil || !strings.Contains(err.Error(), "no namespaces today") {
+		if _, _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "no namespaces today") {
 			t.Errorf("error %v", err)
 		}
 		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
@@ -116,7 +116,7 @@ func TestHubNamespace(t *testing.T) {
 			t.Errorf("%+v %+v", failed, degraded)
 		}
 		b.failing = nil
-		b.passes(makesNamespace, makesCatalog)
+		b.reconciles(makesNamespace, makesCatalog)
 	})
 }
 
@@ -124,7 +124,7 @@ func TestHubNamespace(t *testing.T) {
 func TestHubAgainstTheSetting(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.logic.settings.RegistriesNamespace = "elsewhere"
-	b.passes()
+	b.reconciles()
 	c := b.condition("ProvisioningSucceeded")
 	if c.Status != "False" || c.Reason != "DeployFailed" {
 		t.Errorf("%+v", c)
@@ -136,17 +136,17 @@ func TestHubAgainstTheSetting(t *testing.T) {
 	}
 	b.rests()
 	b.logic.settings.RegistriesNamespace = "registries"
-	b.passes(makesCatalog)
+	b.reconciles(makesCatalog)
 }
 
-// [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; nobody asks again meanwhile.
+// [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; no one asks again meanwhile.
 func TestHubEnd(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
 	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.passes("delete Catalog older/catalog", "delete Catalog registries/catalog")
+	b.reconciles("delete Catalog older/catalog", "delete Catalog registries/catalog")
 	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be gone"
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("%q, want %q", c.Message, want)
@@ -162,12 +162,12 @@ func TestHubEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.passes()
+	b.reconciles()
 	if b.exists(aiHubWith()) {
 		t.Error("the AIHub is still there")
 	}
 	if !b.exists(namespaceNamed("registries")) || !b.exists(catalogOf("foreign", "")) {
-		t.Error("the namespace and the Catalogs of others stay")
+		t.Error("the namespace and the Catalogs owned by others stay")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := b.pass(); err == nil || !b.exists(aiHubWith()) {
+	if _, _, err := b.reconcile(); err == nil || !b.exists(aiHubWith()) {
 		t.Errorf("error %v, or the AIHub is gone", err)
 	}
 	b.failing = func(verb, _ string) error {
@@ -193,7 +193,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 		}
 		return nil
 	}
-	if b.passes(); b.exists(aiHubWith()) {
+	if b.reconciles(); b.exists(aiHubWith()) {
 		t.Error("the AIHub is still there")
 	}
 }
@@ -201,7 +201,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 // Another namespace: the Catalog that the AIHub made goes, and when it is gone there is a new one. [D27]
 func TestHubMoves(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
-	b.passes(makesNamespace, makesCatalog)
+	b.reconciles(makesNamespace, makesCatalog)
 	c := catalogOf("registries", "")
 	b.exists(c)
 	c.Finalizers = []string{aihubv1alpha1.Finalizer}
@@ -209,7 +209,7 @@ func TestHubMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
-	b.passes("create Namespace /new", "delete Catalog registries/catalog")
+	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be gone" {
 		t.Errorf("%+v", c)
 	}
@@ -219,17 +219,17 @@ func TestHubMoves(t *testing.T) {
 	if err := b.server.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.passes("create Catalog new/catalog")
+	b.reconciles("create Catalog new/catalog")
 	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
 		t.Errorf("phase %q, or the old namespace is gone", b.get().Status.Phase)
 	}
 	b.rests()
 }
 
-// A Catalog of somebody else serves as well, and is left alone.
+// A Catalog of another client serves as well, and is left alone.
 func TestHubLeavesCatalogsOfOthers(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
-	b.passes()
+	b.reconciles()
 	if b.get().Status.Phase != "Ready" {
 		t.Errorf("phase %q", b.get().Status.Phase)
 	}
@@ -240,11 +240,11 @@ func TestHubLeavesCatalogsOfOthers(t *testing.T) {
 func TestHubWaitsForWebhooks(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.decided = "older"
-	if others, result, err := b.pass(); err != nil || result.RequeueAfter != soon || len(others) > 0 {
+	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != soon || len(others) > 0 {
 		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
 	}
 	b.decided = ""
-	b.passes(makesCatalog)
+	b.reconciles(makesCatalog)
 }
 
 // A refusal of the webhook is in the status before it is tried again.
@@ -256,7 +256,7 @@ func TestHubReportsARefusal(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := b.pass(); err == nil {
+	if _, _, err := b.reconcile(); err == nil {
 		t.Error("it is tried again")
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
@@ -282,7 +282,7 @@ func TestHubManagementState(t *testing.T) {
 		b := newHubBench(t, aiHubWith(in(state)), older)
 		var got []string
 		for range 3 {
-			others, _, err := b.pass()
+			others, _, err := b.reconcile()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,14 +293,14 @@ func TestHubManagementState(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: writes %q, want %q", state, got, want)
 		}
-		told := strings.Contains(b.condition("ProvisioningSucceeded").Message, ManagementState)
-		if special := state == "Unmanaged" || state == "Removed"; told != special || b.get().Status.Phase != "Ready" {
+		reported := strings.Contains(b.condition("ProvisioningSucceeded").Message, ManagementState)
+		if special := state == "Unmanaged" || state == "Removed"; reported != special || b.get().Status.Phase != "Ready" {
 			t.Errorf("%q: %+v", state, b.condition("ProvisioningSucceeded"))
 		}
 	}
 }
 
-// The Deployments that the original's AIHub made are taken away once, with their pods; those of others stay.
+// The Deployments that the original's AIHub made are taken away once, with their pods; those owned by others stay.
 func TestHubRemovesFormerPrograms(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(formerRegistry, "one", "hub"), programOf(formerCatalog, "two", "another"))
 	going := programOf(formerRegistry, "", "")
@@ -309,7 +309,7 @@ func TestHubRemovesFormerPrograms(t *testing.T) {
 	if err := b.server.Update(t.Context(), going); err != nil {
 		t.Fatal(err)
 	}
-	b.passes("delete Deployment apps/" + formerRegistry)
+	b.reconciles("delete Deployment apps/" + formerRegistry)
 	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+formerRegistry) {
 		t.Errorf("%+v", c)
 	}
@@ -319,48 +319,48 @@ func TestHubRemovesFormerPrograms(t *testing.T) {
 	if err := b.server.Update(t.Context(), going); err != nil {
 		t.Fatal(err)
 	}
-	b.passes(makesCatalog)
+	b.reconciles(makesCatalog)
 	b.rests()
 
-	// Whoever makes it anew would go on doing so.
+	// the one that makes it again would continue doing so.
 	if err := b.server.Create(t.Context(), programOf(formerRegistry, "three", "hub")); err != nil {
 		t.Fatal(err)
 	}
-	b.passes()
+	b.reconciles()
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
 	if !b.exists(programOf(formerCatalog, "", "")) {
-		t.Error("that of somebody else is gone")
+		t.Error("that of another client is gone")
 	}
 }
 
 // The version is read where the AIHub says that the platform is. [modelregistry-111]
 func TestHubReleaseOfThePlatform(t *testing.T) {
-	tells := func(namespace, version string) *corev1.ConfigMap {
+	reports := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
 	}
-	b := newHubBench(t, aiHubWith(), tells("elsewhere", "9.9.9"))
+	b := newHubBench(t, aiHubWith(), reports("elsewhere", "9.9.9"))
 	ours := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
-	b.passes(makesNamespace, makesCatalog)
+	b.reconciles(makesNamespace, makesCatalog)
 	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
-	told := tells("apps", " 2.30.0\n")
-	if err := b.server.Create(t.Context(), told); err != nil {
+	reported := reports("apps", " 2.30.0\n")
+	if err := b.server.Create(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.passes()
+	b.reconciles()
 	if diff := cmp.Diff([]platformv1alpha1.Release{ours, theirs("2.30.0")}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	b.rests()
-	told.Data = nil
-	if err := b.server.Update(t.Context(), told); err != nil {
+	reported.Data = nil
+	if err := b.server.Update(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.passes()
+	b.reconciles()
 	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
@@ -369,12 +369,12 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 // Pausing is a condition like any other.
 func TestHubPaused(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
-	b.passes()
+	b.reconciles()
 	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
 		t.Errorf("%+v", c)
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
-	b.passes(makesNamespace, makesCatalog)
+	b.reconciles(makesNamespace, makesCatalog)
 	if c := b.condition("Paused"); c.Type != "" {
 		t.Errorf("%+v", c)
 	}

@@ -59,7 +59,7 @@ func TestSetConditionTimes(t *testing.T) {
 	}
 }
 
-// Whatever we set and remove, the conditions of others keep their place and every field.
+// Whatever we set and remove, the conditions owned by others keep their place and every field.
 func TestConditionsOfOthersSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
@@ -86,7 +86,7 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 			return c.Type == ConditionReady || c.Type == ConditionVersion
 		})
 		if diff := cmp.Diff(want, kept); len(want)+len(kept) > 0 && diff != "" {
-			t.Fatalf("conditions of others differ (-want +got):\n%s", diff)
+			t.Fatalf("conditions owned by others differ (-want +got):\n%s", diff)
 		}
 		types := map[string]bool{}
 		for _, c := range status.Conditions {

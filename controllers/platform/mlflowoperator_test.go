@@ -30,10 +30,10 @@ var (
 	}
 )
 
-// [mlflow-57] One pass adds the finalizer and reports; at rest nothing is written, and nothing read live.
+// [mlflow-57] One reconcile adds the finalizer and reports; at rest nothing is written, and nothing read live.
 func TestFirstSight(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
-	b.passes(2)
+	b.reconciles(2)
 	m := b.get()
 	if !slices.Equal(m.Finalizers, []string{"mlflow.opendatahub.io/mlflow-operator-protection"}) {
 		t.Errorf("finalizers %v", m.Finalizers)
@@ -50,7 +50,7 @@ func TestFirstSight(t *testing.T) {
 	}
 	reads := b.reads
 	b.clock.Step(time.Hour)
-	b.passes(0)
+	b.reconciles(0)
 	if b.reads != reads {
 		t.Errorf("%d live reads at rest", b.reads-reads)
 	}
@@ -73,7 +73,7 @@ func TestMissingFields(t *testing.T) {
 				t.Errorf("missing %v, want %v", got, tc.want)
 			}
 			b := newBench(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
-			b.passes(2)
+			b.reconciles(2)
 			m := b.get()
 			ready := conditionOf(m, "Ready")
 			message := "Waiting for MLflowOperator spec fields before managing MLflow custom resources: " + strings.Join(tc.want, ", ")
@@ -103,7 +103,7 @@ func TestReleases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
-			b.passes(2)
+			b.reconciles(2)
 			m := b.get()
 			if diff := cmp.Diff(tc.want, m.Status.Releases); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
@@ -115,7 +115,7 @@ func TestReleases(t *testing.T) {
 			if m.Status.Phase != "Ready" {
 				t.Errorf("phase %s: the version of the platform decides about nothing", m.Status.Phase)
 			}
-			b.passes(0)
+			b.reconciles(0)
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestReleases(t *testing.T) {
 // The version follows the ConfigMap; a failure keeps what is known and is tried again.
 func TestVersionFollowsTheConfigMap(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("soon"))
-	b.passes(2)
+	b.reconciles(2)
 	current := configMap("")
 	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(current), current); err != nil {
 		t.Fatal(err)
@@ -145,13 +145,13 @@ func TestVersionFollowsTheConfigMap(t *testing.T) {
 		t.Errorf("a failed read changed the status: %+v", m.Status)
 	}
 	b.logic.versions = working
-	b.passes(1)
+	b.reconciles(1)
 	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{theirs("2.31.0"), ours}) || conditionOf(m, ConditionVersion).Type != "" {
 		t.Errorf("status %+v", m.Status)
 	}
-	b.passes(0)
+	b.reconciles(0)
 	b.logic.versions = nil // the namespace of the platform is not known
-	b.passes(1)
+	b.reconciles(1)
 	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{ours}) {
 		t.Errorf("status %+v", m.Status)
 	}
@@ -170,18 +170,18 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
-// [mlflow-64] Deletion waits for the MLflow objects and says so; it ends with them.
+// [mlflow-64] Deletion waits for the MLflow objects and states it; it ends with them.
 func TestDeletion(t *testing.T) {
 	gone := func(b *bench) bool {
 		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}
 	b := newBench(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
-	b.passes(2)
+	b.reconciles(2)
 	if err := b.client.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
 	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
-	b.passes(1)
+	b.reconciles(1)
 	m := b.get()
 	ready := conditionOf(m, "Ready")
 	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist" {
@@ -190,17 +190,17 @@ func TestDeletion(t *testing.T) {
 	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {
 		t.Errorf("status %+v", m.Status)
 	}
-	b.passes(0)
+	b.reconciles(0)
 	if err := b.client.Delete(t.Context(), instance()); err != nil {
 		t.Fatal(err)
 	}
-	b.passes(1)
+	b.reconciles(1)
 	if !gone(b) {
 		t.Error("it is still there")
 	}
 }
 
-// Letting go cannot be taken back, so an API that does not seem to be served is asked for once more.
+// Letting go cannot be taken back, so an API that does not seem to be served is queried for once more.
 func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
@@ -210,11 +210,11 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 		"gone":              {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
 		"gone a moment ago": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
 		"there after all":   {[]client.Object{instance()}, nil, false},
-		"nobody knows":      {nil, errors.New("no connection"), false},
+		"no one knows":      {nil, errors.New("no connection"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
-			b.passes(2)
+			b.reconciles(2)
 			b.served = capability.NewSet(mlflowOperatorKind)
 			if err := b.client.Delete(t.Context(), b.get()); err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 	}
 }
 
-// D32: a conflict of writes costs a pass and nothing else.
+// D32: a conflict of writes costs a reconcile and nothing else.
 func TestConflictDoesNoHarm(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.conflicts = 1
@@ -242,28 +242,28 @@ func TestConflictDoesNoHarm(t *testing.T) {
 	if len(b.get().Status.Conditions) > 0 {
 		t.Fatal("the test is worth nothing: the status was written")
 	}
-	b.passes(1)
+	b.reconciles(1)
 	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
 		t.Errorf("condition %+v", ready)
 	}
 }
 
-// A paused object says so in its own kind of conditions, and is left alone.
+// A paused object states it in its own kind of conditions, and is left alone.
 func TestPaused(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
-	b.passes(2)
+	b.reconciles(2)
 	b.change(func(m *platformv1alpha1.MLflowOperator) {
 		m.Annotations = map[string]string{names.PausedAnnotation: "true"}
 		m.Spec.GatewayName = ""
 	})
-	b.passes(1)
+	b.reconciles(1)
 	m := b.get()
 	if paused := conditionOf(m, "Paused"); paused.Status != "True" || paused.Severity != "Info" || conditionOf(m, "Ready").Status != "True" {
 		t.Errorf("conditions %+v", m.Status.Conditions)
 	}
-	b.passes(0)
+	b.reconciles(0)
 	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
-	b.passes(1)
+	b.reconciles(1)
 	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
 		t.Errorf("conditions %+v", m.Status.Conditions)
 	}

@@ -95,8 +95,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// passes runs one pass, which must end well with the given number of writes.
-func (b *bench) passes(writes int) {
+// reconciles runs one reconcile, which must end well with the given number of writes.
+func (b *bench) reconciles(writes int) {
 	b.Helper()
 	b.writes = 0
 	if result, err := b.shell.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
@@ -116,7 +116,7 @@ func (b *bench) get() *platformv1alpha1.MLflowOperator {
 	return m
 }
 
-// change updates the object and its status as somebody else does.
+// change updates the object and its status as another client does.
 func (b *bench) change(change func(*platformv1alpha1.MLflowOperator)) {
 	b.Helper()
 	m := b.get()

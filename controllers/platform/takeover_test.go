@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Which Deployments of an older operator go, and what is said of them.
+// Which Deployments of an older operator go, and what is reported of them.
 func TestFormerPrograms(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owner   types.UID
@@ -28,9 +28,9 @@ func TestFormerPrograms(t *testing.T) {
 	}{
 		"made for this AIHub":           {"hub", "", true, "waiting for Deployment apps/" + formerRegistry},
 		"made for an AIHub of the past": {"another", "", false, ""},
-		"nobody's":                      {"", "", false, ""},
+		"without an owner":              {"", "", false, ""},
 		"deleted, and still there":      {"hub", "here", true, "waiting for Deployment"},
-		"made anew":                     {"hub", "gone", false, "has been created again"},
+		"recreated":                     {"hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newHubBench(t, aiHubWith(), programOf(formerRegistry, "here", tc.owner))
@@ -58,7 +58,7 @@ func TestFormerProgramsFail(t *testing.T) {
 		}
 		return nil
 	}
-	others, _, err := b.pass()
+	others, _, err := b.reconcile()
 	if err == nil || !strings.Contains(err.Error(), "not allowed today") {
 		t.Errorf("error %v, writes %q", err, others)
 	}

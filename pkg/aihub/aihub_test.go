@@ -191,7 +191,7 @@ func TestChangesWakeAController(t *testing.T) {
 	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }
 
-// Where the component platform is off nobody follows anything.
+// Where the component platform is off no one follows anything.
 func TestNone(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
@@ -200,6 +200,6 @@ func TestNone(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
-		t.Error("a source that tells nothing is a source")
+		t.Error("a source that reports nothing is a source")
 	}
 }

@@ -145,7 +145,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 	}
 }
 
-// An old object with both proxies loses the older one when somebody touches it, D28.
+// An old object with both proxies loses the older one when a user touches it, D28.
 func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
 	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
@@ -206,10 +206,10 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
 	})))
 	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, image: i}, kubeRBACProxy: {serviceRoute: enabled}}")
-	same(t, "the proxy is removed, and made anew by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
+	same(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
-// Annotations that cannot be read are left to the validating webhook, which says so.
+// Annotations that cannot be read are left to the validating webhook, which states it.
 func TestUnreadableAnnotationsAreNotTouched(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	ensure(ensure(got, "metadata"), "annotations")[conversion.Annotation] = "{"

@@ -90,7 +90,7 @@ func TestValidatorAnswers(t *testing.T) {
 			}
 		})
 	}
-	// With one namespace others are asked all the same: registries that were stored elsewhere before hold their names.
+	// With one namespace others are queried all the same: registries that were stored elsewhere before hold their names.
 	if answer := (&validator{source(Settings{Namespace: "ns"}), lost}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("a name was not looked for")
 	}

@@ -27,7 +27,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// serving is a manager of which nothing but the webhook server and the reader is asked.
+// serving is a manager of which nothing but the webhook server and the reader is queried.
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
@@ -119,11 +119,11 @@ func TestWebhooksOfComponentsThatAreOff(t *testing.T) {
 	review := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":[%s]}}`,
 		alpha, mustJSON(t, object(t, beta, "{rest: {}, kubeRBACProxy: {}}")))
 	if code, body := s.post(t, ConvertPath, review); code != http.StatusOK || !strings.Contains(string(body), `"oauthProxy":{}`) {
-		t.Errorf("conversion goes on: %d %s", code, body)
+		t.Errorf("conversion continues: %d %s", code, body)
 	}
 }
 
-// The cache may not have heard of what was created a moment ago, so the API server is asked, for a name and for metadata only.
+// The cache may not have heard of what was created a moment ago, so the API server is queried, for a name and for metadata only.
 func TestNamesAreLookedUpLive(t *testing.T) {
 	var asked []string
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

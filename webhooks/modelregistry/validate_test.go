@@ -110,7 +110,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Everything that has no effect is told, once, D13, D20.
+// Everything that has no effect is reported, once, D13, D20.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -139,7 +139,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%s: %q", spec, got)
 		}
 		if again := warnings(m, m.DeepCopy()); len(again) > 0 {
-			t.Errorf("%s: told again: %q", spec, again)
+			t.Errorf("%s: reported again: %q", spec, again)
 		}
 	}
 	for change, want := range map[string]string{
@@ -178,12 +178,12 @@ func TestRefusalsNameFieldAndCure(t *testing.T) {
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
 				t.Errorf("no field or no value: %v", err)
 			}
-			cure := false
+			remedy := false
 			for _, word := range []string{"must", "set ", "create it there", "choose", "remove it", "supported values", "consist"} {
-				cure = cure || strings.Contains(err.ErrorBody(), word)
+				remedy = remedy || strings.Contains(err.ErrorBody(), word)
 			}
-			if !cure {
-				t.Errorf("no cure: %v", err)
+			if !remedy {
+				t.Errorf("no remedy: %v", err)
 			}
 		}
 	}

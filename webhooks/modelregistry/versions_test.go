@@ -14,7 +14,7 @@ import (
 )
 
 // Every rule of defaulting on both versions: what is given, and what is stored on Kubernetes and on OpenShift. Fields and blocks
-// that nobody knows stay where they are.
+// that no one knows stay where they are.
 func TestDefaultsOfBothVersions(t *testing.T) {
 	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
 	for name, c := range map[string]struct{ version, given, kubernetes, openShift string }{
@@ -108,7 +108,7 @@ func TestIgnoredNamesOfOlderRegistriesStay(t *testing.T) {
 	}
 }
 
-// A list of both versions comes back in its order and in one version, whichever is wanted, with what nobody knows.
+// A list of both versions comes back in its order and in one version, whichever is wanted, with what no one knows.
 func TestListsOfMixedVersions(t *testing.T) {
 	given := []map[string]any{
 		object(t, beta, "{rest: {port: 1}, later: {a: 1}}"), object(t, alpha, "{rest: {port: 2}, grpc: {port: 9}, later: [2]}"),

@@ -154,7 +154,7 @@ func TestDatabaseVolumes(t *testing.T) {
 	}
 }
 
-// [S3] Passwords stand in no object: the kubelet fills them in.
+// [S3] Passwords are in no object: the kubelet fills them in.
 func TestPasswordsStandInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
 	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {

@@ -93,11 +93,11 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 	}
 	standard := typed[corev1.PersistentVolumeClaim](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	if size := standard.Resources.Requests[corev1.ResourceStorage]; size.String() != "5Gi" || standard.StorageClassName != nil {
-		t.Errorf("the claim of nobody's wish: %+v", standard)
+		t.Errorf("the claim of without an owner wish: %+v", standard)
 	}
 }
 
-// [D7] Data is not among what a pass applies, so a claim is never specified anew.
+// [D7] Data is not among what a reconcile applies, so a claim is never specified again.
 func TestDataIsNotApplied(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
@@ -111,7 +111,7 @@ func TestDataIsNotApplied(t *testing.T) {
 	}
 }
 
-// Data goes with its registry only when the spec says so.
+// Data goes with its registry only when the spec states it.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
@@ -155,7 +155,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name with which the image would not start is refused, with the field and the cure.
+// [D12] A name with which the image would not start is refused, with the field and the remedy.
 func TestDatabaseNames(t *testing.T) {
 	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {

@@ -33,7 +33,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// [modelregistry-66] Resources are those of the spec, without claims, and nothing is said of OAuth.
+// [modelregistry-66] Resources are those of the spec, without claims, and nothing is reported of OAuth.
 func TestServerContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		m                *v1beta1.ModelRegistry
@@ -104,7 +104,7 @@ func TestSidecar(t *testing.T) {
 		"of the platform": {registrytest.Registry(registrytest.Proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"nobody filled in a Secret": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
+		"no one filled in a Secret": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
 			s.KubeRBACProxy.TLSCertificateSecret, s.KubeRBACProxy.TLSKeySecret = nil, nil
 		}), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
@@ -137,7 +137,7 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
-// [S7] On plain Kubernetes nobody gives a pod the group by which it reads Secrets of mode 0600, and on OpenShift a group of
+// [S7] On plain Kubernetes no one gives a pod the group by which it reads Secrets of mode 0600, and on OpenShift a group of
 // ours would be refused.
 func TestPodGroup(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -97,7 +97,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		for _, o := range objects {
 			at := slices.IndexFunc(rows, func(r row) bool { return r.object == o.GetKind()+"/"+o.GetName() })
 			if at < 0 {
-				continue // told above
+				continue // reported above
 			}
 			labels := map[string]string{
 				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": rows[at].instance,

@@ -27,7 +27,7 @@ var ofServer = metav1.LabelSelector{MatchLabels: map[string]string{
 	"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a",
 }}
 
-// [S1] With a proxy, nobody reaches the port of the server past it. [modelregistry-30]
+// [S1] With a proxy, no one reaches the port of the server past it. [modelregistry-30]
 func TestPolicies(t *testing.T) {
 	routed := rule(8443, namespaces("network.openshift.io/policy-group", "ingress"), namespaces("opendatahub.io/generated-namespace", "true"))
 	for name, c := range map[string]struct {

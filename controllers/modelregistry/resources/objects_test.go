@@ -24,7 +24,7 @@ func TestObjects(t *testing.T) {
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "ConfigMap/team-a-kube-rbac-proxy-config",
 			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
 		}},
-		"plain, although a Route is asked for": {registrytest.Registry(plainRouted), plain, []string{
+		"plain, although a Route is queried for": {registrytest.Registry(plainRouted), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
 		}},
 		"OpenShift": {registrytest.Registry(registrytest.Proxied), openshift, []string{

@@ -75,7 +75,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are nobody's business.
+// [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are without an owner business.
 func TestAccountHasNoFields(t *testing.T) {
 	fields := object(built(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {

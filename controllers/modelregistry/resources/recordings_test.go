@@ -56,7 +56,7 @@ var accepted = []struct {
 	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "D30: whose an object of the cluster is"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "6.6: Recreate, newer than the recording"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.template\.spec\.(terminationGracePeriodSeconds|containers\[0\]\.(command|lifecycle)\b.*)$`), "W10: one server on a volume, which stops fast"},
-	{regexp.MustCompile(`^Deployment/secured.*\.env\[1\]\.`), "the server replaces verify-full by require unless it is told to verify"},
+	{regexp.MustCompile(`^Deployment/secured.*\.env\[1\]\.`), "the server replaces verify-full by require unless it is reported to verify"},
 	{regexp.MustCompile(`^(Secret|PersistentVolumeClaim)/.*\.ownerReferences\[0\]`), "data is kept when its registry is deleted"},
 	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
 }

@@ -27,21 +27,21 @@ func TestAddresses(t *testing.T) {
 		hosts   []string // before those inside
 		address string
 	}{
-		"plain":                              {registrytest.Registry(), plain, nil, ""},
-		"plain with a proxy":                 {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
-		"plain with a proxy and no domain":   {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
-		"plain with a domain of the user":    {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
-		"OpenShift without a proxy":          {registrytest.Registry(), openshift, nil, ""},
-		"OpenShift":                          {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
-		"OpenShift with another port":        {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
-		"OpenShift without a Route":          {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
-		"OpenShift whose domain nobody told": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
-		"gateway":                            {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
-		"gateway, as its setting stands":     {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
-		"gateway without a Route":            {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
-		"gateway without a proxy":            {registrytest.Registry(), gateway, []string{public}, ""},
-		"gateway whose API is not served":    {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{route}, route + ":443"},
-		"gateway on plain Kubernetes":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.OpenShift = false }), nil, ""},
+		"plain":                                  {registrytest.Registry(), plain, nil, ""},
+		"plain with a proxy":                     {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
+		"plain with a proxy and no domain":       {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
+		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
+		"OpenShift without a proxy":              {registrytest.Registry(), openshift, nil, ""},
+		"OpenShift":                              {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
+		"OpenShift with another port":            {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
+		"OpenShift without a Route":              {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
+		"OpenShift whose domain no one reported": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
+		"gateway":                                {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
+		"gateway, as its setting stands":         {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
+		"gateway without a Route":                {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
+		"gateway without a proxy":                {registrytest.Registry(), gateway, []string{public}, ""},
+		"gateway whose API is not served":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{route}, route + ":443"},
+		"gateway on plain Kubernetes":            {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.OpenShift = false }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(append(c.hosts, inside...), Hosts(c.m, c.in)); diff != "" {

@@ -50,7 +50,7 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 			for i := range count {
 				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
 			}
-			w := newWorld(t, objects...)
+			w := newBench(t, objects...)
 			h := &history{faults: faults}
 			written := map[string]bool{}
 			w.fails = func(request string) error {
@@ -73,17 +73,17 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 			before := h.asked
 			w.run(w.migration(), 24*time.Hour)
 			if h.asked != before {
-				t.Error("it goes on though nothing is left")
+				t.Error("it continues though nothing is left")
 			}
 		})
 	})
 }
 
-// A replica that ends in the middle leaves a state from which the next one goes on.
+// A replica that ends in the middle leaves a state from which the next one continues.
 func TestTheNextReplicaGoesOn(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
 			w.fails = func(request string) error {
 				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
 					return errors.New("killed")
@@ -130,7 +130,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 				w.fails = func(request string) error {
 					if request == "patch a" {
 						return c.refusal

@@ -132,7 +132,7 @@ func TestTheAnnotationIsNotStored(t *testing.T) {
 	same(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
 }
 
-// Anybody can write the annotation: it must not be a way around the schema, nor spoil lists.
+// Any user can write the annotation: it must not be a way around the schema, nor spoil lists.
 func TestForgedAnnotationsSayNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":                 "{",

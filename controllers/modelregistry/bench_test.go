@@ -38,8 +38,8 @@ import (
 
 var now = time.Unix(1700000000, 0)
 
-// world is a controller before a fake API server that is its cache as well.
-type world struct {
+// bench is a controller before a fake API server that is its cache as well.
+type bench struct {
 	*testing.T
 	*registries
 	server client.WithWatch
@@ -48,12 +48,12 @@ type world struct {
 	fail   func(verb, kind string) error
 	// unread decides which reads fail, of the cache and of the API server.
 	unread func() error
-	// present is the registry of the last pass, as the API server would know it.
+	// present is the registry of the last reconcile, as the API server would know it.
 	present *v1beta1.ModelRegistry
 }
 
-// newWorld serves the given optional kinds beside those of Kubernetes.
-func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *world {
+// newBench serves the given optional kinds beside those of Kubernetes.
+func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	w := &world{T: t, events: events.NewFakeRecorder(100)}
+	w := &bench{T: t, events: events.NewFakeRecorder(100)}
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).
 		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.reading())
@@ -89,7 +89,7 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 	return w
 }
 
-func (w *world) reading() interceptor.Funcs {
+func (w *bench) reading() interceptor.Funcs {
 	w.unread = func() error { return nil }
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -148,7 +148,7 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (w *world) recording() interceptor.Funcs {
+func (w *bench) recording() interceptor.Funcs {
 	note := func(verb, kind, name string) error {
 		if w.fail != nil {
 			if err := w.fail(verb, kind); err != nil {
@@ -211,8 +211,8 @@ func ownDatabase(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
 
-// pass runs the phases as the shell does and returns how it ended.
-func (w *world) pass(m *v1beta1.ModelRegistry) error {
+// reconcile runs the phases as the shell does and returns how it ended.
+func (w *bench) reconcile(m *v1beta1.ModelRegistry) error {
 	w.Helper()
 	w.present = m
 	for _, phase := range w.phases() {
@@ -224,13 +224,13 @@ func (w *world) pass(m *v1beta1.ModelRegistry) error {
 }
 
 // wrote returns what has been written since the last call.
-func (w *world) wrote() string {
+func (w *bench) wrote() string {
 	all := strings.Join(w.writes, "\n")
 	w.writes = nil
 	return all
 }
 
-func (w *world) get(o client.Object, namespace, name string) bool {
+func (w *bench) get(o client.Object, namespace, name string) bool {
 	w.Helper()
 	err := w.server.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -239,7 +239,7 @@ func (w *world) get(o client.Object, namespace, name string) bool {
 	return err == nil
 }
 
-func (w *world) must(err error) {
+func (w *bench) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -257,8 +257,8 @@ func password(namespace, name string) *corev1.Secret {
 	}}
 }
 
-// waits demands that a pass ended with a wait.
-func (w *world) waits(err error, part string) {
+// waits demands that a reconcile ended with a wait.
+func (w *bench) waits(err error, part string) {
 	w.Helper()
 	wait, ok := reconciler.AsWait(err)
 	if !ok || !strings.Contains(wait.For, part) {
@@ -267,7 +267,7 @@ func (w *world) waits(err error, part string) {
 }
 
 // running makes Deployment, pod and endpoints look as if they had run for a while.
-func (w *world) running(m *v1beta1.ModelRegistry) {
+func (w *bench) running(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, m.Namespace, m.Name) {
