@@ -13,13 +13,15 @@ import (
 	"testing"
 )
 
-// chapters of the page of troubleshooting, by the folder whose reasons they explain. The longest prefix counts.
+// chapters of the page of troubleshooting, by the folder whose reasons they explain, with commas where several do. The longest
+// prefix counts.
 var chapters = map[string]string{
 	"apis/appwrapper": "AppWrapper", "apis/serving": "ModelMesh",
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow",
 	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry",
 	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
 	"pkg/modelmesh/settings": "ModelMesh", "pkg/raycluster/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
+	"pkg/status/serving": "Model Registry,Model Catalog",
 }
 
 // internal are folders whose reasons never reach an object: the states of a rollout become words of messages, and those of health
@@ -110,12 +112,14 @@ func reasons(t *testing.T) map[string]map[string]bool {
 			}
 			c := &collector{found: map[string]bool{}}
 			ast.Walk(c, file)
-			chapter := chapterOf(t, filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), root+string(filepath.Separator))), c.found)
-			for reason := range c.found {
-				if all[chapter] == nil {
-					all[chapter] = map[string]bool{}
+			folder := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), root+string(filepath.Separator)))
+			for _, chapter := range chaptersOf(t, folder, c.found) {
+				for reason := range c.found {
+					if all[chapter] == nil {
+						all[chapter] = map[string]bool{}
+					}
+					all[chapter][reason] = true
 				}
-				all[chapter][reason] = true
 			}
 			return nil
 		})
@@ -126,7 +130,7 @@ func reasons(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-func chapterOf(t *testing.T, folder string, found map[string]bool) string {
+func chaptersOf(t *testing.T, folder string, found map[string]bool) []string {
 	t.Helper()
 	best := ""
 	for prefix := range chapters {
@@ -140,7 +144,7 @@ func chapterOf(t *testing.T, folder string, found map[string]bool) string {
 	if best == "" && len(found) > 0 {
 		t.Errorf("the reasons of %s belong to no chapter of docs/troubleshooting.md: %v; add the folder to the table", folder, found)
 	}
-	return chapters[best]
+	return strings.Split(chapters[best], ",")
 }
 
 var entry = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (.+) \\| (.+) \\| (.+) \\|$")
