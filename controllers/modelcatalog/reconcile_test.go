@@ -40,7 +40,7 @@ func everything() []client.Object {
 }
 
 // [modelregistry-75] [modelregistry-80] One reconcile makes everything, and the next ones write nothing.
-func TestOnePassMakesEverything(t *testing.T) {
+func TestOneReconcileMakesEverything(t *testing.T) {
 	b := newBench(t, sample())
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 			if err := w.publish(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
-			for range 5 { // an end takes several passes
+			for range 5 { // an end takes several reconciles
 				_ = w.finalize(t.Context(), m)
 			}
 			got := &rbacv1.ClusterRoleBinding{}

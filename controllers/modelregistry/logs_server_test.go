@@ -8,11 +8,11 @@ import (
 // The lines are those of Model Registry v0.2.22. [S3]
 func TestWhatTheServerSays(t *testing.T) {
 	const (
-		refused = "W1121 18:14:28.970199   27559 connect.go:83] Retrying connection to MySQL (attempt 6/25): Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"
-		nobody  = "W1121 18:14:29.970199   27559 connect.go:83] Retrying connection to PostgreSQL (attempt 7/25): failed to connect to `user=registry database=models`: dial tcp 127.0.0.1:1: connect: connection refused"
-		ended   = "F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to connect to MySQL: dial tcp 127.0.0.1:1: connect: connection refused"
-		broken  = `F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
-		older   = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no such table) Metadata store creation failed"
+		refused     = "W1121 18:14:28.970199   27559 connect.go:83] Retrying connection to MySQL (attempt 6/25): Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"
+		unreachable = "W1121 18:14:29.970199   27559 connect.go:83] Retrying connection to PostgreSQL (attempt 7/25): failed to connect to `user=registry database=models`: dial tcp 127.0.0.1:1: connect: connection refused"
+		ended       = "F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to connect to MySQL: dial tcp 127.0.0.1:1: connect: connection refused"
+		broken      = `F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
+		older       = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no such table) Metadata store creation failed"
 		// cmd/proxy.go marks the line on which it ends.
 		brokenAlert = `F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
 		leakAlert   = "F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: something about postgresql://registry:hunter2 x@pg/models"
@@ -27,10 +27,10 @@ func TestWhatTheServerSays(t *testing.T) {
 	}{
 		"nothing":                      {[]string{harmless}, "", ""},
 		"refused by the database":      {[]string{harmless, refused}, ReasonConfiguration, "database configuration error: Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"},
-		"the newest attempt":           {[]string{refused, nobody, harmless}, ReasonConfiguration, "connection refused"},
+		"the newest attempt":           {[]string{refused, unreachable, harmless}, ReasonConfiguration, "connection refused"},
 		"given up":                     {[]string{refused, ended}, ReasonConfiguration, "failed to connect to MySQL: dial tcp 127.0.0.1:1"},
 		"a password that needs care":   {[]string{broken}, ReasonConfiguration, "let its Secret hold %2F"},
-		"an older server":              {[]string{refused, older, nobody}, ReasonConfiguration, "Metadata store creation failed: INTERNAL: no such table"},
+		"an older server":              {[]string{refused, older, unreachable}, ReasonConfiguration, "Metadata store creation failed: INTERNAL: no such table"},
 		"an alert":                     {[]string{refused, alert, ended}, ReasonAlert, "the schema is dirty"},
 		"an address":                   {[]string{leaking}, "", ""},
 		"an alert about a password":    {[]string{brokenAlert}, ReasonConfiguration, "let its Secret hold %2F"},
@@ -41,7 +41,7 @@ func TestWhatTheServerSays(t *testing.T) {
 			got := scanLog(strings.Join(c.log, "\n"))
 			switch {
 			case got == nil && c.want != "":
-				t.Errorf("nothing is said, want %q", c.want)
+				t.Errorf("nothing is reported, want %q", c.want)
 			case got != nil && (got.reason != c.reason || !strings.Contains(got.message, c.want) || c.want == ""):
 				t.Errorf("%+v, want %s: %q", *got, c.reason, c.want)
 			case got != nil && strings.Contains(got.message, "hunter2"):

@@ -227,7 +227,7 @@ func TestHubMoves(t *testing.T) {
 }
 
 // A Catalog of another client serves as well, and is left alone.
-func TestHubLeavesCatalogsOfOthers(t *testing.T) {
+func TestHubLeavesForeignCatalogs(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
 	b.reconciles()
 	if b.get().Status.Phase != "Ready" {

@@ -60,7 +60,7 @@ func TestSetConditionTimes(t *testing.T) {
 }
 
 // Whatever we set and remove, the conditions owned by others keep their place and every field.
-func TestConditionsOfOthersSurvive(t *testing.T) {
+func TestForeignConditionsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
 		status := &platformv1alpha1.Status{}

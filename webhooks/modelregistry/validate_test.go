@@ -163,7 +163,7 @@ func TestWarnings(t *testing.T) {
 }
 
 // A refusal says which field, with which value, and what to do about it.
-func TestRefusalsNameFieldAndCure(t *testing.T) {
+func TestRefusalsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
 	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")

@@ -155,7 +155,7 @@ func TestDatabaseVolumes(t *testing.T) {
 }
 
 // [S3] Passwords are in no object: the kubelet fills them in.
-func TestPasswordsStandInSecretsOnly(t *testing.T) {
+func TestPasswordsAreInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
 	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {
 		text, err := o.MarshalJSON()

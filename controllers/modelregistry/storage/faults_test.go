@@ -80,7 +80,7 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 }
 
 // A replica that ends in the middle leaves a state from which the next one continues.
-func TestTheNextReplicaGoesOn(t *testing.T) {
+func TestTheNextReplicaContinues(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
