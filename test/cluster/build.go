@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,92 +17,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// KubernetesVersion is the version the control plane is built from and calls itself.
-const KubernetesVersion = "v1.36.3"
-
 const (
 	progressEvery = 15 * time.Second
 	keyLength     = 16
 )
 
-// module is one Go module of binaries.
-type module struct {
-	dir      string // below test/cluster/binaries
-	ldflags  string
-	packages []string
-}
-
-// binaryModules lists the programs in the order in which they are built: the quick ones say first whether the machine
-// can build and download at all.
-func binaryModules() []module {
-	return []module{
-		{dir: "etcd", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/server/v3"}},
-		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
-			"k8s.io/kubernetes/cmd/kube-apiserver",
-			"k8s.io/kubernetes/cmd/kube-controller-manager",
-			"k8s.io/kubernetes/cmd/kube-scheduler",
-			"k8s.io/kubernetes/cmd/kubectl",
-		}},
-		{dir: "kwok", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
-	}
-}
-
-// Peer is a program of another project that tests run beside ours.
-type Peer string
-
-// The peers. Their requirements exclude each other, so each is a module of its own.
-const (
-	Kueue           Peer = "kueue"
-	KubeRayOperator Peer = "kuberay"
-	// Etcdctl is the client of etcd on the command line.
-	Etcdctl Peer = "etcdctl"
-	// KServeTypes is a small program of ours around the types of KServe.
-	KServeTypes Peer = "kserve-types"
-)
-
-// peers lists the program of each peer. They are built when a suite asks for them.
-var peers = map[Peer]module{
-	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
-	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
-	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
-	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
-		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
-	}},
-}
-
-// versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
-// v0.0.0-master and version checks of clients misbehave. The date is a constant to keep builds reproducible.
-func versionStamp() string {
-	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
-	values := [][2]string{
-		{"gitVersion", KubernetesVersion}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]},
-		{"gitTreeState", "clean"}, {"buildDate", "1970-01-01T00:00:00Z"},
-	}
-	var flags []string
-	for _, target := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		for _, value := range values {
-			flags = append(flags, fmt.Sprintf("-X %s.%s=%s", target, value[0], value[1]))
-		}
-	}
-	return strings.Join(flags, " ")
-}
-
-// programName is the file name of a package's program: a major version at the end of the path is not a name.
-func programName(pkg string) string {
-	switch pkg {
-	case "go.etcd.io/etcd/server/v3":
-		return "etcd"
-	case "go.etcd.io/etcd/etcdctl/v3":
-		return "etcdctl"
-	default:
-		return path.Base(pkg)
-	}
-}
-
 // key names the results of a build: equal keys mean equal binaries.
 func (m module) key(goMod, goSum []byte, toolchain string) string {
 	hash := sha256.New()
-	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags), []byte(strings.Join(m.packages, " "))} {
+	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags + m.cgoTags), []byte(strings.Join(m.packages, " "))} {
 		fmt.Fprintf(hash, "%d:", len(part))
 		hash.Write(part)
 	}
@@ -119,6 +41,11 @@ type Binaries map[string]string
 // other processes are waited for. Errors carry the output of the compiler.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, binaryModules()...)
+}
+
+// BuildNode makes sure that the programs of a real node exist and returns their paths by name, as [Build] does.
+func BuildNode(ctx context.Context, progress io.Writer) (Binaries, error) {
+	return buildAll(ctx, progress, nodeModules()...)
 }
 
 // Kubectl makes sure that kubectl exists, in the version of the control plane, and returns its path. It is built with the
@@ -263,9 +190,13 @@ func (b *builder) program(ctx context.Context, m module, source, pkg, target str
 	name := programName(pkg)
 	b.say("building %s", name)
 	partial := target + ".partial"
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", m.ldflags, "-o", partial, pkg)
+	cgo := "CGO_ENABLED=0"
+	if m.cgoTags != "" {
+		cgo = "CGO_ENABLED=1"
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", m.ldflags, "-o", partial, pkg)
 	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	command.Env = append(os.Environ(), cgo, "GOWORK=off")
 	output, err := b.run(command, name)
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", name, err)

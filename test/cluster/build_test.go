@@ -21,14 +21,16 @@ func TestKey(t *testing.T) {
 	if first != key(base, "mod", "sum", "go1") || len(first) != keyLength {
 		t.Fatalf("key %q is not the same twice or not %d long", first, keyLength)
 	}
-	flags, packages := base, base
+	flags, packages, tags := base, base, base
 	flags.ldflags = "-w"
+	tags.cgoTags = "seccomp"
 	packages.packages = []string{"a"}
 	for name, other := range map[string]string{
 		"go.mod":                key(base, "mod2", "sum", "go1"),
 		"go.sum":                key(base, "mod", "sum2", "go1"),
 		"toolchain":             key(base, "mod", "sum", "go2"),
 		"flags":                 key(flags, "mod", "sum", "go1"),
+		"tags":                  key(tags, "mod", "sum", "go1"),
 		"packages":              key(packages, "mod", "sum", "go1"),
 		"boundary of the files": key(base, "modsu", "m", "go1"),
 	} {
@@ -63,6 +65,16 @@ func TestProgramNames(t *testing.T) {
 	want := "etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("programs are %q, want %q", got, want)
+	}
+	names = nil
+	for _, m := range nodeModules() {
+		for _, pkg := range m.packages {
+			names = append(names, programName(pkg))
+		}
+	}
+	want = "runc bridge loopback host-local portmap containerd-shim-runc-v2 containerd kubelet kube-proxy coredns"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("programs of a real node are %q, want %q", got, want)
 	}
 }
 

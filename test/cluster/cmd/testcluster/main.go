@@ -40,7 +40,7 @@ type program struct {
 	flags         *pflag.FlagSet
 	platform      string
 	nodes         int
-	all           bool
+	all, real     bool
 }
 
 func main() {
@@ -58,6 +58,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	p.flags.StringVar(&p.platform, "platform", string(cluster.Plain), "third-party APIs of a new instance: bare, plain or openshift")
 	p.flags.IntVar(&p.nodes, "nodes", 0, "number of fake nodes of a new instance (default 2)")
 	p.flags.BoolVar(&p.all, "all", false, "stop every instance")
+	p.flags.BoolVar(&p.real, "real", false, "with up, build: a real node that runs pods, instead of fake ones; needs root on Linux")
 	p.flags.SetOutput(progress)
 	p.flags.Usage = func() { fmt.Fprint(progress, usage, p.flags.FlagUsages()) }
 	if err := p.flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
@@ -77,7 +78,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 func (p *program) build(ctx context.Context, _ []string) error {
-	_, err := cluster.Build(ctx, p.progress)
+	if _, err := cluster.Build(ctx, p.progress); err != nil || !p.real {
+		return err
+	}
+	_, err := cluster.BuildNode(ctx, p.progress)
 	return err
 }
 

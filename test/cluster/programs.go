@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// KubernetesVersion is the version the control plane is built from and calls itself.
+const KubernetesVersion = "v1.36.3"
+
+// module is one Go module of binaries.
+type module struct {
+	dir      string // below test/cluster/binaries
+	ldflags  string
+	cgoTags  string // build tags of a program that needs the C compiler
+	packages []string
+}
+
+// binaryModules lists the programs in the order in which they are built: the quick ones say first whether the machine
+// can build and download at all.
+func binaryModules() []module {
+	return []module{
+		{dir: "etcd", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
+			"k8s.io/kubernetes/cmd/kube-apiserver",
+			"k8s.io/kubernetes/cmd/kube-controller-manager",
+			"k8s.io/kubernetes/cmd/kube-scheduler",
+			"k8s.io/kubernetes/cmd/kubectl",
+		}},
+		{dir: "kwok", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
+	}
+}
+
+// nodeModules lists the programs of a real node, beside the control plane.
+func nodeModules() []module {
+	const plugins = "github.com/containernetworking/plugins/plugins/"
+	return []module{
+		{dir: "runc", ldflags: "-s -w -X main.version=1.5.2", cgoTags: "seccomp", packages: []string{"github.com/opencontainers/runc"}},
+		{dir: "cni", ldflags: "-s -w", packages: []string{
+			plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local", plugins + "meta/portmap",
+		}},
+		{dir: "containerd", ldflags: "-s -w -X github.com/containerd/containerd/v2/version.Version=2.3.7", packages: []string{
+			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+			"github.com/containerd/containerd/v2/cmd/containerd",
+		}},
+		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
+			"k8s.io/kubernetes/cmd/kubelet",
+			"k8s.io/kubernetes/cmd/kube-proxy",
+		}},
+		{dir: "coredns", ldflags: "-s -w", packages: []string{modulePath + "/test/cluster/binaries/coredns"}},
+	}
+}
+
+// Peer is a program of another project that tests run beside ours.
+type Peer string
+
+// The peers. Their requirements exclude each other, so each is a module of its own.
+const (
+	Kueue           Peer = "kueue"
+	KubeRayOperator Peer = "kuberay"
+	// Etcdctl is the client of etcd on the command line.
+	Etcdctl Peer = "etcdctl"
+	// KServeTypes is a small program of ours around the types of KServe.
+	KServeTypes Peer = "kserve-types"
+)
+
+// peers lists the program of each peer. They are built when a suite asks for them.
+var peers = map[Peer]module{
+	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
+	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
+	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
+		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
+	}},
+}
+
+// versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
+// v0.0.0-master and version checks of clients misbehave. The date is a constant to keep builds reproducible.
+func versionStamp() string {
+	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
+	values := [][2]string{
+		{"gitVersion", KubernetesVersion}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]},
+		{"gitTreeState", "clean"}, {"buildDate", "1970-01-01T00:00:00Z"},
+	}
+	var flags []string
+	for _, target := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, value := range values {
+			flags = append(flags, fmt.Sprintf("-X %s.%s=%s", target, value[0], value[1]))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// programName is the file name of a package's program: a major version at the end of the path is not a name.
+func programName(pkg string) string {
+	switch pkg {
+	case "go.etcd.io/etcd/server/v3":
+		return "etcd"
+	case "go.etcd.io/etcd/etcdctl/v3":
+		return "etcdctl"
+	default:
+		return path.Base(pkg)
+	}
+}
