@@ -72,7 +72,7 @@ func TestProgramNames(t *testing.T) {
 			names = append(names, programName(pkg))
 		}
 	}
-	want = "runc bridge loopback host-local portmap containerd-shim-runc-v2 containerd kubelet kube-proxy coredns"
+	want = "runc bridge loopback host-local containerd-shim-runc-v2 containerd kubelet kube-proxy coredns"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("programs of a real node are %q, want %q", got, want)
 	}

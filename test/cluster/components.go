@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+
+	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
 //go:embed audit-policy.yaml
@@ -17,6 +19,8 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
+	// RealNode takes the place of [Kwok] in an instance whose pods run.
+	RealNode = "node"
 )
 
 const (
@@ -49,7 +53,7 @@ func (i *Instance) etcd() *Process {
 }
 
 func (i *Instance) apiServer() *Process {
-	return &Process{Name: APIServer, Port: i.state.Ports[apiPort], Args: []string{
+	args := []string{
 		"--etcd-servers=http://" + loopback(i.state.Ports[etcdPort]),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
@@ -63,7 +67,11 @@ func (i *Instance) apiServer() *Process {
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
 		"--shutdown-delay-duration=0s", "--profiling=false",
-	}}
+	}
+	if i.state.Real {
+		args = append(args, i.nodeFlags()...)
+	}
+	return &Process{Name: APIServer, Port: i.state.Ports[apiPort], Args: args}
 }
 
 func (i *Instance) controllerManager() *Process {
@@ -97,10 +105,10 @@ func (i *Instance) kwok() *Process {
 
 // subjects are the certificates of an instance. kwok has an administrator's rights under a name of its own, so that
 // the audit log tells its requests from those of tests.
-func subjects() []subject {
-	return []subject{
+func (i *Instance) subjects() []subject {
+	all := []subject{
 		{file: "apiserver", name: APIServer, hosts: []string{
-			"127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"127.0.0.1", "10.96.0.1", node.Address, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local",
 		}},
 		{file: "admin", name: AdminUser, group: masters},
@@ -108,4 +116,8 @@ func subjects() []subject {
 		{file: "controller-manager", name: "system:kube-controller-manager"},
 		{file: "scheduler", name: "system:kube-scheduler"},
 	}
+	if i.state.Real {
+		all = append(all, nodeSubjects()...)
+	}
+	return all
 }

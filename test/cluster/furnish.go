@@ -33,18 +33,8 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 // furnish creates what a cluster has before it is used: nodes, a default storage class and the configuration of the
 // platform. It returns when the seeded CRDs are served.
 func (i *Instance) furnish(ctx context.Context, options Options, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	client, err := i.clientset()
-	if err != nil {
+	if err := i.furnishNodes(ctx, options); err != nil {
 		return err
-	}
-	for number := range options.Nodes {
-		node := fakeNode(fmt.Sprintf("node-%d", number))
-		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating Node %s: %w", node.Name, err)
-		}
-	}
-	if _, err := client.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating StorageClass %s: %w", StorageClass, err)
 	}
 	config, err := i.Config()
 	if err != nil {
@@ -54,6 +44,23 @@ func (i *Instance) furnish(ctx context.Context, options Options, crds []*apiexte
 		return err
 	}
 	return configure(ctx, config, options.Platform)
+}
+
+func (i *Instance) createFakeNodes(ctx context.Context, count int) error {
+	client, err := i.clientset()
+	if err != nil {
+		return err
+	}
+	for number := range count {
+		node := fakeNode(fmt.Sprintf("node-%d", number))
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating Node %s: %w", node.Name, err)
+		}
+	}
+	if _, err := client.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating StorageClass %s: %w", StorageClass, err)
+	}
+	return nil
 }
 
 func storageClass() *storagev1.StorageClass {

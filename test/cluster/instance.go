@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
 const (
@@ -37,6 +39,8 @@ type Options struct {
 	Sets []Set
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int
+	// Real runs pods on one real node instead of pretending on fake ones, see package node. It needs root on Linux.
+	Real bool
 	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
 	// user removes it. An instance that is not ephemeral stays until it is stopped.
 	Ephemeral bool
@@ -67,16 +71,16 @@ func Start(ctx context.Context, options Options) (*Instance, error) {
 	if options.Platform == "" {
 		options.Platform = Plain
 	}
-	if options.Nodes == 0 {
+	if options.Nodes == 0 && !options.Real {
 		options.Nodes = defaultNodes
 	}
 	if err := options.Platform.validate(); err != nil {
 		return nil, err
 	}
-	if options.Nodes < 0 {
+	if options.Nodes < 0 || options.Real && options.Nodes > 1 {
 		return nil, fmt.Errorf("starting instance %s: %d nodes are not possible", options.Name, options.Nodes)
 	}
-	binaries, err := Build(ctx, options.Progress)
+	binaries, err := options.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +144,7 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	}
 	i := &Instance{Name: options.Name, dir: dir, clock: clock.RealClock{}}
 	i.state = state{
-		Name: options.Name, Platform: options.Platform, Ports: ports,
+		Name: options.Name, Platform: options.Platform, Ports: ports, Real: options.Real,
 		Owner: &Process{Name: "owner", PID: os.Getpid(), Start: start},
 	}
 	return i, i.state.write(dir)
@@ -214,7 +218,7 @@ func (i *Instance) Stop(ctx context.Context) error {
 	}
 	var errs []error
 	for _, p := range slices.Backward(i.state.Processes) {
-		if p.Name == Etcd || p.Name == Kwok || p.Name == APIServer {
+		if slices.Contains([]string{Etcd, Kwok, APIServer, RealNode}, p.Name) {
 			errs = append(errs, p.Kill(ctx)) // their data goes away with the folder: a graceful end only costs time
 			continue
 		}
@@ -222,6 +226,9 @@ func (i *Instance) Stop(ctx context.Context) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping instance %s: %w", i.Name, err)
+	}
+	if err := node.Remove(ctx, i.dir); err != nil {
+		return fmt.Errorf("removing the node of instance %s: %w", i.Name, err)
 	}
 	if err := os.RemoveAll(i.dir); err != nil {
 		return fmt.Errorf("removing instance %s: %w", i.Name, err)

@@ -23,18 +23,19 @@ func (i *Instance) prepare() error {
 	if err != nil {
 		return err
 	}
-	for _, s := range subjects() {
+	for _, s := range i.subjects() {
 		if err := ca.issue(s); err != nil {
 			return err
 		}
-	}
-	for file, path := range map[string]string{
-		"admin": i.Kubeconfig(), "kwok": i.secret("kwok.kubeconfig"),
-		"controller-manager": i.secret("controller-manager.kubeconfig"), "scheduler": i.secret("scheduler.kubeconfig"),
-	} {
-		if err := i.certificateKubeconfig(path, file); err != nil {
+		if len(s.hosts) > 0 {
+			continue // a server
+		}
+		if err := i.certificateKubeconfig(i.secret(s.file+".kubeconfig"), s.file); err != nil {
 			return err
 		}
+	}
+	if err := i.certificateKubeconfig(i.Kubeconfig(), "admin"); err != nil {
+		return err
 	}
 	if err := writeFile(i.file("audit-policy.yaml"), auditPolicy); err != nil {
 		return err

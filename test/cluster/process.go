@@ -34,6 +34,10 @@ type Process struct {
 	Env   []string `json:"env,omitempty"`
 	Log   string   `json:"log"`
 	Port  int      `json:"port,omitempty"`
+	// Isolated makes it the first process of namespaces of its own.
+	Isolated bool `json:"isolated,omitempty"`
+	// Network is the pid of the process whose network it joins; 0 means that of the machine.
+	Network int `json:"network,omitempty"`
 
 	exited chan struct{}
 	code   *int
@@ -63,7 +67,7 @@ func (p *Process) launch() error {
 	command.Env = append(baseEnvironment(), p.Env...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
+	if err := p.startIn(command); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}
 	p.PID = command.Process.Pid

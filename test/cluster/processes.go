@@ -44,6 +44,9 @@ func (i *Instance) StartProcess(name, path string, args, env []string) (*Process
 }
 
 func (i *Instance) launch(p *Process) error {
+	if n := i.state.process(RealNode); n != nil && p.Name != RealNode {
+		p.Network = n.PID
+	}
 	if err := p.launch(); err != nil {
 		return err
 	}

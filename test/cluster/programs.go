@@ -38,7 +38,7 @@ func nodeModules() []module {
 	return []module{
 		{dir: "runc", ldflags: "-s -w -X main.version=1.5.2", cgoTags: "seccomp", packages: []string{"github.com/opencontainers/runc"}},
 		{dir: "cni", ldflags: "-s -w", packages: []string{
-			plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local", plugins + "meta/portmap",
+			plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local",
 		}},
 		{dir: "containerd", ldflags: "-s -w -X github.com/containerd/containerd/v2/version.Version=2.3.7", packages: []string{
 			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",

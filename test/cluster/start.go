@@ -27,7 +27,7 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 	if err := i.prepare(); err != nil {
 		return err
 	}
-	if err := i.writeStages(ctx); err != nil {
+	if err := i.startNode(ctx); err != nil {
 		return err
 	}
 	if err := i.run(i.etcd()); err != nil {
@@ -50,7 +50,7 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 		return err
 	}
 	say("API server ready at " + i.URL())
-	for _, p := range []*Process{i.controllerManager(), i.scheduler(), i.kwok()} {
+	for _, p := range []*Process{i.controllerManager(), i.scheduler()} {
 		if err := i.run(p); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 	if err := i.waitReady(ctx); err != nil {
 		return err
 	}
-	say(fmt.Sprintf("instance %s ready, %d nodes", i.Name, options.Nodes))
+	say(fmt.Sprintf("instance %s ready, %s", i.Name, options.describe()))
 	return nil
 }
 
@@ -84,8 +84,9 @@ func (i *Instance) waitReady(ctx context.Context) error {
 		{APIServer, i.apiServerReady},
 		{ControllerManager, func(ctx context.Context) error { return i.healthz(ctx, controllerPort) }},
 		{Scheduler, func(ctx context.Context) error { return i.healthz(ctx, schedulerPort) }},
-		{Kwok, i.nodesReady},
+		{i.kubelet(), i.nodesReady},
 		{ControllerManager, i.defaultAccount},
+		{i.kubelet(), i.namesResolved},
 	}
 	for _, check := range checks {
 		if err := i.waitFor(ctx, check.process, check.ready); err != nil {

@@ -18,6 +18,7 @@ type state struct {
 	Platform  Platform   `json:"platform"`
 	Owner     *Process   `json:"owner,omitempty"` // the program to whose life the instance is tied; while it starts, the one that starts it
 	Ports     []int      `json:"ports"`
+	Real      bool       `json:"real,omitempty"` // pods run, on a real node in whose network all processes are
 	Processes []*Process `json:"processes"`
 }
 

@@ -94,7 +94,7 @@ func (p *program) up(ctx context.Context, names []string) error {
 		return p.kubeconfig(ctx, names)
 	}
 	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: names[0], Platform: cluster.Platform(p.platform), Nodes: p.nodes, Progress: p.progress,
+		Name: names[0], Platform: cluster.Platform(p.platform), Nodes: p.nodes, Real: p.real, Progress: p.progress,
 	})
 	if err != nil {
 		return err

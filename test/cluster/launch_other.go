@@ -1,0 +1,15 @@
+//go:build !linux
+
+package cluster
+
+import (
+	"errors"
+	"os/exec"
+)
+
+func (p *Process) startIn(command *exec.Cmd) error {
+	if p.Isolated || p.Network != 0 {
+		return errors.New("namespaces need Linux")
+	}
+	return command.Start()
+}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount makes what the programs of the node see: processes, cgroups and folders of their own.
+func (s Settings) mount() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("leaving the mounts of the machine: %w", err)
+	}
+	for _, step := range []func() error{mountKernel, s.showProcessors, s.keepSysctls, s.mountFolders, s.writeNames} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type mountPoint struct{ source, target, kind, data string }
+
+func mountAll(points ...mountPoint) error {
+	for _, p := range points {
+		if err := os.MkdirAll(p.target, 0o755); err != nil {
+			return fmt.Errorf("mounting %s: %w", p.target, err)
+		}
+		if err := unix.Mount(p.source, p.target, p.kind, 0, p.data); err != nil {
+			return fmt.Errorf("mounting %s on %s: %w", p.kind, p.target, err)
+		}
+	}
+	return nil
+}
+
+// mountKernel mounts proc, sysfs and the cgroups as seen from our namespaces: our groups are the roots.
+func mountKernel() error {
+	cgroups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return fmt.Errorf("reading the cgroups: %w", err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("reading the mounts: %w", err)
+	}
+	found, err := hierarchies(string(cgroups), string(mounts))
+	if err != nil {
+		return err
+	}
+	if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leaving /sys of the machine: %w", err)
+	}
+	if err := mountAll(mountPoint{"proc", "/proc", "proc", ""}, mountPoint{"sysfs", "/sys", "sysfs", ""}); err != nil {
+		return err
+	}
+	if found[0].controllers == "" {
+		return mountVersion2()
+	}
+	points := []mountPoint{{"tmpfs", "/sys/fs/cgroup", "tmpfs", "mode=755"}}
+	for _, h := range found {
+		name, isNamed := strings.CutPrefix(h.controllers, "name=")
+		options := h.controllers
+		if isNamed {
+			options = "none," + h.controllers
+		}
+		points = append(points, mountPoint{"cgroup", "/sys/fs/cgroup/" + name, "cgroup", options})
+	}
+	return mountAll(points...)
+}
+
+// mountVersion2 mounts the one hierarchy, and leaves its root: a group with processes hands down no controllers.
+func mountVersion2() error {
+	if err := mountAll(mountPoint{"cgroup2", "/sys/fs/cgroup", "cgroup2", ""}); err != nil {
+		return err
+	}
+	if err := os.Mkdir("/sys/fs/cgroup/node", 0o755); err != nil {
+		return fmt.Errorf("making a cgroup: %w", err)
+	}
+	if err := os.WriteFile("/sys/fs/cgroup/node/cgroup.procs", []byte("0"), 0o600); err != nil {
+		return fmt.Errorf("entering a cgroup: %w", err)
+	}
+	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if err != nil {
+		return fmt.Errorf("reading the controllers: %w", err)
+	}
+	for _, controller := range strings.Fields(string(controllers)) {
+		if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+"+controller), 0o600); err != nil {
+			return fmt.Errorf("handing down controller %s: %w", controller, err)
+		}
+	}
+	return nil
+}
+
+// wantedProcessors is enough for the requests of every sample at once.
+const wantedProcessors = 16
+
+// showProcessors lets the kubelet count the processors of the machine several times, so that what pods request fits. Their
+// numbers stay the real ones, because the kubelet writes them into cpusets; containers have a sysfs of their own.
+func (s Settings) showProcessors() error {
+	const nodes = "/sys/devices/system/node"
+	if _, err := os.Stat(nodes + "/node0"); err != nil {
+		return nil // a kernel without NUMA: the kubelet counts elsewhere
+	}
+	processors, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
+	if err != nil {
+		return fmt.Errorf("counting processors: %w", err)
+	}
+	shown := s.file("processors")
+	if err := os.RemoveAll(shown); err != nil {
+		return fmt.Errorf("counting processors: %w", err)
+	}
+	for number := range max(1, wantedProcessors/runtime.NumCPU()) {
+		folder := filepath.Join(shown, fmt.Sprintf("node%d", number))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return fmt.Errorf("showing processors: %w", err)
+		}
+		for _, file := range []string{"meminfo", "distance"} {
+			if err := copyFile(filepath.Join(nodes, "node0", file), filepath.Join(folder, file)); err != nil {
+				return fmt.Errorf("showing processors: %w", err)
+			}
+		}
+		for _, processor := range processors {
+			if err := os.Symlink(processor, filepath.Join(folder, filepath.Base(processor))); err != nil {
+				return fmt.Errorf("showing processors: %w", err)
+			}
+		}
+	}
+	return bind(shown, nodes)
+}
+
+// wantedSysctls are values of the whole machine that a kubelet sets where it finds others.
+var wantedSysctls = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// keepSysctls shows files with these values to the kubelet instead, so that it leaves the machine alone.
+func (s Settings) keepSysctls() error {
+	if err := os.MkdirAll(s.file("sysctls"), 0o755); err != nil {
+		return fmt.Errorf("showing sysctls: %w", err)
+	}
+	for key, value := range wantedSysctls {
+		file := s.file("sysctls", strings.ReplaceAll(key, "/", "."))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+			return fmt.Errorf("showing sysctls: %w", err)
+		}
+		if err := bind(file, filepath.Join("/proc/sys", key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bind(source, target string) error {
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("showing %s as %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// mountFolders hides what the programs write to folders of the machine; what lasts is in the folder of the cluster.
+func (s Settings) mountFolders() error {
+	if err := mountAll(mountPoint{"tmpfs", "/run", "tmpfs", "mode=755"}); err != nil {
+		return err
+	}
+	for _, folder := range []string{"/etc", "/var/lib", "/var/log"} {
+		upper, work := filepath.Join("/run/node", folder, "upper"), filepath.Join("/run/node", folder, "work")
+		for _, dir := range []string{upper, work} {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return fmt.Errorf("hiding %s: %w", folder, err)
+			}
+		}
+		options := "lowerdir=" + folder + ",upperdir=" + upper + ",workdir=" + work
+		if err := mountAll(mountPoint{"overlay", folder, "overlay", options}); err != nil {
+			return err
+		}
+	}
+	// The usual folder, because paths of sockets may not be long; its content lasts.
+	for _, dir := range []string{s.file("kubelet"), kubeletFolder} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making the folder of the kubelet: %w", err)
+		}
+	}
+	return bind(s.file("kubelet"), kubeletFolder)
+}
+
+const kubeletFolder = "/var/lib/kubelet"
+
+// writeNames replaces how the machine finds hosts by what the cluster has.
+func (s Settings) writeNames() error {
+	for file, content := range map[string]string{
+		"/etc/hosts":       "127.0.0.1 localhost\n" + Address + " " + s.Name + "\n",
+		"/etc/resolv.conf": "nameserver " + gateway + "\noptions timeout:1 attempts:1\n",
+	} {
+		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("replacing %s: %w", file, err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return fmt.Errorf("replacing %s: %w", file, err)
+		}
+	}
+	return nil
+}

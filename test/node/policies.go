@@ -1,0 +1,60 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/odh-platform/odh-platform-operator/test/node/policy"
+)
+
+// enforcePolicies keeps the rules of nftables as the NetworkPolicies of the cluster demand. Packets between pods of one bridge
+// pass them because of bridge-nf-call-iptables; what the node itself sends, as probes of the kubelet, does not, and is
+// allowed, as every other engine allows it.
+func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
+	factory := informers.NewSharedInformerFactory(client, 0)
+	namespaces, pods := factory.Core().V1().Namespaces(), factory.Core().V1().Pods()
+	policies := factory.Networking().V1().NetworkPolicies()
+	last := ""
+	return onChange(ctx, factory, func() error {
+		var world policy.World
+		var errs [3]error
+		var listed []*corev1.Namespace
+		listed, errs[0] = namespaces.Lister().List(labels.Everything())
+		world.Pods, errs[1] = pods.Lister().List(labels.Everything())
+		world.Policies, errs[2] = policies.Lister().List(labels.Everything())
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		world.Namespaces = map[string]labels.Set{}
+		for _, namespace := range listed {
+			world.Namespaces[namespace.Name] = namespace.Labels
+		}
+		rules, err := policy.Rules(world)
+		if err != nil || rules == last {
+			return err
+		}
+		if err := loadRules(ctx, rules); err != nil {
+			return err
+		}
+		last = rules
+		return nil
+	}, namespaces.Informer(), pods.Informer(), policies.Informer())
+}
+
+func loadRules(ctx context.Context, rules string) error {
+	command := exec.CommandContext(ctx, "nft", "-f", "-")
+	command.Stdin = bytes.NewBufferString(rules)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("loading the rules of NetworkPolicies: %w\n%s", err, output)
+	}
+	return nil
+}

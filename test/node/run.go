@@ -1,0 +1,139 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	serverPoll        = 100 * time.Millisecond
+	readHeaderTimeout = 10 * time.Second
+	firstInherited    = 3 // the descriptor of the first listener, after input, output and errors
+)
+
+// Run runs a node in the namespaces that [Isolate] has made: the registry and containerd, and as soon as the API server
+// answers the kubelet, kube-proxy, volumes and network policies. It returns when ctx ends or one of them does.
+func Run(ctx context.Context, s Settings) error {
+	if err := s.writeConfig(); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if err := s.forward(ctx, group); err != nil {
+		return err
+	}
+	group.Go(func() error { return serveImages(s) })
+	group.Go(func() error { return s.program(ctx, "containerd", "--config="+s.file("containerd.toml")) })
+	group.Go(func() error {
+		client, err := s.client(ctx)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error {
+			return s.program(ctx, "kubelet", "--config="+s.file("kubelet.yaml"), "--kubeconfig="+s.secret("kubelet.kubeconfig"),
+				"--hostname-override="+s.Name, "--node-ip="+Address)
+		})
+		group.Go(func() error { return s.program(ctx, "kube-proxy", "--config="+s.file("kube-proxy.yaml")) })
+		group.Go(func() error { return s.provideVolumes(ctx, client) })
+		group.Go(func() error { return enforcePolicies(ctx, client) })
+		return nil
+	})
+	return group.Wait()
+}
+
+// program runs a program until it ends; it never should.
+func (s Settings) program(ctx context.Context, name string, args ...string) error {
+	log, err := os.OpenFile(s.file(name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", name, err)
+	}
+	defer func() { _ = log.Close() }() // the program has its own descriptor
+	command := exec.CommandContext(ctx, s.Programs[name], args...)
+	// containerd looks for its shim there.
+	command.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Programs["containerd"])+":"+os.Getenv("PATH"))
+	command.Stdout, command.Stderr = log, log
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s has ended, see %s: %w", name, log.Name(), err)
+	}
+	return fmt.Errorf("%s has ended, see %s", name, log.Name())
+}
+
+func serveImages(s Settings) error {
+	server := &http.Server{Addr: registryAddress, Handler: s.Images, ReadHeaderTimeout: readHeaderTimeout}
+	return fmt.Errorf("serving images: %w", server.ListenAndServe())
+}
+
+// client returns a client of the API server as soon as that is ready.
+func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.secret("node.kubeconfig"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the node: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	err = wait.PollUntilContextCancel(ctx, serverPoll, true, func(ctx context.Context) (bool, error) {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the API server: %w", err)
+	}
+	return client, nil
+}
+
+// forward hands connections to the ports of the machine on to the same ports in here. The listeners are inherited: a socket
+// stays in the network in which it was made.
+func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
+	for number, port := range s.Ports {
+		file := os.NewFile(uintptr(firstInherited+number), "listener")
+		listener, err := net.FileListener(file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("listening on the machine: %w", err)
+		}
+		target := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
+		group.Go(func() error {
+			for {
+				outside, err := listener.Accept()
+				if err != nil {
+					return fmt.Errorf("listening on the machine: %w", err)
+				}
+				go handOn(ctx, outside, target)
+			}
+		})
+	}
+	return nil
+}
+
+// handOn connects two sides until both have said all. An unreachable target is the end of the connection, as it would be
+// without us.
+func handOn(ctx context.Context, outside net.Conn, target string) {
+	inside, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
+	if err != nil {
+		_ = outside.Close()
+		return
+	}
+	done := make(chan struct{})
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // both ends learn of a broken connection by its end
+		_ = to.(*net.TCPConn).CloseWrite()
+		done <- struct{}{}
+	}
+	go pass(inside, outside)
+	go pass(outside, inside)
+	<-done
+	<-done
+	_, _ = inside.Close(), outside.Close()
+}

@@ -1,0 +1,84 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+// Addresses of a cluster. Every cluster has the same ones, in a network of its own.
+const (
+	// Address of the node, on which the API server listens too.
+	Address = "192.168.77.2"
+	// ServiceNetwork, DNSAddress and PodNetwork are those of most clusters.
+	ServiceNetwork = "10.96.0.0/16"
+	DNSAddress     = "10.96.0.10"
+	PodNetwork     = "10.244.0.0/24"
+
+	clusterDomain   = "cluster.local"
+	gateway         = "192.168.77.1" // leads nowhere: the cluster has no way out
+	registryAddress = "127.0.0.1:5000"
+	pauseImage      = "registry.k8s.io/pause:3.10"
+	// DNSImage is the image that the Deployment of CoreDNS names.
+	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
+)
+
+// PauseImage is the image of the first process of every pod.
+const PauseImage = pauseImage
+
+// Settings are all that the program of a node is told, in a file of its folder.
+type Settings struct {
+	// Name of the node.
+	Name string `json:"name"`
+	// Dir holds everything of the cluster. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
+	// `node`, a kubeconfig each.
+	Dir string `json:"dir"`
+	// Programs are the paths of containerd, its shim, runc, the CNI plugins, kubelet and kube-proxy by name.
+	Programs map[string]string `json:"programs"`
+	// Ports on 127.0.0.1 of the machine that lead to the same ports of the cluster.
+	Ports []int `json:"ports"`
+	// Images that pods may name.
+	Images images.Store `json:"images"`
+}
+
+const settingsFile = "node.json"
+
+// Write puts the settings where [Read] finds them.
+func (s Settings) Write() error {
+	content, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the settings of node %s: %w", s.Name, err)
+	}
+	if err := os.WriteFile(s.file(settingsFile), content, 0o600); err != nil {
+		return fmt.Errorf("writing the settings of node %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Read returns the settings of the node whose folder it gets.
+func Read(dir string) (Settings, error) {
+	content, err := os.ReadFile(filepath.Join(dir, settingsFile))
+	if err != nil {
+		return Settings{}, fmt.Errorf("reading the settings of the node: %w", err)
+	}
+	var s Settings
+	if err := json.Unmarshal(content, &s); err != nil {
+		return Settings{}, fmt.Errorf("decoding the settings of the node: %w", err)
+	}
+	return s, nil
+}
+
+func (s Settings) file(parts ...string) string {
+	return filepath.Join(append([]string{s.Dir}, parts...)...)
+}
+
+func (s Settings) secret(name string) string { return s.file("certificates", name) }
+
+// NetworkReady tells whether the network of the node exists, so that others may join it.
+func (s Settings) NetworkReady() bool {
+	_, err := os.Stat(s.file("network"))
+	return err == nil
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+)
+
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// provideVolumes makes a volume for every claim of our StorageClass and removes it when nobody claims it any more. A volume is
+// as a new block device is: it belongs to root, others only read it, and the kubelet applies fsGroup to it, which it does not
+// do to a hostPath.
+func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interface) error {
+	factory := informers.NewSharedInformerFactory(client, 0)
+	claims, volumes := factory.Core().V1().PersistentVolumeClaims().Lister(), factory.Core().V1().PersistentVolumes().Lister()
+	return onChange(ctx, factory, func() error {
+		existing, err := claims.List(labels.Everything())
+		if err != nil {
+			return err
+		}
+		for _, claim := range existing {
+			if s.wants(claim) {
+				if err := s.makeVolume(ctx, client, claim); err != nil {
+					return err
+				}
+			}
+		}
+		all, err := volumes.List(labels.Everything())
+		if err != nil {
+			return err
+		}
+		for _, volume := range all {
+			if volume.Spec.StorageClassName == StorageClass && volume.Status.Phase == corev1.VolumeReleased {
+				if err := removeVolume(ctx, client, volume); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().PersistentVolumes().Informer())
+}
+
+func (s Settings) wants(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName == "" && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == StorageClass &&
+		claim.Annotations[selectedNode] == s.Name
+}
+
+func (s Settings) makeVolume(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
+	folder := s.file("volumes", string(claim.UID))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("making a volume: %w", err)
+	}
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
+			StorageClassName: StorageClass, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Name},
+				}},
+			}}}},
+		},
+	}
+	_, err := client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making a volume for claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+func removeVolume(ctx context.Context, client kubernetes.Interface, volume *corev1.PersistentVolume) error {
+	if err := client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing volume %s: %w", volume.Name, err)
+	}
+	if err := os.RemoveAll(volume.Spec.Local.Path); err != nil {
+		return fmt.Errorf("removing volume %s: %w", volume.Name, err)
+	}
+	log.Printf("removed volume %s", volume.Name)
+	return nil
+}

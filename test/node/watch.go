@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"log"
+	"time"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// retryAfter is how long a failed pass waits: something else may have to happen first.
+const retryAfter = time.Second
+
+// onChange runs a pass whenever an object of the informers has changed, and again after a failure. Changes during a pass are
+// one more pass.
+func onChange(ctx context.Context, factory informers.SharedInformerFactory, pass func() error, watched ...cache.SharedIndexInformer) error {
+	changed := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // a pass is due already
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
+	}
+	for _, informer := range watched {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return err
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+		if err := pass(); err != nil {
+			log.Print(err)
+			time.AfterFunc(retryAfter, signal)
+		}
+	}
+}
