@@ -71,7 +71,7 @@ func containsAll(all, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// ownGroups returns where the groups of a cluster go: below those of this process, so that its limits hold for the cluster
+// ownGroups returns where the groups of the cluster of that name go: below those of this process, so that its limits hold for the cluster
 // too. In version 2 a group with processes hands nothing down; then it is the nearest one above that does.
 func ownGroups(found []hierarchy, name string) ([]hierarchy, error) {
 	var own []hierarchy

@@ -51,7 +51,7 @@ func (s Settings) enterGroups() error {
 	if err != nil {
 		return err
 	}
-	groups, err := ownGroups(found, s.Name)
+	groups, err := ownGroups(found, filepath.Base(s.Dir))
 	if err != nil {
 		return err
 	}

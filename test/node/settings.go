@@ -33,7 +33,7 @@ const PauseImage = pauseImage
 type Settings struct {
 	// Name of the node.
 	Name string `json:"name"`
-	// Dir holds everything of the cluster. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
+	// Dir holds everything of the cluster, whose name it has. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
 	// `node`, a kubeconfig each.
 	Dir string `json:"dir"`
 	// Programs are the paths of containerd, its shim, runc, the CNI plugins, kubelet and kube-proxy by name.
