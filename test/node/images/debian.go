@@ -1,0 +1,120 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Names of the images that recipes make without being told others.
+const (
+	// BaseImage is the system of this machine with Python and openssl.
+	BaseImage = "localhost/base:latest"
+	// PostgresImage is the one that the settings of the operator name.
+	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:latest"
+)
+
+// postgresUser is the user of the images of sclorg.
+const postgresUser = 26
+
+// Scripts that images of sclorg have, as far as the manifests of the operator need them.
+var (
+	//go:embed postgres/run-postgresql
+	runPostgres string
+	//go:embed postgres/check-container
+	checkPostgres string
+	//go:embed postgres/container-entrypoint
+	postgresEntrypoint string
+)
+
+// Base makes an image of the system of this machine; user 1001 runs in it.
+func Base(ctx context.Context, s Store) error {
+	layer, err := s.debian(ctx, "ca-certificates", "openssl", "python3")
+	if err != nil {
+		return err
+	}
+	return s.Pack(Image{Layers: []Digest{layer}, Process: Process{User: "1001:0", Cmd: []string{"sh"}}}, BaseImage)
+}
+
+// Postgres makes an image of the PostgreSQL of this machine's distribution that starts as those of sclorg do.
+func Postgres(ctx context.Context, s Store) error {
+	layer, err := s.debian(ctx, "postgresql")
+	if err != nil {
+		return err
+	}
+	const home = "/var/lib/pgsql/"
+	return s.Pack(Image{
+		Layers: []Digest{layer},
+		Files: []File{
+			{Target: "/usr/bin/run-postgresql", Content: runPostgres, Mode: 0o755},
+			{Target: "/usr/bin/container-entrypoint", Content: postgresEntrypoint, Mode: 0o755},
+			{Target: "/usr/libexec/check-container", Content: checkPostgres, Mode: 0o755},
+			// Users are looked up by initdb.
+			{Target: "/etc/passwd", Content: "root:x:0:0::/root:/bin/bash\npostgres:x:26:26::/var/lib/pgsql:/bin/bash\n", Mode: 0o644},
+			{Target: "/etc/group", Content: "root:x:0:\npostgres:x:26:\n", Mode: 0o644},
+			{Target: home, Mode: 0o775, UID: postgresUser},
+			{Target: home + "data/", Mode: 0o775, UID: postgresUser},
+			{Target: "/run/postgresql/", Mode: 0o1777},
+		},
+		Process: Process{
+			User: fmt.Sprint(postgresUser), Env: []string{"HOME=/var/lib/pgsql"}, WorkingDir: "/var/lib/pgsql",
+			Entrypoint: []string{"container-entrypoint"}, Cmd: []string{"run-postgresql"},
+		},
+	}, PostgresImage)
+}
+
+// debian returns a layer with the smallest system of this machine's distribution and the packages. Where they come from stays
+// out of the image.
+func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
+	release, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return "", fmt.Errorf("finding the distribution of this machine: %w", err)
+	}
+	suite := codename(string(release))
+	sources, err := aptSources()
+	if err != nil {
+		return "", err
+	}
+	args := []string{
+		"--quiet", "--variant=minbase", "--format=tar", "--include=" + strings.Join(packages, ","),
+		`--dpkgopt=path-exclude=/usr/share/doc/*`, `--dpkgopt=path-exclude=/usr/share/man/*`, `--dpkgopt=path-exclude=/usr/share/locale/*`,
+		// No cluster of PostgreSQL is made while the package is installed.
+		`--essential-hook=mkdir -p "$1/etc/postgresql-common" && echo "create_main_cluster = false" > "$1/etc/postgresql-common/createcluster.conf"`,
+		`--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/resolv.conf "$1"/etc/hostname`,
+		suite, "-", sources,
+	}
+	return s.Layer(strings.Join(args, "\n"), func(w io.Writer) error {
+		command := exec.CommandContext(ctx, "mmdebstrap", args...)
+		var stderr bytes.Buffer
+		command.Stdout, command.Stderr = w, &stderr
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("installing %s for an image: %w\n%s", packages, err, stderr.String())
+		}
+		return nil
+	})
+}
+
+func codename(release string) string {
+	for line := range strings.Lines(release) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "VERSION_CODENAME="); ok {
+			return strings.Trim(name, `"`)
+		}
+	}
+	return ""
+}
+
+// aptSources returns the file that says where this machine gets its packages.
+func aptSources() (string, error) {
+	for _, file := range []string{"/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list.d/ubuntu.sources", "/etc/apt/sources.list"} {
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	return "", errors.New("making an image: this machine has no sources of Debian packages")
+}

@@ -1,0 +1,71 @@
+package images
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// OperatorImage is what the overlay for any Kubernetes names.
+const OperatorImage = "quay.io/opendatahub/odh-platform-operator:latest"
+
+// Operator makes the image of the manager as the Dockerfile of the checkout says: the program by the same target of make, and
+// the last stage instruction by instruction, on nothing instead of on a distroless base.
+func Operator(ctx context.Context, s Store, checkout string) error {
+	binary := filepath.Join(checkout, "bin", "image", "manager")
+	command := exec.CommandContext(ctx, "make", "-s", "manager", "BINARY="+binary)
+	command.Dir, command.Env = checkout, append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the manager: %w\n%s", err, output)
+	}
+	dockerfile, err := os.ReadFile(filepath.Join(checkout, "Dockerfile"))
+	if err != nil {
+		return fmt.Errorf("reading the recipe of the image: %w", err)
+	}
+	image, err := lastStage(string(dockerfile), checkout, binary)
+	if err != nil {
+		return err
+	}
+	return s.Pack(image, OperatorImage)
+}
+
+// lastStage reads the instructions after the last FROM. What an earlier stage built is the binary.
+func lastStage(dockerfile, checkout, binary string) (Image, error) {
+	image := Image{Files: []File{{Target: "/tmp/", Mode: 0o1777}}}
+	scanner := bufio.NewScanner(strings.NewReader(dockerfile))
+	for scanner.Scan() {
+		fields := strings.Fields(scanner.Text())
+		if len(fields) < 2 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if fields[0] == "FROM" {
+			image = Image{Files: image.Files[:1]}
+			continue
+		}
+		if err := image.instruct(fields, checkout, binary); err != nil {
+			return Image{}, fmt.Errorf("reading the recipe of the image: %s: %w", scanner.Text(), err)
+		}
+	}
+	return image, nil
+}
+
+func (i *Image) instruct(fields []string, checkout, binary string) error {
+	switch fields[0] {
+	case "USER":
+		i.User = fields[1]
+	case "ENTRYPOINT":
+		return json.Unmarshal([]byte(strings.Join(fields[1:], " ")), &i.Entrypoint)
+	case "COPY":
+		file := File{Target: fields[len(fields)-1], Source: filepath.Join(checkout, fields[1]), Mode: 0o644}
+		if strings.HasPrefix(fields[1], "--from=") {
+			file.Source, file.Mode = binary, 0o755
+		}
+		i.Files = append(i.Files, file)
+	}
+	return nil // others are about the stage that builds, or about labels
+}
