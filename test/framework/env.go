@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
 const stopTimeout = time.Minute
@@ -45,6 +47,7 @@ type setup struct {
 	types []func(*runtime.Scheme) error
 	sets  []cluster.Set
 	nodes int
+	real  bool
 }
 
 // WithTypes adds types to the scheme of the administrator's client.
@@ -62,6 +65,11 @@ func WithNodes(count int) Option {
 	return func(s *setup) { s.nodes = count }
 }
 
+// WithRealNode lets pods run on one real node, see package node; a machine that cannot do that skips the suite.
+func WithRealNode() Option {
+	return func(s *setup) { s.real = true }
+}
+
 // Start starts an instance of its own for the calling suite and has it stopped at the end of the suite. It fails the
 // suite if the instance does not become ready.
 func Start(ctx context.Context, name string, platform cluster.Platform, options ...Option) *Env {
@@ -76,9 +84,12 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		gomega.Expect(add(scheme)).To(gomega.Succeed())
 	}
 	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, Nodes: s.nodes, Ephemeral: true,
+		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, Nodes: s.nodes, Real: s.real, Ephemeral: true,
 		Progress: ginkgo.GinkgoWriter,
 	})
+	if errors.Is(err, node.ErrUnsupported) {
+		ginkgo.Skip(err.Error())
+	}
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		gomega.Expect(instance.Stop(ctx)).To(gomega.Succeed())

@@ -1,0 +1,6 @@
+// Package e2e runs the operator and what it makes as pods on a real node, see package node.
+//
+// It starts where a user does, with `kubectl apply -k config/overlays/kubernetes` and an image that is made as the Dockerfile
+// says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` runs it; a machine that cannot run a
+// real node skips it and says what is missing.
+package e2e

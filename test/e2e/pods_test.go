@@ -1,0 +1,131 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var (
+	//go:embed testdata/web.yaml
+	web string
+	//go:embed testdata/friends.yaml
+	friends string
+	//go:embed testdata/pod.yaml
+	podTemplate string
+	//go:embed testdata/claim.yaml
+	claim string
+)
+
+// startPod starts a pod to ask from and waits until it runs.
+func startPod(ctx context.Context, namespace, name string, values map[string]string) {
+	GinkgoHelper()
+	values["NAME"] = name
+	if values["VOLUME"] == "" {
+		values["VOLUME"] = "emptyDir: {}"
+	}
+	apply(ctx, namespace, os.Expand(podTemplate, func(key string) string { return values[key] }))
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// inPod runs a shell script in a pod.
+func inPod(ctx context.Context, namespace, pod, script string) (string, error) {
+	return tryKubectl(ctx, "", "-n", namespace, "exec", pod, "--", "sh", "-c", script)
+}
+
+func fetch(url string) string {
+	return fmt.Sprintf(`python3 -c 'import urllib.request as u; print(u.urlopen("%s", timeout=3).read().decode())'`, url)
+}
+
+var _ = Describe("Pods on a real node", func() {
+	It("keeps what Pod Security, volumes, probes and Services promise", func(ctx SpecContext) {
+		namespace := restrictedNamespace(ctx, "web")
+		apply(ctx, namespace, web)
+		kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/web", fmt.Sprint("--timeout=", podTimeout))
+
+		By("what the process may do")
+		output, err := inPod(ctx, namespace, "deployment/web", `id -u; id -G; cat /etc/secret/key; echo; stat -L -c %a /etc/secret/key; `+
+			`echo "$KEY"; grep -E '^(Seccomp|CapEff|NoNewPrivs):' /proc/self/status; touch /x 2>&1; touch /tmp/x && echo writable`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Join(strings.Fields(output), " ")).To(SatisfyAll(
+			HavePrefix("1234 0 4321 secret value 440 secret value"), ContainSubstring("CapEff: 0000000000000000"),
+			ContainSubstring("NoNewPrivs: 1"), ContainSubstring("Seccomp: 2"), ContainSubstring("Read-only file system"), HaveSuffix("writable")))
+
+		By("a Service, by its name, and by the pod behind it")
+		startPod(ctx, namespace, "client", map[string]string{})
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return inPod(ctx, namespace, "client", fetch("http://web."+namespace+".svc.cluster.local/"))
+		}).Should(Equal("hello from a pod"))
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return inPod(ctx, namespace, "deployment/web", fetch("http://web/"))
+		}).Should(Equal("hello from a pod"))
+
+		By("a pod that breaks the standard")
+		_, err = tryKubectl(ctx, "", "-n", namespace, "run", "root", "--image=localhost/base:latest", "--privileged")
+		Expect(err).To(MatchError(ContainSubstring("violates PodSecurity")))
+	}, SpecTimeout(specTimeout))
+
+	It("enforces NetworkPolicies", func(ctx SpecContext) {
+		namespace := restrictedNamespace(ctx, "policies")
+		apply(ctx, namespace, web)
+		kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/web", fmt.Sprint("--timeout=", podTimeout))
+		startPod(ctx, namespace, "friend", map[string]string{"LABELS": `friend: "true"`})
+		startPod(ctx, namespace, "stranger", map[string]string{})
+		ask := func(pod string) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) { return inPod(ctx, namespace, pod, fetch("http://web/")) }
+		}
+		Eventually(ctx, ask("stranger")).Should(Equal("hello from a pod"))
+		apply(ctx, namespace, friends)
+		Eventually(ctx, func(ctx context.Context) error {
+			_, err := ask("stranger")(ctx)
+			return err
+		}).Should(MatchError(ContainSubstring("timed out")))
+		Expect(ask("friend")(ctx)).To(Equal("hello from a pod"))
+
+		kubectl(ctx, "-n", namespace, "delete", "networkpolicy", "friends")
+		Eventually(ctx, ask("stranger")).Should(Equal("hello from a pod"))
+	}, SpecTimeout(specTimeout))
+
+	It("gives claims volumes that belong to root, as those of block storage do", func(ctx SpecContext) {
+		namespace := restrictedNamespace(ctx, "claims")
+		apply(ctx, namespace, claim)
+		volume := "persistentVolumeClaim: {claimName: data}"
+		startPod(ctx, namespace, "plain", map[string]string{"VOLUME": volume})
+		Expect(inPod(ctx, namespace, "plain", "stat -c '%u:%g %a' /data")).To(Equal("0:0 755"))
+		_, err := inPod(ctx, namespace, "plain", "touch /data/x")
+		Expect(err).To(MatchError(ContainSubstring("Permission denied")))
+
+		By("fsGroup")
+		kubectl(ctx, "-n", namespace, "delete", "pod", "plain")
+		startPod(ctx, namespace, "grouped", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
+		Expect(inPod(ctx, namespace, "grouped", "echo kept > /data/x && stat -c '%u:%g %a' /data")).To(Equal("0:4321 2775"))
+
+		By("a later pod")
+		kubectl(ctx, "-n", namespace, "delete", "pod", "grouped")
+		startPod(ctx, namespace, "later", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
+		Expect(inPod(ctx, namespace, "later", "cat /data/x")).To(Equal("kept"))
+
+		By("the end of the claim")
+		name := kubectl(ctx, "-n", namespace, "get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}")
+		kubectl(ctx, "-n", namespace, "delete", "pod/later", "pvc/data")
+		Eventually(ctx, func(ctx context.Context) error {
+			_, err := tryKubectl(ctx, "", "get", "pv", name)
+			return err
+		}).Should(MatchError(ContainSubstring("NotFound")))
+	}, SpecTimeout(specTimeout))
+
+	It("says of an image that does not exist that it cannot be pulled", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "images")
+		kubectl(ctx, "-n", namespace, "run", "absent", "--image=quay.io/example/absent:1")
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return tryKubectl(ctx, "", "-n", namespace, "get", "pod", "absent", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
+		}).Should(Equal("ImagePullBackOff"))
+	}, SpecTimeout(specTimeout))
+})

@@ -1,0 +1,102 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+const (
+	startTimeout = 60 * time.Minute // the first run builds a control plane, a node and images
+	specTimeout  = 10 * time.Minute
+	// podTimeout is how long a pod may take whose image is unpacked first.
+	podTimeout = 5 * time.Minute
+
+	operatorNamespace = "opendatahub"
+	managerDeployment = "deployment/odh-platform-operator-controller-manager"
+)
+
+var (
+	env         *framework.Env
+	kubectlPath string
+)
+
+func TestEndToEnd(t *testing.T) { framework.Run(t, "End to end") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme))
+	var err error
+	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	checkout, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	store, err := env.Instance.Images()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Operator(ctx, store, checkout)).To(Succeed())
+	Expect(images.Base(ctx, store)).To(Succeed())
+	Expect(images.Postgres(ctx, store)).To(Succeed())
+	kubectl(ctx, "apply", "--server-side", "-k", checkout+"/config/overlays/kubernetes")
+	kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, "--timeout=5m")
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func(ctx SpecContext) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "pods,pvc,pv", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
+		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
+	} {
+		output, err := tryKubectl(ctx, "", args...)
+		GinkgoWriter.Println(output, err)
+	}
+}, NodeTimeout(time.Minute))
+
+// tryKubectl runs kubectl as the administrator and returns what it prints; an error has what it complained about.
+func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, kubectlPath, append([]string{"--kubeconfig=" + env.KubeconfigPath}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(output)), err
+}
+
+func kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	output, err := tryKubectl(ctx, "", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+func apply(ctx context.Context, namespace, manifests string) {
+	GinkgoHelper()
+	_, err := tryKubectl(ctx, manifests, "-n", namespace, "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// restrictedNamespace makes a namespace in which only pods of the strictest standard run.
+func restrictedNamespace(ctx context.Context, prefix string) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, prefix)
+	kubectl(ctx, "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+	return name
+}
