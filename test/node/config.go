@@ -24,13 +24,18 @@ func (s Settings) expand(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a template: %w", err)
 	}
-	values := map[string]string{
+	values := s.values()
+	return []byte(os.Expand(string(content), func(key string) string { return values[key] })), nil
+}
+
+// values are the variables of templates.
+func (s Settings) values() map[string]string {
+	return map[string]string{
 		"name": s.Name, "dir": s.Dir, "certificates": s.file("certificates"), "registry": registryAddress, "pause": PauseImage,
 		"runc": s.Programs["runc"], "plugins": filepath.Dir(s.Programs["bridge"]),
 		"pods": PodNetwork, "dns": DNSAddress, "domain": clusterDomain,
 		"dnsImage": DNSImage, "provisioner": Provisioner, "storageClass": StorageClass,
 	}
-	return []byte(os.Expand(string(content), func(key string) string { return values[key] })), nil
 }
 
 // writeConfig writes the files that containerd, its plugins, kubelet and kube-proxy read.
