@@ -248,6 +248,10 @@ test-integration: cluster-build ## Suites against real control planes, four at a
 test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
+.PHONY: e2e
+e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing
+	go test -tags e2e -count=1 -timeout 90m ./test/e2e
+
 .PHONY: cluster-build
 cluster-build: ## Build the control plane into the user's cache directory (about six minutes the first time)
 	go run ./test/cluster/cmd/testcluster build

@@ -31,6 +31,12 @@
 //
 // The node lease is 40 s, never 0: with 0 the nodes go NotReady after 50 s and every later observation is wrong.
 //
+// # A real node
+//
+// With [Options.Real] pods run, on one node of which package node tells; kwok and its behaviours are not there. All processes
+// of the instance are in the network of that node then, also those of [Instance.StartProcess], and the ports of the control
+// plane are reached as ever. [Instance.Images] is where images for its pods go.
+//
 // # Third-party APIs
 //
 // [InstallPlatform] serves the CRDs a platform has: `bare` nothing, `plain` Gateway API, Prometheus operator and
