@@ -52,7 +52,7 @@ func sources(t *testing.T) string {
 var (
 	span     = regexp.MustCompile("`([^`\n]+)`")
 	variable = regexp.MustCompile(`^([A-Z][A-Z0-9]*_[A-Z0-9_]+)(=.*)?$`)
-	target   = regexp.MustCompile(`^make ([a-z-]+)`)
+	target   = regexp.MustCompile(`^make ([a-z0-9-]+)`)
 	place    = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
 )
 
