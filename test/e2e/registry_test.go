@@ -33,7 +33,7 @@ var _ = Describe("The generated database of a ModelRegistry", func() {
 		kubectl(ctx, inNamespace("rollout", "status", "deployment/modelregistry-sample-postgres", fmt.Sprint("--timeout=", podTimeout))...)
 
 		labels := kubectl(ctx, inNamespace("get", "deployment", "modelregistry-sample", "-o", "jsonpath={.spec.template.metadata.labels}")...)
-		apply(ctx, namespace, strings.NewReplacer("${LABELS}", labels, "$$", "$").Replace(writer))
+		apply(ctx, namespace, strings.ReplaceAll(writer, "${LABELS}", labels))
 		acknowledged := func(ctx context.Context) ([]string, error) {
 			output, err := tryKubectl(ctx, "", inNamespace("logs", "writer")...)
 			return strings.Fields(output), err

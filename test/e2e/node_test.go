@@ -1,0 +1,73 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// traces lists what names a folder, or an instance by its name, in the places that an instance could leave something in.
+func traces(dir string) []string {
+	GinkgoHelper()
+	var found []string
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	Expect(err).NotTo(HaveOccurred())
+	if bytes.Contains(mounts, []byte(dir)) {
+		found = append(found, "a mount")
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range commands {
+		if command, err := os.ReadFile(file); err == nil && bytes.Contains(command, []byte(dir)) {
+			found = append(found, "process "+strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == "testcluster-"+filepath.Base(dir) {
+			found = append(found, "cgroup "+path)
+		}
+		return nil // groups of others come and go
+	})
+	Expect(err).NotTo(HaveOccurred())
+	interfaces, err := net.Interfaces()
+	Expect(err).NotTo(HaveOccurred())
+	for _, one := range interfaces {
+		if one.Name == "node0" || one.Name == "pods0" {
+			found = append(found, "interface "+one.Name)
+		}
+	}
+	return found
+}
+
+var _ = Describe("A real node", func() {
+	It("runs beside another and leaves nothing behind", func(ctx SpecContext) {
+		second, err := cluster.Start(ctx, cluster.Options{
+			Name: fmt.Sprintf("e2e-second-%d", os.Getpid()), Platform: cluster.Bare, Real: true, Ephemeral: true, Progress: GinkgoWriter,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) { Expect(second.Stop(ctx)).To(Succeed()) })
+		Expect(traces(second.Dir())).To(ContainElement(HavePrefix("cgroup ")), "otherwise the end of the spec proves nothing")
+
+		for _, kubeconfig := range []string{second.Kubeconfig(), env.KubeconfigPath} {
+			nodes, err := tryKubectl(ctx, "", "--kubeconfig="+kubeconfig, "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(nodes).To(Equal("True"))
+		}
+
+		Expect(second.Stop(ctx)).To(Succeed())
+		Expect(traces(second.Dir())).To(BeEmpty())
+		Expect(second.Dir()).NotTo(BeADirectory())
+	}, SpecTimeout(specTimeout))
+})
