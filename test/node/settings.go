@@ -21,13 +21,15 @@ const (
 	clusterDomain   = "cluster.local"
 	gateway         = "192.168.77.1" // leads nowhere: the cluster has no way out
 	registryAddress = "127.0.0.1:5000"
-	pauseImage      = "registry.k8s.io/pause:3.10"
-	// DNSImage is the image that the Deployment of CoreDNS names.
-	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
 )
 
-// PauseImage is the image of the first process of every pod.
-const PauseImage = pauseImage
+// Images of the cluster itself.
+const (
+	// PauseImage is that of the first process of every pod.
+	PauseImage = "registry.k8s.io/pause:3.10"
+	// DNSImage is the one that the Deployment of CoreDNS names.
+	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
+)
 
 // Settings are all that the program of a node is told, in a file of its folder.
 type Settings struct {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -27,26 +28,32 @@ func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interfac
 		if err != nil {
 			return err
 		}
-		for _, claim := range existing {
-			if s.wants(claim) {
-				if err := s.makeVolume(ctx, client, claim); err != nil {
-					return err
-				}
-			}
-		}
 		all, err := volumes.List(labels.Everything())
 		if err != nil {
 			return err
 		}
-		for _, volume := range all {
-			if volume.Spec.StorageClassName == StorageClass && volume.Status.Phase == corev1.VolumeReleased {
-				if err := removeVolume(ctx, client, volume); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return errors.Join(s.makeVolumes(ctx, client, existing), removeVolumes(ctx, client, all))
 	}, factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().PersistentVolumes().Informer())
+}
+
+func (s Settings) makeVolumes(ctx context.Context, client kubernetes.Interface, claims []*corev1.PersistentVolumeClaim) error {
+	var errs []error
+	for _, claim := range claims {
+		if s.wants(claim) {
+			errs = append(errs, s.makeVolume(ctx, client, claim))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func removeVolumes(ctx context.Context, client kubernetes.Interface, volumes []*corev1.PersistentVolume) error {
+	var errs []error
+	for _, volume := range volumes {
+		if volume.Spec.StorageClassName == StorageClass && volume.Status.Phase == corev1.VolumeReleased {
+			errs = append(errs, removeVolume(ctx, client, volume))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s Settings) wants(claim *corev1.PersistentVolumeClaim) bool {
