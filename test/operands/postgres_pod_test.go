@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 )
 
 // databaseVolume is a folder of this machine in place of the volume claim of a generated database.
@@ -46,7 +46,7 @@ func generatedDatabase(t *testing.T) *databaseVolume {
 	registry := &v1beta1.ModelRegistry{}
 	registry.Name, registry.Namespace = "demo", "registries"
 	registry.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), Image: "quay.io/example/postgresql:16", Database: "models"}
-	desired, err := modelregistry.BuildDatabase(registry, modelregistry.Inputs{})
+	desired, err := resources.BuildDatabase(registry, resources.Inputs{})
 	if err != nil {
 		t.Fatal(err)
 	}
