@@ -51,7 +51,7 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 				t.Errorf("%v, %v", requests, err)
 			}
 			if _, watched := n.Source(nil); !watched || n.OnlyOwn() || n.Own() != "own" {
-				t.Error("nobody looks at the namespaces")
+				t.Error("the namespaces are not watched")
 			}
 		})
 	}

@@ -191,11 +191,11 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 		})
 	}
 	if got := pod(t, Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
-		t.Errorf("a certificate that nobody demands: %q", got.Args)
+		t.Errorf("a client certificate is demanded where it is optional: %q", got.Args)
 	}
 }
 
-// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless it is asked for.
+// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless the settings enable it.
 func TestRBACContainer(t *testing.T) {
 	p := Decide(wishes(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
 		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
@@ -273,7 +273,7 @@ func TestOriginalContainer(t *testing.T) {
 	}
 }
 
-// Whatever is served, nobody gets a sidecar that would wait for a certificate which nobody makes.
+// Whatever APIs are served, no pod gets a sidecar that would wait for a certificate which no controller makes.
 func TestCertificatesComeFromSomewhere(t *testing.T) {
 	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}
 	for mask := range 1 << len(kinds) {
