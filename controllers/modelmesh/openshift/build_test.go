@@ -59,7 +59,7 @@ func namesOf(all []*unstructured.Unstructured) []string {
 	return out
 }
 
-// [O5] What a served namespace needs: the account and its binding, a cookie that nobody knows, and the way in for the Prometheus of
+// [O5] What a served namespace needs: the account and its binding, a random cookie, and the way in for the Prometheus of
 // the platform.
 func TestObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
@@ -108,7 +108,7 @@ func TestWhatIsMadeWhen(t *testing.T) {
 		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{prometheus}},
 		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
 		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
-		"nobody scrapes":               {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
+		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
 		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
@@ -149,7 +149,7 @@ func TestEverythingHasItsPlace(t *testing.T) {
 	}
 }
 
-// written returns an object as somebody else stored it.
+// written returns an object as another client stored it.
 func written(manager string, labels map[string]string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetLabels(labels)

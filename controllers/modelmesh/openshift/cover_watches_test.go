@@ -61,7 +61,7 @@ func TestObjectsWakeTheirNamespace(t *testing.T) {
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(byBinding)
 	for name, want := range map[string][]string{
-		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "somebody-elses": nil, "team": nil,
+		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
 		if got := woken(t, binding, head("", name, nil)); !slices.Equal(got, want) {
 			t.Errorf("%s wakes %q", name, got)
@@ -172,13 +172,13 @@ func TestDeploymentsThatMatter(t *testing.T) {
 		before, after *appsv1.Deployment
 		want          bool
 	}{
-		"the first pod":       {with(0, madeHere()), with(1, madeHere()), true},
-		"the last pod":        {with(3, madeHere()), with(0, madeHere()), true},
-		"more pods":           {with(1, madeHere()), with(5, madeHere()), false},
-		"nothing":             {with(2, madeHere()), with(2, madeHere()), false},
-		"it becomes ours":     {with(2, nil), with(2, madeHere()), true},
-		"it is ours no more":  {with(2, madeHere()), with(2, nil), true},
-		"somebody else's one": {with(2, nil), with(2, nil), false},
+		"the first pod":      {with(0, madeHere()), with(1, madeHere()), true},
+		"the last pod":       {with(3, madeHere()), with(0, madeHere()), true},
+		"more pods":          {with(1, madeHere()), with(5, madeHere()), false},
+		"nothing":            {with(2, madeHere()), with(2, madeHere()), false},
+		"it becomes ours":    {with(2, nil), with(2, madeHere()), true},
+		"it is ours no more": {with(2, madeHere()), with(2, nil), true},
+		"a foreign one":      {with(2, nil), with(2, nil), false},
 	} {
 		if got := updates(t, podsComeAndGo(), tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: %t", name, got)

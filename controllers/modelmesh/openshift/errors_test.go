@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// One failure among what somebody else has the name of is a failure.
+// One failure among names that foreign objects have taken is a failure.
 func TestErrorsAreTakenApart(t *testing.T) {
 	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
 	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -23,7 +23,7 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		err             error
 		foreign, ending bool
 	}{
-		"one of somebody else":     {stranger, true, false},
+		"a foreign object":         {stranger, true, false},
 		"two":                      {errors.Join(stranger, stranger), true, false},
 		"joined twice":             {errors.Join(errors.Join(stranger), stranger), true, false},
 		"and a failure":            {errors.Join(stranger, errDown), false, false},

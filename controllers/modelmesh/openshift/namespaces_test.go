@@ -36,7 +36,7 @@ func kinds(writes []string, verb string) []string {
 	return out
 }
 
-// The first model brings everything, later passes cost nothing, and the last model takes everything along that nobody uses then.
+// The first model brings everything, later reconciles write nothing, and the last model takes along everything that is unused then.
 func TestComesAndGoesWithModels(t *testing.T) {
 	served := openShift.Kinds()
 	s := newScene(t, capability.NewSet(append(served, capability.InferenceService)...))
@@ -89,7 +89,7 @@ func TestWhatUsesANamespace(t *testing.T) {
 			d.Status.Replicas = 1
 			return d
 		}()}, usage{used: true, runtimes: true}},
-		"a Deployment of somebody else": {[]client.Object{func() client.Object {
+		"a foreign Deployment": {[]client.Object{func() client.Object {
 			d := deployment(1)
 			d.Labels = nil
 			return d
@@ -140,7 +140,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 	if got := entriesOf(t, s); len(got) != 1 || got["a"]["certificate"] != "" {
 		t.Fatalf("entries %v", got)
 	}
-	s.must() // what was written is looked at once
+	s.must() // what was written is read once
 	s.rests("one connection", s.must)
 	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: BundleConfigMap}, Data: map[string]string{BundleKey: "PEM"}}
 	s.create(&b, bundle)
@@ -162,7 +162,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 	s.update(&tampered)
 	s.must()
 	if got := entriesOf(t, s); got["a"]["bucket"] != "models" {
-		t.Errorf("entries that somebody changed: %v", got)
+		t.Errorf("entries that another client changed: %v", got)
 	}
 	s.remove(&a)
 	s.must()
@@ -186,7 +186,7 @@ func TestConnectionsToSomethingElse(t *testing.T) {
 	s.rests("nothing to gather", s.must)
 }
 
-// the storage Secret of a user is his: he is told once, and it is taken over when he says so.
+// The storage Secret of a user stays: one Event reports it, and it is taken over when the user allows that.
 func TestStorageSecretOfAUser(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
@@ -292,7 +292,7 @@ func TestCertificateOfAUser(t *testing.T) {
 	}
 }
 
-// What the former companion made is taken over without being made anew, and goes with the last model; what a user made stays.
+// What the former companion made is taken over without being recreated, and goes with the last model; what a user made stays.
 func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa", Labels: map[string]string{"a": "b"}}}
 	delegator := &rbacv1.ClusterRoleBinding{

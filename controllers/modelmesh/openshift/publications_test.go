@@ -124,8 +124,8 @@ func TestRoutesOfTheFormerCompanion(t *testing.T) {
 	}
 }
 
-// Users are told why there is no Route, once.
-func TestProblemsAreTold(t *testing.T) {
+// An Event reports once why there is no Route.
+func TestProblemsAreReported(t *testing.T) {
 	model := inference("digits")
 	s := newScene(t, serving15, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
@@ -143,7 +143,7 @@ func TestProblemsAreTold(t *testing.T) {
 	}
 }
 
-func TestRouteOfSomebodyElse(t *testing.T) {
+func TestForeignRoute(t *testing.T) {
 	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
 	theirs := routeObject()
 	theirs.SetNamespace("team")
@@ -184,7 +184,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// [O8] the finalizer of the former companion goes when nobody else holds the InferenceService.
+// [O8] the finalizer of the former companion goes when no other finalizer holds the InferenceService.
 func TestFinalizer(t *testing.T) {
 	kserve := "inferenceservice.finalizers"
 	for name, c := range map[string]struct {
@@ -197,7 +197,7 @@ func TestFinalizer(t *testing.T) {
 		"held by KServe, too":     {[]string{kserve, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
 		"not deleted":             {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
 		"of another mode":         {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
-		"held by somebody else":   {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
+		"held by a foreign one":   {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
 		"without Routes, as well": {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,9 +263,9 @@ func TestForgets(t *testing.T) {
 	s.route("digits")
 	s.said()
 	s.remove(model)
-	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // in between nobody looked
+	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // with no reconcile in between
 	s.route("digits")
 	if said := s.said(); !strings.Contains(said, ReasonNoRoute) {
-		t.Errorf("the third is not told: %q", said)
+		t.Errorf("no Event on the third: %q", said)
 	}
 }

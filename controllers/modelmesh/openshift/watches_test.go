@@ -24,7 +24,7 @@ func update(before, after client.Object) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// What is written often and changes nothing wakes nobody.
+// What is written often and changes nothing enqueues no reconcile.
 func TestUpdatesThatCount(t *testing.T) {
 	now := metav1.Now()
 	model := func(changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
