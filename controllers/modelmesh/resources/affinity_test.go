@@ -61,7 +61,7 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// The architectures are a setting; none of them binds nobody.
+// The architectures are a setting; an empty list requires none.
 func TestArchitectures(t *testing.T) {
 	in := inputs(specification())
 	in.Settings.RuntimeArchitectures = []string{"ppc64le"}

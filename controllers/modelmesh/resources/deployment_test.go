@@ -138,7 +138,7 @@ func TestAdapterDefaults(t *testing.T) {
 	}
 }
 
-// Of a list that knows no doubles, one element stays, and the author is told.
+// Of a list that knows no doubles, one element stays, and a notice reports the others.
 func TestDoubles(t *testing.T) {
 	spec := specification(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "A", Value: "3"}}

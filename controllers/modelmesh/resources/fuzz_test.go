@@ -155,7 +155,7 @@ func TestBuiltOrRefused(t *testing.T) {
 		d, err := BuildDeployment(in)
 		if err != nil {
 			if !strings.Contains(err.Error(), "spec.") || !strings.Contains(err.Error(), "choose another") {
-				t.Fatalf("refused without a cure: %v", err)
+				t.Fatalf("refused without a remedy: %v", err)
 			}
 			return
 		}

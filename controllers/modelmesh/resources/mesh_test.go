@@ -163,7 +163,7 @@ func TestRESTProxy(t *testing.T) {
 	}
 }
 
-// [modelmesh-23] The puller of a server that is told models by a port.
+// [modelmesh-23] The puller of a server that gets models through a port.
 func TestPuller(t *testing.T) {
 	in := inputs(specification(), claiming("shelf"))
 	in.Settings.StorageHelper.Command = nil

@@ -61,12 +61,12 @@ func TestGuards(t *testing.T) {
 	pods := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !samePods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || samePods(pods(map[string]any{"of": "somebody"})) {
+	if !samePods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || samePods(pods(map[string]any{"of": "another"})) {
 		t.Error("the wrong one is taken over")
 	}
 }
 
-// [O6] Restricted, only those who cannot be told apart otherwise reach the ports that ask nobody who he is.
+// [O6] Restricted, only clients that cannot be distinguished otherwise reach the ports that do not authenticate.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)

@@ -42,7 +42,7 @@ func violations(pod corev1.PodSpec, c corev1.Container) []string {
 }
 
 // Containers of ours are admitted everywhere. Those of runtimes are, where the namespace demands it or the platform gives them a
-// user; elsewhere they may go on to run as root, since that is what images of servers do. [M40]
+// user; elsewhere they may continue to run as root, since that is what images of servers do. [M40]
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -68,7 +68,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// A number is named only where nobody else gives one: OpenShift refuses numbers that are not its own.
+// A user ID is set only where neither the runtime nor the platform gives one: OpenShift refuses numbers that are not its own.
 func TestUserOfServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -103,7 +103,7 @@ func TestSecurityOfTheAuthor(t *testing.T) {
 			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: all.Drop}, ReadOnlyRootFilesystem: new(true),
 			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),
 		}, []func(*RuntimeInputs){restricted}},
-		"what is said stays": {
+		"explicit settings stay": {
 			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
 			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
 			[]func(*RuntimeInputs){restricted},

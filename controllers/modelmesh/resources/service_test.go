@@ -77,7 +77,7 @@ func TestService(t *testing.T) {
 }
 
 // [M9] Metrics have a certificate that the routing layer signs itself, whatever Secret there is for TLS.
-func TestServiceMonitorOfMetricsThatNobodySigned(t *testing.T) {
+func TestServiceMonitorOfSelfSignedMetrics(t *testing.T) {
 	for name, change := range map[string]func(*NamespaceInputs){
 		"no TLS Secret":   func(*NamespaceInputs) {},
 		"a TLS Secret":    func(in *NamespaceInputs) { in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true} },
