@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// counting counts whole reads of Secrets, and fails what it is told to.
+// counting counts whole reads of Secrets, and fails those that failCached and failLive select.
 type counting struct {
 	client.WithWatch
 	cached, live int

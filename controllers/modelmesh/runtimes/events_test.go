@@ -23,7 +23,7 @@ func heard(r *events.FakeRecorder) []string {
 	}
 }
 
-// [M28] Each text is said once for each namespace, again when it changes, and the end of the trouble too.
+// [M28] Each text is reported once for each namespace, again when it changes, and so is the end of the problem.
 func TestEachTextIsSaidOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
 	s := &reporter{recorder: recorder}

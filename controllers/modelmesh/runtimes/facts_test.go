@@ -52,7 +52,7 @@ func typeName(l client.ObjectList) string {
 	}
 }
 
-// A fact that cannot be read ends the pass: nothing is written, and nothing removed, on half of what is known.
+// A fact that cannot be read ends the reconcile: nothing is written, and nothing removed, on half of what is known.
 func TestAFactThatCannotBeRead(t *testing.T) {
 	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
 		t.Run(kind, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAFactThatCannotBeRead(t *testing.T) {
 	w.expect("writes without settings", w.wrote(), nil)
 }
 
-// Secrets that cannot be read hold up the pass as well.
+// Secrets that cannot be read end the reconcile as well.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
 		w := newWorld(t, localRuntime("r", "sklearn"))
@@ -113,7 +113,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
-		t.Errorf("no cure in %v", err)
+		t.Errorf("no remedy in %v", err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestProxyOfTheOriginal(t *testing.T) {
 	}
 }
 
-// Whether a runtime supports a model is asked for namespaces that are served only.
+// Runtimes support models only in namespaces that are served.
 func TestSupported(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{
@@ -187,22 +187,22 @@ func TestSupported(t *testing.T) {
 		return meshsettings.Settings{}, errors.New("none")
 	}
 	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("without settings nobody knows")
+		t.Error("an answer without settings")
 	}
 	w = newWorld(t)
 	w.failing("ServingRuntimeList")
 	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("without runtimes nobody knows")
+		t.Error("an answer without runtimes")
 	}
 }
 
-// A runtime that is valid by itself and cannot be built is told so once, not in every pass.
-func TestWhatCannotBeBuiltIsToldOnce(t *testing.T) {
+// A runtime that is valid by itself and cannot be built gets one Event, not one in every reconcile.
+func TestWhatCannotBeBuiltIsReportedOnce(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}
 	}))
 	for range 4 {
-		w.pass("ns")
+		w.reconcileOnce("ns")
 	}
 	var said []string
 	for len(w.events.Events) > 0 {

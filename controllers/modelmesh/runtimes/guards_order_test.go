@@ -25,7 +25,7 @@ func guardedWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 // [M34] Every guard of a namespace stands before any of its runtimes, and while one does not, because of a quota, another object of that
-// name or whatever else, no Deployment is made or changed, and each runtime is told what waits for what.
+// name or whatever else, no Deployment is made or changed, and an Event on each runtime states what waits for what.
 func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 	const foreign, passing = "exists and was not made by this operator", "the API server is away"
 	for _, guard := range []client.Object{
@@ -56,15 +56,15 @@ func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 			}
 			said := strings.Join(heard(w.events), "\n")
 			for _, name := range []string{"r", "shared"} {
-				told := strings.Contains(said, kind+" ns/"+guard.GetName()) && strings.Contains(said, "until then not written: Deployment ns/modelmesh-serving-"+name)
-				if told == (why == passing) {
-					t.Errorf("%s %s: told %q", guard.GetName(), why, said)
+				reported := strings.Contains(said, kind+" ns/"+guard.GetName()) && strings.Contains(said, "until then not written: Deployment ns/modelmesh-serving-"+name)
+				if reported == (why == passing) {
+					t.Errorf("%s %s: events %q", guard.GetName(), why, said)
 				}
 			}
 			w.fail = nil
 			w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
 			w.wrote()
-			w.pass("ns")
+			w.reconcileOnce("ns")
 			if first := slices.IndexFunc(w.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(w.writes, "apply "+kind+" ns/"+guard.GetName()) {
 				t.Errorf("%s %s: afterwards %q", guard.GetName(), why, w.writes)
 			}
@@ -82,18 +82,18 @@ func TestNoChangeWithoutTheGuards(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
 	w.create(policy.DeepCopy())
 	w.settings.PodsPerRuntime = 5
-	w.expect("beside a policy of somebody else", w.settle("ns"), nil)
+	w.expect("beside a foreign policy", w.settle("ns"), nil)
 	if w.replicasOf("r") != 2 || len(heard(w.events)) != 2 {
 		t.Errorf("%d replicas", w.replicasOf("r"))
 	}
 	w.must(w.api.Delete(t.Context(), policy))
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	w.expect("when it is gone", w.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
 }
 
-// A policy that somebody takes our label off, so that memory shows it no more, is ours still, and the runtimes do not wait for it.
+// A policy without our label, which a user removed, is not in the cache and still ours: the runtimes do not wait for it.
 func TestAGuardThatLostItsLabel(t *testing.T) {
 	w := guardedWorld(t)
 	w.settle("ns")
@@ -102,12 +102,12 @@ func TestAGuardThatLostItsLabel(t *testing.T) {
 	policy.Labels = nil
 	w.must(w.api.Update(t.Context(), policy, client.FieldOwner("kubectl")))
 	w.settings.PodsPerRuntime = 1
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	w.expect("written", w.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
 	if said := heard(w.events); len(said) > 0 {
-		t.Errorf("told %q", said)
+		t.Errorf("events %q", said)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestGuardsGoLast(t *testing.T) {
 		w := guardedWorld(t)
 		w.settle("ns")
 		c(w)
-		w.pass("ns")
+		w.reconcileOnce("ns")
 		if wrote := w.wrote(); w.has("r") || w.has("shared") || slices.Contains(wrote, gone[1]) {
 			t.Errorf("%s: first %q", name, wrote)
 		}

@@ -35,8 +35,8 @@ func (w *world) guarded() (pods, service bool, account string) {
 	return pods, service, spec.ServiceAccountName
 }
 
-// [O4] [O5] Where one namespace alone is served, nobody makes account, cookie and rules of a guard: pods that named them would
-// never start. Whoever asks for a guard is told.
+// [O4] [O5] Where one namespace alone is served, no controller makes account, cookie and rules of a guard: pods that named them
+// would never start. An Event reports it where the settings demand a guard.
 func TestNoGuardInOneNamespace(t *testing.T) {
 	w := openShiftWorld(t)
 	w.settle("ns")

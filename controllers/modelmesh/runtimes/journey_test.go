@@ -107,7 +107,7 @@ func (j *journey) settingsStep() string {
 	return fmt.Sprintf("settings: %s, %d pods", j.service, j.settings.PodsPerRuntime)
 }
 
-// failStep lets one pass meet an API server that refuses writes of a kind.
+// failStep lets one reconcile meet an API server that refuses writes of a kind.
 func (j *journey) failStep() string {
 	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
 	j.fail = func(verb, k, _ string) error {
@@ -175,7 +175,7 @@ func (j *journey) check() {
 	}
 	theirs := &corev1.Service{}
 	if !j.get(theirs, "ns", "theirs") || isOurs(theirs) {
-		j.rapid.Fatalf("a Service of others is gone or taken")
+		j.rapid.Fatalf("a foreign Service is gone or taken over")
 	}
 }
 

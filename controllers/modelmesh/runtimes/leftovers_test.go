@@ -30,7 +30,7 @@ func left(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta
 	return m
 }
 
-// [M11] [M18] [M20] What the original left for nobody goes, and nothing else.
+// [M11] [M18] [M20] What the original left and nothing uses goes, and nothing else.
 func TestLeftoversOfTheOriginal(t *testing.T) {
 	const svc = resources.LabelService
 	hpa := func(namespace, name, owner string) client.Object {

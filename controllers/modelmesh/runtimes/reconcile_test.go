@@ -54,10 +54,10 @@ func TestANamespaceIsServed(t *testing.T) {
 		t.Errorf("target %+v", target)
 	}
 	if w.mesh.services["ns"] != "modelmesh-serving" || string(w.mesh.data["etcd_connection"]) == "" {
-		t.Errorf("the stream was told %v and %q", w.mesh.services, w.mesh.data)
+		t.Errorf("the stream got %v and %q", w.mesh.services, w.mesh.data)
 	}
 	w.reads = nil
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	w.expect("live reads at rest", w.reads, nil)
 	if said := heard(w.events); len(said) > 0 {
 		t.Errorf("events %q", said)
@@ -82,11 +82,11 @@ func TestRuntimesOfOneModelAreLeftAlone(t *testing.T) {
 	}
 }
 
-// [M1] [M28] What is wrong with a runtime is told, not tried again and again; its pods stay as they are, and others are served.
-func TestAnInvalidRuntimeHoldsUpNobody(t *testing.T) {
+// [M1] [M28] What is wrong with a runtime is reported, not tried again and again; its pods stay as they are, and others are served.
+func TestAnInvalidRuntimeBlocksNoOther(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
 	w := newWorld(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
-	if again := w.pass("ns"); again != 0 {
+	if again := w.reconcileOnce("ns"); again != 0 {
 		t.Errorf("it is tried again after %s", again)
 	}
 	if w.has("broken") || !w.has("good") {
@@ -125,7 +125,7 @@ func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	}
 }
 
-// [modelmesh-19] Without the annotation no ConfigMap is looked at; with it the ConfigMap has to be there.
+// [modelmesh-19] Without the annotation no ConfigMap is read; with it the ConfigMap has to be there.
 func TestTheProductOfARuntimeHasToBeThere(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}
@@ -141,7 +141,7 @@ func TestTheProductOfARuntimeHasToBeThere(t *testing.T) {
 	}
 }
 
-// lookAlikes are objects of others under the names that we use.
+// lookAlikes are foreign objects under the names that we use.
 func lookAlikes() []client.Object {
 	at := func(name string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
@@ -169,7 +169,7 @@ func TestOnlyOurObjectsAreRemoved(t *testing.T) {
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 	if !w.get(theirs, "ns", "theirs") {
-		t.Error("a Service of others is gone")
+		t.Error("a foreign Service is gone")
 	}
 	if len(w.mesh.targets)+len(w.mesh.services) > 0 {
 		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
@@ -182,10 +182,10 @@ func TestOnlyOurObjectsAreRemoved(t *testing.T) {
 	w.expect("removed where nothing is ours", w.settle("ns"), nil)
 }
 
-// [M11] Where objects of others have our names, nothing of them is overwritten, and the runtime is told.
+// [M11] Where foreign objects have our names, nothing of them is overwritten, and an Event on the runtime reports it.
 func TestNamesThatAreTaken(t *testing.T) {
 	w := newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
-	if again := w.pass("ns"); again != foreignRetry {
+	if again := w.reconcileOnce("ns"); again != foreignRetry {
 		t.Errorf("tried again after %s", again)
 	}
 	for _, write := range w.wrote() {
@@ -198,32 +198,32 @@ func TestNamesThatAreTaken(t *testing.T) {
 		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
 			t.Errorf("nothing about %s in %s", want, said)
 		}
-		w.pass("ns")
+		w.reconcileOnce("ns")
 		if again := heard(w.events); len(again) > 0 {
-			t.Errorf("told again: %v", again)
+			t.Errorf("reported again: %v", again)
 		}
 		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
-		w.pass("ns")
+		w.reconcileOnce("ns")
 		said = strings.Join(heard(w.events), "\n")
 	}
 }
 
-// [M11] A Service of somebody else under the name of ours keeps models from being reached: every runtime is told, until it is gone.
+// [M11] A foreign Service under the name of ours keeps models from being reached: every runtime gets an Event, until it is gone.
 func TestTheNameOfTheServiceIsTaken(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
-	if again := w.pass("ns"); again != foreignRetry {
+	if again := w.reconcileOnce("ns"); again != foreignRetry {
 		t.Errorf("tried again after %s", again)
 	}
 	said := heard(w.events)
-	var told int
+	var reported int
 	for _, event := range said {
 		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not made by this operator") {
-			told++
+			reported++
 		}
 	}
-	if told != 2 {
-		t.Errorf("%d of 2 runtimes were told: %q", told, said)
+	if reported != 2 {
+		t.Errorf("%d of 2 runtimes have the event: %q", reported, said)
 	}
 	w.must(w.api.Delete(t.Context(), theirs))
 	w.settle("ns")
@@ -231,11 +231,11 @@ func TestTheNameOfTheServiceIsTaken(t *testing.T) {
 		t.Error("the name is free and there is no Service")
 	}
 	if after := heard(w.events); len(after) > 0 {
-		t.Errorf("told %q", after)
+		t.Errorf("events %q", after)
 	}
 }
 
-// [M19] What somebody changes in a Deployment of a ClusterServingRuntime is put right.
+// [M19] What a user changes in a Deployment of a ClusterServingRuntime is put right.
 func TestDriftOfADeploymentOfTheCluster(t *testing.T) {
 	w := newWorld(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
 	w.settle("ns")
@@ -246,14 +246,14 @@ func TestDriftOfADeploymentOfTheCluster(t *testing.T) {
 	}
 }
 
-// A runtime of the namespace takes the Deployment of the cluster's from it in one pass, also where the count is the autoscaler's.
+// A runtime of the namespace takes over the Deployment of the cluster's in one reconcile, also where an autoscaler sets the count.
 func TestARuntimeOfTheNamespaceTakesOverWithItsAutoscaler(t *testing.T) {
 	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settle("ns")
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w.create(r)
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	if owner := metav1.GetControllerOf(w.deploymentOf("r")); owner == nil || owner.UID != r.UID {
 		t.Errorf("owner %v", owner)
 	}
@@ -273,11 +273,11 @@ func TestTheServiceIsRenamed(t *testing.T) {
 		}
 	}
 	if w.mesh.services["ns"] != "other" || w.mesh.targets["ns"].Service != "other" {
-		t.Errorf("told %v and %v", w.mesh.services, w.mesh.targets)
+		t.Errorf("the stream has %v, the pool %v", w.mesh.services, w.mesh.targets)
 	}
 }
 
-// The kind of address of a Service cannot be changed, so the Service is made anew.
+// The kind of address of a Service cannot be changed, so the Service is recreated.
 func TestTheServiceBecomesHeadlessAndBack(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settle("ns")
@@ -294,7 +294,7 @@ func TestTheServiceBecomesHeadlessAndBack(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor goes and comes with the metrics; where its API is not served nobody asks for it.
+// The ServiceMonitor goes and comes with the metrics; where its API is not served it is not requested.
 func TestTheServiceMonitor(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settle("ns")
@@ -414,23 +414,23 @@ func TestScaleToZero(t *testing.T) {
 		t.Errorf("with a model: %d replicas", got)
 	}
 	w.must(w.api.Delete(t.Context(), model))
-	if again := w.pass("ns"); again != time.Minute || w.replicasOf("r") != 2 {
+	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
 		t.Errorf("its model is gone: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(20 * time.Second)
-	if again := w.pass("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
+	if again := w.reconcileOnce("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
 		t.Errorf("a third of the period: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.restart()
-	if again := w.pass("ns"); again != time.Minute || w.replicasOf("r") != 2 {
+	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
 		t.Errorf("after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(time.Minute)
-	if again := w.pass("ns"); again != 0 || w.replicasOf("r") != 0 {
+	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
 		t.Errorf("the end of the period: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.restart()
-	if again := w.pass("ns"); again != 0 || w.replicasOf("r") != 0 {
+	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
 		t.Errorf("a restart while it is down: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 }
@@ -520,7 +520,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// [M28] What follows the rules and cannot be rendered is told once, not in every pass; what the API server refuses is told too.
+// [M28] What follows the rules and cannot be rendered is reported once, not in every reconcile; so is what the API server refuses.
 func TestRuntimesThatCannotBeWritten(t *testing.T) {
 	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
@@ -534,7 +534,7 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if again := w.pass("ns"); again != foreignRetry {
+		if again := w.reconcileOnce("ns"); again != foreignRetry {
 			t.Errorf("tried again after %s", again)
 		}
 	}
@@ -549,7 +549,7 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 	for _, r := range []client.Object{clash, refused} {
 		w.must(w.api.Delete(t.Context(), r))
 	}
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	if w.reports.said.Len() > 0 {
 		t.Errorf("still remembered of runtimes that are gone: %d", w.reports.said.Len())
 	}
@@ -561,7 +561,7 @@ func TestTheOwnNamespaceWithoutRuntimesAndModels(t *testing.T) {
 	w := newWorld(t)
 	w.expect("writes", w.settle("own"), nil)
 	if _, connected := w.mesh.targets["own"]; connected {
-		t.Error("the manager connects to nobody")
+		t.Error("the manager connects to a namespace without pods")
 	}
 	r := localRuntime("r", "onnx")
 	r.Namespace = "own"

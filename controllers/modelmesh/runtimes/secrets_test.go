@@ -43,7 +43,7 @@ func TestTheEtcdSecretIsCopied(t *testing.T) {
 		t.Errorf("copy %q", data)
 	}
 	if string(w.mesh.data["ca"]) != "PEM" {
-		t.Error("the stream was not told")
+		t.Error("the stream does not have it")
 	}
 	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
 	w.must(w.api.Update(t.Context(), source))
@@ -69,10 +69,10 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 		}
 	}
 	if len(w.mesh.own["ns"]["etcd_connection"]) == 0 || w.mesh.own["own"] != nil {
-		t.Errorf("the stream was told %q: it listens to what the pods use", w.mesh.own)
+		t.Errorf("the stream got %q: it listens to what the pods use", w.mesh.own)
 	}
 	w.reads = nil
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	w.expect("live reads at rest", w.reads, nil)
 
 	left := etcdSecret("ns")
@@ -83,7 +83,7 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 		t.Errorf("%v %q", got.Labels, got.Data)
 	}
 	if len(w.mesh.own) != 0 {
-		t.Errorf("the stream was told %q", w.mesh.own)
+		t.Errorf("the stream got %q", w.mesh.own)
 	}
 }
 
@@ -98,10 +98,10 @@ func TestTheEtcdOfANamespace(t *testing.T) {
 		t.Errorf("events %s", said)
 	}
 	if len(w.mesh.own["ns"]) == 0 {
-		t.Error("the stream was not told")
+		t.Error("the stream does not have it")
 	}
 	w.mesh.failOwn = errors.New("no good")
-	w.pass("ns")
+	w.reconcileOnce("ns")
 	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
 		t.Errorf("events %s", said)
 	}
@@ -110,7 +110,7 @@ func TestTheEtcdOfANamespace(t *testing.T) {
 	w.create(etcdSecret("own"))
 	w.settle("ns")
 	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isOurs(w.copyOf()) {
-		t.Errorf("told %q and %q", w.mesh.own, w.mesh.data)
+		t.Errorf("the stream got %q and %q", w.mesh.own, w.mesh.data)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestAnEtcdOfANamespaceThatIsNotAllowed(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), etcdSecret("ns"))
 	w.settle("ns")
 	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
-		t.Errorf("the stream was told %q, events %s", w.mesh.own, said)
+		t.Errorf("the stream got %q, events %s", w.mesh.own, said)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWhatIsForeignInAnEtcdSecret(t *testing.T) {
 		t.Errorf("%q is of the original", got)
 	}
 	if got := foreignData(&corev1.Secret{}); got == nil || len(got) != 0 {
-		t.Errorf("%q: an empty Secret of somebody is one all the same", got)
+		t.Errorf("%q: an empty Secret of a user is one all the same", got)
 	}
 	if got := foreignData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
 		t.Errorf("%q", got)
@@ -207,7 +207,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	}
 }
 
-// [M31] What is wrong with a TLS Secret is told in the words of the original, for each place where one is, and not again in each pass.
+// [M31] What is wrong with a TLS Secret is reported in the words of the original, for each place where one is, and only once.
 func TestTLSSecretsThatAreNoGood(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
@@ -226,7 +226,7 @@ func TestTLSSecretsThatAreNoGood(t *testing.T) {
 	}
 	w.settle("ns")
 	if again := heard(w.events); len(again) > 0 {
-		t.Errorf("told again: %v", again)
+		t.Errorf("reported again: %v", again)
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *world) mounted(runtime string) map[string]bool {
 	return out
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Which claims pods mount, and that a missing one harms nobody.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Which claims pods mount, and that a missing one blocks no pod.
 func TestClaimsOfRuntimes(t *testing.T) {
 	listed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
 		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`no JSON`),

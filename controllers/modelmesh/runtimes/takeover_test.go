@@ -41,7 +41,7 @@ func liveTemplate() *corev1.PodTemplateSpec {
 	return t
 }
 
-// [M40] What third parties and defaults added keeps nobody from finding that a template is already there; every other difference does.
+// [M40] A template counts as already there despite what third parties and defaults added; with any other difference it does not.
 func TestHolds(t *testing.T) {
 	container := func(fields string) string {
 		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
@@ -154,7 +154,7 @@ func TestFormOfATakenDeployment(t *testing.T) {
 		"the settings change": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			w.settings.EnableAccessLogging = true
 		}, afterwards: true},
-		"somebody removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+		"a user removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
 			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationOriginal+`":null}}}`))))
 		}, afterwards: true},
 		"a restart": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
@@ -202,13 +202,13 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 			leave(w, r)
 			w.restart()
 			w.behind = true
-			w.pass("ns")
+			w.reconcileOnce("ns")
 			taken := w.deploymentOf("r")
 			if !isOurs(taken) || taken.Annotations[AnnotationOriginal] == "" || w.secured("r") {
 				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
 			}
 			for range 3 {
-				w.pass("ns")
+				w.reconcileOnce("ns")
 			}
 			w.behind = false
 			w.settle("ns")
@@ -221,7 +221,7 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 		w.behind = true
 		for range 3 {
-			w.pass("ns")
+			w.reconcileOnce("ns")
 		}
 		if got := w.deploymentOf("r"); got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
 			t.Errorf("%+v", got.Spec.Replicas)
@@ -229,7 +229,7 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 	})
 }
 
-// Whoever takes our label off a Deployment does not take the hardening off its pods: the API server knows who applied it.
+// A user who removes our label from a Deployment does not remove the hardening of its pods: the API server knows who applied it.
 func TestALostLabelKeepsTheHardening(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settle("ns")

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// woken are the namespaces that a handler asks a pass for when something happens to an object, sorted.
+// woken are the namespaces that a handler enqueues when something happens to an object, sorted.
 func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
 	var out []string
@@ -66,7 +66,7 @@ func TestWhoseObjectsWake(t *testing.T) {
 	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
-// The namespace of the manager gets a pass without any event, also where it is the only one.
+// The namespace of the manager is reconciled without any event, also where it is the only one.
 func TestOwnNamespaceAtStart(t *testing.T) {
 	w := someWorld(t)
 	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {Home: "own"}} {
@@ -82,7 +82,7 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 	}
 }
 
-// While it is not known whether a namespace is served, its objects wake: the pass finds out, or tries again.
+// While it is not known whether a namespace is served, its objects wake: the reconcile finds out, or tries again.
 func TestUnknownNamespacesWake(t *testing.T) {
 	w := someWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}

@@ -53,7 +53,7 @@ type world struct {
 	behind bool
 }
 
-// calls are what pool and stream were told.
+// calls are those that pool and stream received.
 type calls struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
@@ -152,7 +152,7 @@ func (w *world) restart() {
 }
 
 // seen hides what the caches of the manager do not hold: Deployments and the like without our labels, and of Secrets and
-// ConfigMaps of others all but their identity.
+// foreign ConfigMaps all but their identity.
 func (w *world) seen() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {
@@ -230,22 +230,22 @@ func kindOf(o client.Object) string {
 	return kind.Kind
 }
 
-// pass runs one pass over a namespace, and returns after what time the next is asked for.
-func (w *world) pass(namespace string) time.Duration {
+// reconcileOnce reconciles a namespace, and returns after what time it wants to run again.
+func (w *world) reconcileOnce(namespace string) time.Duration {
 	w.Helper()
 	result, err := w.Reconcile(w.Context(), modelmesh.RequestFor(namespace))
 	if err != nil {
-		w.Fatalf("pass over %s: %v", namespace, err)
+		w.Fatalf("reconcile of %s: %v", namespace, err)
 	}
 	return result.RequeueAfter
 }
 
-// settle passes until nothing is written, at most a few times, and returns all writes.
+// settle reconciles until nothing is written, at most a few times, and returns all writes.
 func (w *world) settle(namespace string) []string {
 	w.Helper()
 	var all []string
 	for range 5 {
-		w.pass(namespace)
+		w.reconcileOnce(namespace)
 		wrote := w.wrote()
 		if len(wrote) == 0 {
 			return all
