@@ -20,11 +20,11 @@ func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
 // M27: whether there is an address is known from the resolver, not read from the text of an error.
 func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
-	p, told := newPool(t)
+	p, notified := newPool(t)
 	r := &routing{}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
 	if c, found := p.Client("fraud"); found {
-		t.Fatalf("client %v of a namespace that nobody asked for", c)
+		t.Fatalf("client %v of a namespace that was never requested", c)
 	}
 	must(t, p.Ensure("fraud", target(port)))
 	c := clientOf(t, p, "fraud")
@@ -55,8 +55,8 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 	if _, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}); !errors.Is(err, ErrNoAddress) {
 		t.Fatalf("error %v, want ErrNoAddress", err)
 	}
-	if got := told(); !slices.Equal(got, []string{"fraud", "fraud", "fraud"}) {
-		t.Errorf("told %v, want the client, its address, and its loss", got)
+	if got := notified(); !slices.Equal(got, []string{"fraud", "fraud", "fraud"}) {
+		t.Errorf("notified of %v, want the client, its address, and its loss", got)
 	}
 }
 
@@ -134,15 +134,15 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 	p.SetAddresses(fraud, at(port, "127.0.0.2"))
 	again := &routing{}
 	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
-	eventually(t, "the pod that came back is asked, without another word", ask)
+	eventually(t, "the pod that came back is called again, without a notification", ask)
 	if again.calls() == 0 {
-		t.Error("somebody else answered")
+		t.Error("another server answered")
 	}
 }
 
 // [modelmesh-91] M31: pods that ask for a client certificate see that of the namespace, also after a rotation.
 func TestTLSOfANamespace(t *testing.T) {
-	p, told := newPool(t)
+	p, notified := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")
 	port, stop := serve(t, "127.0.0.1:0", &routing{}, mutual(t, pair))
 	p.SetAddresses(fraud, at(port, "127.0.0.1"))
@@ -171,12 +171,12 @@ func TestTLSOfANamespace(t *testing.T) {
 		}
 		return nil
 	})
-	told()
+	notified()
 	secured.TLS = rotated
 	must(t, p.Ensure("fraud", secured))
 	eventually(t, "the new pair is in use", ask)
-	if got := told(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("told %v, want the new client once", got)
+	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
+		t.Errorf("notified of %v, want the new client once", got)
 	}
 
 	foreign := secured
@@ -223,20 +223,20 @@ func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
 		"TLS, another port": {pair, func(t *Target) { t.Port = 8034 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, told := newPool(t)
+			p, notified := newPool(t)
 			next := target(8033)
 			next.TLS = tc.tls
 			must(t, p.Ensure("fraud", next))
 			former := clientOf(t, p, "fraud")
-			told()
+			notified()
 			tc.change(&next)
 			must(t, p.Ensure("fraud", next))
 			replaced := clientOf(t, p, "fraud") != former
-			if replaced != tc.want || (len(told()) == 1) != tc.want {
+			if replaced != tc.want || (len(notified()) == 1) != tc.want {
 				t.Errorf("replaced: %t, want %t", replaced, tc.want)
 			}
 			must(t, p.Ensure("fraud", next))
-			if len(told()) != 0 {
+			if len(notified()) != 0 {
 				t.Error("the same target again is no change")
 			}
 		})
@@ -244,7 +244,7 @@ func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
 }
 
 func TestTargetsThatAreRefused(t *testing.T) {
-	p, told := newPool(t)
+	p, notified := newPool(t)
 	for name, wrong := range map[string]Target{
 		"no service":    {Port: 8033},
 		"no port":       {Service: "mesh"},
@@ -255,22 +255,22 @@ func TestTargetsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, found := p.Client("fraud"); found || len(told()) != 0 {
+	if _, found := p.Client("fraud"); found || len(notified()) != 0 {
 		t.Error("nothing came of any of these")
 	}
 }
 
 func TestForgetAndClose(t *testing.T) {
 	p := NewPool(testLogger(t))
-	var told []string
-	p.Subscribe(func(namespace string) { told = append(told, namespace) })
+	var notified []string
+	p.Subscribe(func(namespace string) { notified = append(notified, namespace) })
 	must(t, p.Ensure("fraud", target(8033)))
 	must(t, p.Ensure("sales", target(8033)))
 	p.Forget("fraud")
 	p.Forget("fraud")
 	p.Forget("never-known")
-	if _, found := p.Client("fraud"); found || !slices.Equal(told, []string{"fraud", "sales", "fraud"}) {
-		t.Errorf("found: %t, told %v", found, told)
+	if _, found := p.Client("fraud"); found || !slices.Equal(notified, []string{"fraud", "sales", "fraud"}) {
+		t.Errorf("found: %t, notified of %v", found, notified)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -284,10 +284,10 @@ func TestForgetAndClose(t *testing.T) {
 	}
 }
 
-func TestAddressesOfOthersWakeNobody(t *testing.T) {
-	p, told := newPool(t)
+func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
+	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
-	told()
+	notified()
 	other := fraud
 	other.Name = "something-else"
 	p.SetAddresses(other, at(8033, "1.2.3.4"))
@@ -295,31 +295,31 @@ func TestAddressesOfOthersWakeNobody(t *testing.T) {
 	other.Namespace = "sales"
 	p.SetAddresses(other, at(8033, "1.2.3.4"))
 	p.SetAddresses(fraud, at(8008, "1.2.3.4"))
-	if got := told(); len(got) != 0 {
-		t.Errorf("told %v", got)
+	if got := notified(); len(got) != 0 {
+		t.Errorf("notified of %v", got)
 	}
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
-	if got := told(); len(got) != 1 {
-		t.Errorf("told %v, want one word for one change", got)
+	if got := notified(); len(got) != 1 {
+		t.Errorf("notified of %v, want one notification for one change", got)
 	}
 }
 
 // A client that comes before its addresses may have reported already that there is none, so their arrival is notified.
 func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
-	p, told := newPool(t)
+	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
-	told()
+	notified()
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
-	if got := told(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("told %v", got)
+	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
+		t.Errorf("notified of %v", got)
 	}
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
-	if got := told(); len(got) != 0 {
-		t.Errorf("told %v, of what has not changed", got)
+	if got := notified(); len(got) != 0 {
+		t.Errorf("notified of %v, which has not changed", got)
 	}
 	p.SetAddresses(fraud, nil)
-	if got := told(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("told %v, of the end", got)
+	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
+		t.Errorf("notified of %v, want the loss of the address", got)
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// routing is a routing layer that answers as it is told and remembers what it was asked.
+// routing is a routing layer that answers as the test demands and remembers the calls.
 type routing struct {
 	meshpb.UnimplementedModelMeshServer
 	answer func(context.Context) error
@@ -71,16 +71,16 @@ func serve(t *testing.T, address string, r *routing, config *tls.Config) (port i
 	return int32(at.Port), stop
 }
 
-// newPool returns a pool that is closed with the test, and the namespaces that its subscriber was told.
+// newPool returns a pool that is closed with the test, and the namespaces that its subscriber was notified of.
 func newPool(t *testing.T) (*Pool, func() []string) {
 	t.Helper()
 	p := NewPool(testLogger(t))
 	var mu sync.Mutex
-	var told []string
+	var notified []string
 	p.Subscribe(func(namespace string) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, namespace)
+		notified = append(notified, namespace)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -94,8 +94,8 @@ func newPool(t *testing.T) (*Pool, func() []string) {
 	return p, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		out := told
-		told = nil
+		out := notified
+		notified = nil
 		return out
 	}
 }

@@ -77,9 +77,9 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	foreign := at(8033, "5.6.7.8")[0]
 	foreign.Name, foreign.Namespace, foreign.Labels = "other-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: "other"}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&slice, &foreign).Build()
-	p, told := newPool(t)
+	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
-	told()
+	notified()
 	e := &Endpoints{Slices: reader, Pool: p}
 
 	requests := ServiceOf(t.Context(), &slice)
@@ -90,13 +90,13 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 		_, err := e.Reconcile(t.Context(), requests[0])
 		must(t, err)
 	}
-	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(told()) != 1 {
+	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(notified()) != 1 {
 		t.Errorf("addresses %v", got)
 	}
 	must(t, reader.Delete(t.Context(), &slice))
 	_, err := e.Reconcile(t.Context(), requests[0])
 	must(t, err)
-	if got := addressesOf(p, "fraud"); len(got) != 0 || len(told()) != 1 {
+	if got := addressesOf(p, "fraud"); len(got) != 0 || len(notified()) != 1 {
 		t.Errorf("addresses %v of a Service that is gone", got)
 	}
 
@@ -111,7 +111,7 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 }
 
 // The name by which gRPC decides about proxies ends in .svc, and the certificate of a pod bears <service>.<namespace>.
-func TestWhatGRPCIsTold(t *testing.T) {
+func TestWhatGRPCReceives(t *testing.T) {
 	pair := pairOf(t, "mesh.fraud")
 	for name, tc := range map[string]struct {
 		target  Target

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// child is set in the process that TestNoProxyIsAsked starts, since the environment is read once in a process.
+// child is set in the process that TestNoProxyIsUsed starts, since the environment is read once in a process.
 const child = "MESHETCD_TEST_CHILD"
 
-// A platform may set a proxy for everybody. Etcd is reached as the pods reach it, which know nothing of proxies.
-func TestNoProxyIsAsked(t *testing.T) {
+// A platform may set a proxy for all processes. Etcd is reached as the pods reach it, which know nothing of proxies.
+func TestNoProxyIsUsed(t *testing.T) {
 	if os.Getenv(child) != "" {
 		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))
 		c.config.DialTimeout = time.Second
@@ -31,7 +31,7 @@ func TestNoProxyIsAsked(t *testing.T) {
 			_ = connection.Close()
 		}
 	}()
-	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsAsked$")
+	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsUsed$")
 	command.Env = append(os.Environ(), child+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -36,7 +36,7 @@ type server struct {
 	pb.UnimplementedAuthServer
 	list  func(*pb.RangeRequest) (*pb.RangeResponse, error)
 	watch func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error
-	// password is asked for where it is not empty.
+	// password is required where it is not empty.
 	password string
 
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authorized refuses whoever has not the present token.
+// authorized refuses clients without the present token.
 func (s *server) authorized(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

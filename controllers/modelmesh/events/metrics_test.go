@@ -57,6 +57,6 @@ func TestStateOfWatchesIsShown(t *testing.T) {
 	f.Ensure("home", "another")
 	expect("another Service takes over", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Forget("home")
-	expect("nobody is left", map[string]float64{})
-	(&watch{}).show(1) // nobody looks
+	expect("no namespace is left", map[string]float64{})
+	(&watch{}).show(1) // without metrics
 }

@@ -21,7 +21,7 @@ type world struct {
 	seen     map[string]owned
 	revision int64
 	away     bool
-	told     map[Event]bool
+	emitted  map[Event]bool
 }
 
 type owned struct {
@@ -30,8 +30,8 @@ type owned struct {
 }
 
 func newWorld() *world {
-	w := &world{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, told: map[Event]bool{}}
-	w.watch = &watch{prefix: "p/", log: logr.Discard(), emit: func(e Event) { w.told[e] = true }, describe: vmodelEvent("n"), cluster: 1}
+	w := &world{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
+	w.watch = &watch{prefix: "p/", log: logr.Discard(), emit: func(e Event) { w.emitted[e] = true }, describe: vmodelEvent("n"), cluster: 1}
 	return w
 }
 
@@ -56,7 +56,7 @@ func (w *world) change(t *rapid.T) {
 // leave breaks the connection.
 func (w *world) leave(*rapid.T) { w.away = true }
 
-// back lists anew, after a break or a compaction.
+// back lists again, after a break or a compaction.
 func (w *world) back(t *rapid.T) {
 	w.away = false
 	w.watch.compare(w.listing())
@@ -102,7 +102,7 @@ func (w *world) listing() meshetcd.Listing {
 	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, Cluster: 1}
 }
 
-// verify holds what was told against what changed: who owned a vmodel before, and who does now, nobody else.
+// verify compares the emitted events with what changed: they name the former owner of a vmodel and the present one, and no other.
 func (w *world) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
@@ -121,17 +121,18 @@ func (w *world) verify(t *rapid.T, changed map[string]bool) {
 			w.seen[name] = now
 		}
 	}
-	if !maps.Equal(w.told, want) {
-		t.Fatalf("told %v, want %v", w.told, want)
+	if !maps.Equal(w.emitted, want) {
+		t.Fatalf("emitted %v, want %v", w.emitted, want)
 	}
-	clear(w.told)
+	clear(w.emitted)
 	if len(w.watch.known) != len(w.seen) {
 		t.Fatalf("%d entries are known, want %d", len(w.watch.known), len(w.seen))
 	}
 }
 
-// M32: whatever happens while a watch looks and while it does not, it tells of everybody whose vmodel changed, and of nobody else.
-func TestWhatIsToldIsWhatChanged(t *testing.T) {
+// M32: whatever happens while a watch looks and while it does not, it emits an event for every owner whose vmodel changed,
+// and for no other.
+func TestEventsAreWhatChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.back(t)
@@ -141,7 +142,7 @@ func TestWhatIsToldIsWhatChanged(t *testing.T) {
 	})
 }
 
-// Ids and values come from whoever may write to etcd.
+// Ids and values come from any client that may write to etcd.
 func FuzzEntries(f *testing.F) {
 	f.Add("digits", `{"o":"isvc"}`)
 	f.Add("digits__isvc-6b2eb0b8bf", `{}`)

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Stream watches etcd for any number of namespaces. It is a manager Runnable; before Start and after its end it only remembers what
-// it is told. All methods are safe for concurrent use, and none of them waits for etcd.
+// it is given. All methods are safe for concurrent use, and none of them waits for etcd.
 type Stream struct {
 	Options
 	dial func(data map[string][]byte) (etcd, error)

@@ -122,7 +122,7 @@ func TestLifeOfTheWatches(t *testing.T) {
 	f.start(t)
 	f.watched(t, "a", fraud)
 	f.Ensure("fraud", "mesh")
-	f.Ensure("fraud", "") // M32: nobody watches behind a Service without a name
+	f.Ensure("fraud", "") // M32: there is no watch for a Service without a name
 	f.Ensure("sales", "")
 	if lists, _ := f.stores["a"].counts(""); lists != 2 {
 		t.Errorf("%d lists, want one for each of the two prefixes", lists)
@@ -178,7 +178,7 @@ func TestANewSecret(t *testing.T) {
 	}
 }
 
-// M32: what vanished while nobody looked is told, also at the first time.
+// M32: what vanished while there was no watch is emitted, also by the first watch.
 func TestCompaction(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -204,7 +204,7 @@ func TestCompaction(t *testing.T) {
 	f.expect(t, ksp("fraud", "stays"))
 }
 
-// A store that lost everything starts its revisions anew: they must not be compared with those of before.
+// A store that lost everything restarts its revisions: they must not be compared with those of before.
 func TestAStoreThatLostEverything(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.stores["a"].put(fraud+"/vmodels/digits", `{}`)
@@ -314,7 +314,7 @@ func TestAnEtcdOfANamespace(t *testing.T) {
 	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
 	for _, data := range []map[string][]byte{own, nil} {
 		if err := f.ConnectOwn("fraud", data); err != nil {
-			t.Fatal(err) // nobody asked for the namespace yet
+			t.Fatal(err) // the namespace was not requested yet
 		}
 	}
 	f.connect(t, "a", "root")

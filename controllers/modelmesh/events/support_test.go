@@ -160,9 +160,9 @@ type fixture struct {
 	stores map[string]*store
 	closed []string // clients, guarded by the stream
 
-	mu   sync.Mutex
-	told []Event
-	logs []string
+	mu      sync.Mutex
+	emitted []Event
+	logs    []string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -184,7 +184,7 @@ func newFixture(t *testing.T) *fixture {
 	f.Subscribe(func(e Event) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.told = append(f.told, e)
+		f.emitted = append(f.emitted, e)
 	})
 	return f
 }
@@ -218,22 +218,22 @@ func (f *fixture) connect(t *testing.T, store, root string) {
 	}
 }
 
-// expect waits until exactly these events were told since the last call, in any order, each at least once.
+// expect waits until exactly these events were emitted since the last call, in any order, each at least once.
 func (f *fixture) expect(t *testing.T, want ...Event) {
 	t.Helper()
-	poll.Until(t, 30*time.Second, fmt.Sprintf("%v were told", want), func() bool {
+	poll.Until(t, 30*time.Second, fmt.Sprintf("%v were emitted", want), func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return !slices.ContainsFunc(want, func(e Event) bool { return !slices.Contains(f.told, e) })
+		return !slices.ContainsFunc(want, func(e Event) bool { return !slices.Contains(f.emitted, e) })
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, e := range f.told {
+	for _, e := range f.emitted {
 		if !slices.Contains(want, e) {
-			t.Errorf("told %v, which was not expected", e)
+			t.Errorf("emitted %v, which was not expected", e)
 		}
 	}
-	f.told = nil
+	f.emitted = nil
 }
 
 // watched waits until one watch runs on each of the prefixes of a base.

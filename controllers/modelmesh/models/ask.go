@@ -142,7 +142,7 @@ func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, 
 		return a, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
 	}
 	if speechless {
-		a.target = nobodyLoads(rec.Label())
+		a.target = unsupportedLabel(rec.Label())
 	}
 	if supported && e.awaits(r.clock.Now()) {
 		a.active, a.target = a.active.awaited(), a.target.awaited()

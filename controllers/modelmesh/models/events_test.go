@@ -51,12 +51,12 @@ func TestTransitions(t *testing.T) {
 }
 
 // One failure after the other: the status before must not be the one that the answer to the write was read into.
-func TestEachFailureIsTold(t *testing.T) {
+func TestEachFailureIsReported(t *testing.T) {
 	for _, key := range []types.NamespacedName{aPredictor, aService} {
 		w := newWorld(t, predictor(), service(t, aModel))
 		w.mesh.fault = meshclient.ErrNoAddress
 		w.reconcile(key)
-		w.toldOf("Warning RuntimeUnhealthy")
+		w.oneEvent("Warning RuntimeUnhealthy")
 		w.mesh.fault = nil
 		for _, tc := range []struct{ mistake, want string }{
 			{"broken", "ModelLoadFailed"},
@@ -67,7 +67,7 @@ func TestEachFailureIsTold(t *testing.T) {
 			w.mesh.answer = says("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
 			w.memory.mark(key)
 			w.reconcile(key)
-			w.toldOf("Warning " + tc.want)
+			w.oneEvent("Warning " + tc.want)
 			w.rests(key)
 		}
 	}

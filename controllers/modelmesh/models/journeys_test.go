@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// layered is the mesh of one namespace: the stand-in for the routing layer, over a store in memory. Paths with "bad" fail.
+// layered is the mesh of one namespace: the fake of the routing layer, over a store in memory. Paths with "bad" fail.
 type layered struct {
 	*modelmesh.Layer
 	store *modelmesh.Memory
@@ -64,7 +64,7 @@ func newLayered(t testing.TB, change ...func(*modelmesh.LayerOptions)) *layered 
 	return m
 }
 
-// elapse lets time go by, and lets everybody else finish what they do at its end: who acts first in a moment is chance.
+// elapse lets time go by, and lets all other goroutines finish what they do at its end: which acts first in a moment is chance.
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -191,7 +191,7 @@ func (j *journey) run(t testing.TB, d time.Duration) {
 	}
 }
 
-// begin is a manager that starts: nothing is remembered, every resource is looked at, and the mesh lists what it has.
+// begin is a manager that starts: nothing is remembered, every resource is reconciled, and the mesh lists what it has.
 func (j *journey) begin(t testing.TB) {
 	j.memory.entries, j.breakers.spaces = map[types.NamespacedName]entry{}, nil
 	clear(j.timers)
@@ -209,7 +209,7 @@ func (j *journey) relist(t testing.TB) {
 	j.listening = true
 	j.mu.Unlock()
 	j.wrote(all)
-	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are told too
+	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are emitted too
 		for _, key := range j.memory.of(source) {
 			j.memory.mark(key)
 			j.enqueue(key)
@@ -308,9 +308,9 @@ func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
 }
 
 // Whatever happens, in whatever order, to resources, mesh, etcd and manager: once all are well, each model has the status that it
-// has to have, the mesh has no other models, and nothing is asked or written any more.
+// has to have, the mesh has no other models, and there are no more calls or writes.
 func TestJourneys(t *testing.T) {
-	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "pass", "pass", "pass", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
+	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
 	step := rapid.Custom(func(rt *rapid.T) journeyStep {
 		return journeyStep{
 			kind: kinds.Draw(rt, "step"), name: rapid.SampledFrom([]string{"p1", "p2", "s1"}).Draw(rt, "name"),
@@ -344,7 +344,7 @@ func (j *journey) step(t testing.TB, s journeyStep, wanted map[string]string) {
 	case "delete":
 		delete(wanted, s.name)
 		j.edit(t, s.name, "a", "", true)
-	case "pass":
+	case "reconcile":
 		j.reconcile(t)
 	case "settle":
 		elapse(2 * time.Second)

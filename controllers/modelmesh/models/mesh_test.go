@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// onJourney runs a test against the stand-in, in a time of its own.
+// onJourney runs a test against the fake, in a time of its own.
 func onJourney(t *testing.T, test func(t *testing.T, j *journey), change ...func(*modelmesh.LayerOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func waitsForPod(s v1alpha1.PredictorStatus) bool {
 
 // [modelmesh-68] [modelmesh-85] Only an order makes the mesh tell that no runtime supports a model. A status that is right for a
 // moment is not enough.
-func TestAModelThatNobodySupportsStaysFailed(t *testing.T) {
+func TestAnUnsupportedModelStaysFailed(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "unheard", "good", false)
 		j.edit(t, "s1", "unheard", "good", false)
@@ -94,7 +94,7 @@ func TestAModelWaitsForItsPod(t *testing.T) {
 		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
 			t.Fatal(err)
 		}
-		j.onEndpointsChanged() // before anybody can reach it
+		j.onEndpointsChanged() // before clients can reach it
 		if j.run(t, 3*time.Second); j.mesh.begun("good") != 1 {
 			t.Error("not loaded within three seconds of the pod")
 		}
@@ -115,7 +115,7 @@ func TestLoadedIsShownWithinFiveSeconds(t *testing.T) {
 			}
 			calls := j.mesh.Calls()["setVModel"]
 			if j.run(t, time.Hour); j.mesh.Calls()["setVModel"] != calls {
-				t.Error("at rest the mesh is asked")
+				t.Error("the mesh is called at rest")
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestABadModelIsLoadedOnce(t *testing.T) {
 	})
 }
 
-// Nobody else notices that the pod with the only copy was killed.
+// Nothing else notices that the pod with the only copy was killed.
 func TestALostCopyIsLoadedAgain(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "good", false)
@@ -195,8 +195,8 @@ func TestALostCopyIsLoadedAgain(t *testing.T) {
 	})
 }
 
-// A target that nobody can load stays in transition without a word from the mesh; the status says why.
-func TestATargetThatNobodySupportsIsTold(t *testing.T) {
+// A target that no runtime supports stays in transition without an error from the mesh; the status says why.
+func TestAnUnsupportedTargetIsReported(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "good", false)
 		j.after(t, "p1", isLoaded)
@@ -208,8 +208,8 @@ func TestATargetThatNobodySupportsIsTold(t *testing.T) {
 	})
 }
 
-// A mesh that does not answer is told in the status, once, and not taken for a model that is not served.
-func TestAMeshThatDoesNotAnswerIsTold(t *testing.T) {
+// A mesh that does not answer is reported in the status, once, and not taken for a model that is not served.
+func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "good", false)
 		j.after(t, "p1", isLoaded)

@@ -47,7 +47,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 			w.rests(aService)
-			w.toldOf("Normal ModelLoaded")
+			w.oneEvent("Normal ModelLoaded")
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 	}
 }
 
-// An InferenceService that cannot be converted says so, and serves what it served.
+// An InferenceService that cannot be converted reports it, and serves what it served.
 func TestConversionErrors(t *testing.T) {
 	w := newWorld(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
 	w.mesh.fault = meshclient.ErrNoAddress
@@ -142,14 +142,14 @@ func TestConversionErrors(t *testing.T) {
 	if m.TransitionStatus != v1alpha1.InvalidSpec || m.LastFailureInfo.ModelRevisionName != "" {
 		t.Errorf("%+v", m)
 	}
-	w.toldOf("Warning InvalidPredictorSpec")
+	w.oneEvent("Warning InvalidPredictorSpec")
 	w.rests(aService)
 	s.Spec.Predictor.Model.StorageURI = new("ftp://b/p")
 	if err := w.client.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	w.reconcile(aService)
-	w.toldOf("Warning InvalidPredictorSpec")
+	w.oneEvent("Warning InvalidPredictorSpec")
 
 	w.mesh.fault, w.mesh.answer = nil, says("digits__isvc-0123456789", concrete(loaded))
 	w.memory.markNamespaceStale("ns")
@@ -160,7 +160,7 @@ func TestConversionErrors(t *testing.T) {
 }
 
 // Other InferenceServices cost nothing, however often KServe changes them; one that leaves ModelMesh is unregistered.
-func TestInferenceServicesOfOthers(t *testing.T) {
+func TestForeignInferenceServices(t *testing.T) {
 	s := service(t, aModel)
 	s.Annotations = nil
 	w := newWorld(t, s)

@@ -56,7 +56,7 @@ func TestRegistration(t *testing.T) {
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
 		t.Errorf("ordered to load: %v", got)
 	}
-	w.toldOf("Normal ModelLoaded")
+	w.oneEvent("Normal ModelLoaded")
 	w.clock.SetTime(now.Add(time.Hour))
 	w.rests(aPredictor)
 }
@@ -71,8 +71,8 @@ func modelID(t *testing.T, w *world) string {
 	return rec.id()
 }
 
-// A model on its way is asked about often: nothing tells when a load has ended. One that waits for a pod is asked about less often
-// after a while.
+// The state of a model on its way is queried often: nothing tells when a load has ended. That of one which waits for a pod is
+// queried less often after a while.
 func TestPausesGrow(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
@@ -97,7 +97,7 @@ func TestNoPods(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("asked again in %s: addresses that come are told", again)
+		t.Errorf("again in %s: addresses that come start the next reconcile", again)
 	}
 	want := v1alpha1.PredictorStatus{
 		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: failure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, w), "", nil),
@@ -109,7 +109,7 @@ func TestNoPods(t *testing.T) {
 		t.Errorf("patch %s", w.patches[0])
 	}
 	w.rests(aPredictor)
-	w.toldOf("Warning RuntimeUnhealthy")
+	w.oneEvent("Warning RuntimeUnhealthy")
 
 	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
 	if keys := w.memory.markNamespaceStale("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
@@ -185,7 +185,7 @@ func TestReplacing(t *testing.T) {
 	info.ActiveModelId, info.TargetModelId = old, fresh
 	w.mesh.answer = info
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("nobody looks at it again")
+		t.Error("there is no next reconcile")
 	}
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
 		t.Errorf("%+v", s)
@@ -193,14 +193,14 @@ func TestReplacing(t *testing.T) {
 	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
 		t.Errorf("%v", got)
 	}
-	w.told()
+	w.newEvents()
 	w.mesh.answer = says(fresh, concrete(loaded))
 	w.memory.mark(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
 		t.Errorf("%+v", s)
 	}
-	w.toldOf("Normal ModelReplaced")
+	w.oneEvent("Normal ModelReplaced")
 	w.rests(aPredictor)
 }
 
@@ -210,7 +210,7 @@ func TestInvalidSpec(t *testing.T) {
 	old := modelID(t, w)
 	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
-	w.told()
+	w.newEvents()
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "a path too many" })
 	w.reconcile(aPredictor)
 	s := w.status()
@@ -221,7 +221,7 @@ func TestInvalidSpec(t *testing.T) {
 	if len(w.mesh.sets) != 1 || len(w.mesh.gets) != 1 || w.mesh.gets[0].GetOwner() != "ksp" {
 		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
 	}
-	w.toldOf("Warning InvalidPredictorSpec Only one of")
+	w.oneEvent("Warning InvalidPredictorSpec Only one of")
 	w.rests(aPredictor)
 	w.mesh.answer = says(old, concrete(notLoaded))
 	w.memory.mark(aPredictor)
@@ -266,7 +266,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.clash = alreadyExists()
 	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("nobody tries again")
+		t.Error("there is no other attempt")
 	}
 	s := w.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
@@ -295,7 +295,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
 	w.memory.mark(aPredictor)
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("nobody tries again")
+		t.Error("there is no other attempt")
 	}
 }
 
@@ -307,7 +307,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 	}
 	w.served = false
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("again in %s: the label is told", again)
+		t.Errorf("again in %s: the label starts the next reconcile", again)
 	}
 	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != textNotServed || s.Available {
 		t.Errorf("%+v", s)
@@ -352,7 +352,7 @@ func TestRemoval(t *testing.T) {
 	w.rests(aPredictor)
 }
 
-// What the mesh lists without a resource behind it was left over while nobody looked.
+// What the mesh lists without a resource behind it was left over while the manager was down.
 func TestOrphans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key   types.NamespacedName
@@ -393,7 +393,7 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w.memory.mark(aService)
 	w.reconcile(aService)
 	if w.mesh.calls() != 0 {
-		t.Error("nobody knows whether there is an InferenceService")
+		t.Error("it is unknown whether there is an InferenceService")
 	}
 	other := types.NamespacedName{Namespace: "plugin_ns", Name: "x"}
 	w.memory.mark(other)
@@ -440,7 +440,7 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 	}
 }
 
-// A status that somebody else changed is mended without asking the mesh.
+// A status that another client changed is mended without calling the mesh.
 func TestStatusIsMended(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
@@ -472,8 +472,8 @@ func TestWritesThatFail(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {
 		t.Error("the failure is lost")
 	}
-	if len(w.told()) != 0 {
-		t.Error("what is not written is not told")
+	if len(w.newEvents()) != 0 {
+		t.Error("what is not written has no event")
 	}
 	w.patchFault = nil
 	w.reconcile(aPredictor)
@@ -501,20 +501,20 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 	}
 }
 
-// [modelmesh-71] The fields that have no effect are told of once.
+// [modelmesh-71] The fields that have no effect are reported once.
 func TestIgnoredFields(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
 	w := newWorld(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
-	got := w.told()
+	got := w.newEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
 		t.Errorf("%q", got)
 	}
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	w.memory.mark(aPredictor)
 	w.reconcile(aPredictor)
-	w.toldOf("Normal ModelLoaded")
+	w.oneEvent("Normal ModelLoaded")
 }
 
 // A resource that comes again under its old name is a new one, whatever was learnt about the old one.

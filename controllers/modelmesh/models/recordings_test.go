@@ -17,7 +17,7 @@ import (
 )
 
 // Each file of testdata/recordings holds a resource and the status that the original controller gave it while no pod of the mesh
-// was ready. What is cured is taken out before the comparison: conditions say why now.
+// was ready. What is fixed is taken out before the comparison: conditions say why now.
 func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) < 3 {

@@ -82,7 +82,7 @@ func failed(message string, copies []*meshpb.ModelStatusInfo_ModelCopyInfo) read
 	case !strings.HasSuffix(label, noRuntime):
 		return waiting()
 	default:
-		return nobodyLoads(label)
+		return unsupportedLabel(label)
 	}
 }
 
@@ -91,8 +91,8 @@ func waiting() reading {
 	return reading{state: v1alpha1.Loading, reason: v1alpha1.RuntimeUnhealthy, message: textNoHome, known: true}
 }
 
-// nobodyLoads is a model with a label that no runtime supports.
-func nobodyLoads(label string) reading {
+// unsupportedLabel is a model with a label that no runtime supports.
+func unsupportedLabel(label string) reading {
 	r := reading{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: textNoSupport, known: true}
 	if strings.HasPrefix(label, "rt:") {
 		r.reason, r.message = v1alpha1.RuntimeNotRecognized, textNoRuntime

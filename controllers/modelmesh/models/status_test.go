@@ -22,7 +22,7 @@ func second(d time.Duration) *metav1.Time {
 	return &metav1.Time{Time: now.Add(d).Truncate(time.Second)}
 }
 
-// concrete is the status of a concrete model. One that an instance failed to load has a copy that says so.
+// concrete is the status of a concrete model. One that an instance failed to load has a copy in that state.
 func concrete(state meshpb.ModelStatusInfo_ModelStatus, errors ...string) *meshpb.ModelStatusInfo {
 	m := &meshpb.ModelStatusInfo{Status: state, Errors: errors}
 	if state == loadFailed && (len(errors) == 0 || !strings.HasPrefix(errors[0], homeless)) {
@@ -168,7 +168,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 	}
 }
 
-// A failure that goes on is told with the time at which it began, and where it was told first.
+// A failure that continues is reported with the time at which it began, and where it was reported first.
 func TestTimeOfAFailureStays(t *testing.T) {
 	info := one(concrete(loadFailed, homeless+"mt:a: [_no_runtime]"))
 	first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info), now)
@@ -332,7 +332,7 @@ func TestAnswersSettle(t *testing.T) {
 }
 
 // Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
-func TestTroubleIsToldWithoutCredentials(t *testing.T) {
+func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
 	for name, before := range map[string]int{"whole": 10, "cut behind the password": maxNote - 24} {
 		e := &entry{failures: maxFailures, trouble: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
 		got := (&models{}).withTrouble(&record{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo

@@ -111,7 +111,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What is learnt during a pass does not cover what happens meanwhile.
+// What is learnt during a reconcile does not cover what happens meanwhile.
 func TestMemoryKeepsNews(t *testing.T) {
 	m := newMemory()
 	e := m.take(aPredictor)

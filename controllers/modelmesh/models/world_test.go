@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// fakeMesh answers with what it is told to, also what no mesh would say. How one behaves only the stand-in knows, see layered.
+// fakeMesh answers with what the test sets, also what no mesh would say. See layered for one that behaves like the real one.
 type fakeMesh struct {
 	// answer to SetVModel and GetVModelStatus; fault is an error instead of either, and clash one of SetVModel alone.
 	answer       *meshpb.VModelStatusInfo
@@ -187,7 +187,7 @@ func service(t *testing.T, spec string) *v1beta1.InferenceService {
 
 const aModel = `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`
 
-// reconcile runs one pass that must not fail.
+// reconcile calls Reconcile once, which must not fail.
 func (w *world) reconcile(key types.NamespacedName) time.Duration {
 	w.t.Helper()
 	result, err := w.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: key})
@@ -197,7 +197,7 @@ func (w *world) reconcile(key types.NamespacedName) time.Duration {
 	return result.RequeueAfter
 }
 
-// rests checks that further passes neither call nor write.
+// rests checks that further reconciles neither call nor write.
 func (w *world) rests(key types.NamespacedName) {
 	w.t.Helper()
 	calls, patches := w.mesh.calls(), len(w.patches)
@@ -252,8 +252,8 @@ func says(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	return info
 }
 
-// told returns the events since the last call, sorted.
-func (w *world) told() []string {
+// newEvents returns the events since the last call, sorted.
+func (w *world) newEvents() []string {
 	var out []string
 	for {
 		select {
@@ -266,10 +266,10 @@ func (w *world) told() []string {
 	}
 }
 
-// toldOf checks that there is exactly one event, of that kind and reason.
-func (w *world) toldOf(want string) {
+// oneEvent checks that there is exactly one event, of that kind and reason.
+func (w *world) oneEvent(want string) {
 	w.t.Helper()
-	if got := w.told(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+	if got := w.newEvents(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 		w.t.Errorf("events %q, want one of %s", got, want)
 	}
 }
