@@ -32,9 +32,9 @@ func TestAutoscaling(t *testing.T) {
 		"[modelmesh-10] max":            {set(AnnotationMaxScale, "2"), on("cpu", 80, 1, 2), nil},
 		"[modelmesh-10] min raises max": {set(AnnotationMinScale, "2"), on("cpu", 80, 2, 2), nil},
 		"[modelmesh-10] both":           {set(AnnotationMinScale, "2", AnnotationMaxScale, "3"), on("cpu", 80, 2, 3), nil},
-		"[M2] an unknown class is none, and told": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
+		"[M2] an unknown class is none, and reported": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
 			[]string{`annotation serving.kserve.io/autoscalerClass is "keda": nothing scales the pods, choose hpa or none`}},
-		"what cannot be read is told": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
+		"what cannot be read is reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
 			`annotation serving.kserve.io/metrics is "gpu": cpu is used, choose it or memory`,
 			`annotation serving.kserve.io/targetUtilizationPercentage is "101": 80 is used, write a whole number from 1 to 100`,
 			`annotation serving.kserve.io/min-scale is "0": 1 is used, write a whole number from 1 to 2147483647`,
@@ -53,7 +53,7 @@ func TestAutoscaling(t *testing.T) {
 	}
 }
 
-// Whatever is written, the numbers are such that a HorizontalPodAutoscaler may have them, and what was not understood is told.
+// Whatever is written, the numbers are such that a HorizontalPodAutoscaler may have them, and what was not understood is reported.
 func TestAutoscalingIsAlwaysUsable(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "0", "1", "5", "100", "-1", "2147483648", "1.5", " 1"}), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +71,7 @@ func TestAutoscalingIsAlwaysUsable(t *testing.T) {
 			t.Fatalf("%v gave %+v", annotations, a)
 		}
 		if annotations[AnnotationAutoscalerClass] == "external" && len(notes) != 1 {
-			t.Fatalf("%v was not told", annotations)
+			t.Fatalf("%v was not reported", annotations)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// [modelmesh-11] What the mesh is told of a runtime, to the byte.
+// [modelmesh-11] What the mesh receives about a runtime, to the byte.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{

@@ -46,8 +46,8 @@ func converted(t *testing.T, name, spec string, annotations ...string) Model {
 	return m
 }
 
-// [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in the recordings: another digest would load every model
-// anew at an upgrade.
+// [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in
+// the recordings: another digest would load every model again at an upgrade.
 func TestIDsOfTheOriginal(t *testing.T) {
 	for want, m := range map[string]Model{
 		"m__isvc-6b2eb0b8bf": converted(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),

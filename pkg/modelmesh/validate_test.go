@@ -127,7 +127,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// What clashes in other settings is told and not refused. [M41]
+// What clashes in other settings is reported and not refused. [M41]
 func TestWarnings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec

@@ -161,7 +161,7 @@ func (s *story) answer(namespace string) (Settings, bool) {
 	return s.tenants[namespace], true
 }
 
-// Whatever is written, in whatever order, the answers are those of the story; and nobody is told twice of the same.
+// Whatever is written, in whatever order, the answers are those of the story; and nothing is reported twice.
 func TestStories(t *testing.T) {
 	documents := []string{"podsPerRuntime: 1", "podsPerRuntime: 2\nmetrics: {port: 2113}", "podsPerRuntime: x", "modelMeshResources: {requests: {cpu: 2}}",
 		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}

@@ -84,8 +84,8 @@ func TestPortsOfWhatIsOff(t *testing.T) {
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
 }
 
-// All mistakes are told at once, in the order of the document.
-func TestAllMistakesAreTold(t *testing.T) {
+// All mistakes are reported at once, in the order of the document.
+func TestAllMistakesAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("%v", err)

@@ -32,7 +32,7 @@ func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
 	}
 }
 
-// What is said in one place covers what is said below it, and no more.
+// What one place sets covers what the places below it set, and no more.
 func TestPrecedence(t *testing.T) {
 	images := config.ModelMeshImages{ModelMesh: "env/mm:1", RESTProxy: "env/rest:1"}
 	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
@@ -103,7 +103,7 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if said := f.told(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, nothing) {
+	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, nothing) {
 		t.Error(said)
 	}
 	f.quiet(t)
@@ -139,7 +139,7 @@ func TestTroubleWithTheAPIServer(t *testing.T) {
 	f.quiet(t)
 }
 
-// A change of the administrators' ConfigMap, or of the defaults, takes effect without a restart; a bad one is told where its
+// A change of the administrators' ConfigMap, or of the defaults, takes effect without a restart; a bad one is reported where its
 // author looks, once, and the last good one stays.
 func TestChangesTakeEffectLive(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3")).runs(t)
@@ -148,7 +148,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	f.pods(t, "any", 4)
 
 	f.put(t, stored(home, "podsPerRuntime: 70000"))
-	said := f.told(t)
+	said := f.event(t)
 	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
@@ -160,7 +160,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	f.remove(t, stored(home, ""))
 	f.pods(t, "any", 9)
 	f.put(t, defaults("metrics: {port: x}"))
-	if said := f.told(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
+	if said := f.event(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
 		t.Error(said)
 	}
 	f.put(t, stored(home, "enableAccessLogging: true")) // counts once the defaults are right
@@ -186,7 +186,7 @@ func TestNamespacesLive(t *testing.T) {
 
 	f.put(t, stored("tenant", "podsPerRuntime: many"))
 	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
-	if said := f.told(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
+	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
 		t.Error(said)
 	}
 	f.pods(t, "tenant", 5) // the last good one
@@ -207,29 +207,29 @@ func TestNamespacesLive(t *testing.T) {
 	f.quiet(t)
 }
 
-// A namespace with a mistake from the start is served with the settings of the administrators. Where nobody asks, nobody is told:
-// the ConfigMap of a namespace that is not served may be anybody's.
+// A namespace with a mistake from the start is served with the settings of the administrators. Nothing is reported while no
+// caller asks: the ConfigMap of a namespace that is not served may belong to another application.
 func TestMistakesOfNamespaces(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored("tenant", "inferenceServiceName: mine"), stored("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	same(t, f.of(t, "tenant"), Default())
-	if said := f.told(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
+	if said := f.event(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
 		t.Error(said)
 	}
 	same(t, f.of(t, "tenant"), Default())
 	f.quiet(t)
 	same(t, f.of(t, "keyless"), Default())
-	if said := f.told(t); !strings.Contains(said, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
+	if said := f.event(t); !strings.Contains(said, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
 		t.Error(said)
 	}
 	f.quiet(t)
 }
 
-// Keys without effect are told of once, and again when others have none.
-func TestKeysWithoutEffectAreToldOf(t *testing.T) {
+// Keys without effect are reported once, and again when others have none.
+func TestKeysWithoutEffectAreReported(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podPerRuntime: 3"))
 	f.of(t, "any")
-	if said := f.told(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
+	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
 		t.Error(said)
 	}
 	f.runs(t)
@@ -245,7 +245,7 @@ func TestKeysWithoutEffectAreToldOf(t *testing.T) {
 		text.WriteString(key + ": " + value + "\n")
 	}
 	f.put(t, stored(home, text.String()))
-	if said := f.told(t); len(said) > 1024 || !strings.HasSuffix(said, "...") {
+	if said := f.event(t); len(said) > 1024 || !strings.HasSuffix(said, "...") {
 		t.Errorf("%d bytes: the API server takes 1024", len(said))
 	}
 }
@@ -266,7 +266,7 @@ func TestWhoIsWoken(t *testing.T) {
 	f.runs(t)
 	next := func() string {
 		t.Helper()
-		poll.Until(t, 10*time.Second, "somebody is woken", func() bool { return queue.Len() > 0 })
+		poll.Until(t, 10*time.Second, "a namespace is woken", func() bool { return queue.Len() > 0 })
 		request, _ := queue.Get()
 		queue.Done(request)
 		return request.Name
@@ -291,7 +291,7 @@ func TestWhoIsWoken(t *testing.T) {
 	}
 }
 
-// With one namespace only, nothing else is asked for.
+// With one namespace only, nothing else is read.
 func TestNamespaceScope(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 {
@@ -308,7 +308,7 @@ func TestNamespaceScope(t *testing.T) {
 	}
 }
 
-// Webhooks and controllers ask at the same time, before and while the settings change: nobody sees half of a change.
+// Webhooks and controllers ask at the same time, before and while the settings change: no caller sees half of a change.
 func TestManyAskAtOnce(t *testing.T) {
 	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
 	f := newFixture(t, config.ModelMesh{}, stored(home, texts[0]), stored("tenant", "enableAccessLogging: true")).runs(t)

@@ -121,7 +121,7 @@ func (s *state) settle(cfg config.ModelMesh, defaults, admin *document) (changed
 	return true, said
 }
 
-// override returns the settings of a namespace with a document of its own. It is decoded when settings are asked for, which happens
+// override returns the settings of a namespace with a document of its own. It is decoded when settings are requested, which happens
 // for namespaces that are served only: what others keep under the name is their affair.
 func (s *state) override(namespace string, from *document) (Settings, []message) {
 	known := s.spaces[namespace]

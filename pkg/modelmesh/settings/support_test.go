@@ -156,14 +156,14 @@ func (f *fixture) pods(t *testing.T, namespace string, want int32) {
 	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.of(t, namespace).PodsPerRuntime == want })
 }
 
-// told returns the next Event, and that there is no other.
-func (f *fixture) told(t *testing.T) string {
+// event returns the next Event, and that there is no other.
+func (f *fixture) event(t *testing.T) string {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:
 		return event
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody was told")
+		t.Fatal("no event")
 		return ""
 	}
 }
@@ -172,7 +172,7 @@ func (f *fixture) quiet(t *testing.T) {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:
-		t.Errorf("told %q", event)
+		t.Errorf("event %q", event)
 	default:
 	}
 }
