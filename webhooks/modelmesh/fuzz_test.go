@@ -10,10 +10,10 @@ import (
 )
 
 // FuzzServingRuntime sends whatever there is through the webhook and through everything that is derived from a runtime without
-// asking anybody. Nothing panics; what is refused is refused with a word; what is stored can be changed back to itself; and what
+// reading other objects. Nothing panics; every refusal has a message; what is stored can be changed back to itself; and what
 // is admitted without a warning is understood without one.
 func FuzzServingRuntime(f *testing.F) {
-	for _, object := range []string{good, single, untold, keda, test, many, fewer, manyOnce, reserved, https, leaving, quantity, `{`, `null`, `{"spec":[]}`} {
+	for _, object := range []string{good, single, unmarked, keda, test, many, fewer, manyOnce, reserved, https, leaving, quantity, `{`, `null`, `{"spec":[]}`} {
 		for _, old := range []string{"", good, keda, many, leaving} {
 			f.Add([]byte(object), []byte(old))
 		}

@@ -15,7 +15,7 @@ import (
 const (
 	good     = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c","image":"i"}]}}`
 	single   = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"multiModel":false,"containers":[{"name":"mm"}]}}`
-	untold   = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"containers":[{"name":"mm"}]}}`
+	unmarked = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"containers":[{"name":"mm"}]}}`
 	keda     = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
 	test     = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"test"}},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
 	many     = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"replicas":70000,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 		"no object":                                     {object: `7`, code: http.StatusBadRequest, message: "reading the object of the request: "},
 		"an old one that is no JSON":                    {object: good, old: `[`, code: http.StatusBadRequest, message: "reading the object of the request: "},
 		"of KServe itself":                              {object: single},
-		"of KServe itself, which says nothing":          {object: untold},
+		"of KServe itself, which says nothing":          {object: unmarked},
 		"a rule broken":                                 {object: keda, code: http.StatusForbidden, message: kedaText},
 		"a rule broken by a change":                     {object: keda, old: good, code: http.StatusForbidden, message: kedaText},
 		"a rule broken in another way":                  {object: keda, old: test, code: http.StatusForbidden, message: kedaText},

@@ -18,7 +18,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// serving is a manager of which nothing but the webhook server is asked.
+// serving is a manager of which only the webhook server is used.
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
