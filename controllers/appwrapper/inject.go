@@ -1,6 +1,7 @@
 package appwrapper
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -62,13 +63,12 @@ func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 
 // injectTemplate adds to one pod template.
 func injectTemplate(template map[string]any, ours map[string]string, info awv1beta2.AppWrapperPodSetInfo, settings Settings) (string, error) {
-	if err := mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"); err != nil {
+	if err := errors.Join(
+		mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"),
+		mergeAt(template, "labels", info.Labels, "metadata", "labels"),
+		mergeAt(template, "labels", ours, "metadata", "labels"),
+	); err != nil {
 		return "", err
-	}
-	for _, labels := range []map[string]string{info.Labels, ours} {
-		if err := mergeAt(template, "labels", labels, "metadata", "labels"); err != nil {
-			return "", err
-		}
 	}
 	spec, ok := template["spec"].(map[string]any)
 	if !ok {

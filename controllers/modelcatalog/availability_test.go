@@ -27,10 +27,6 @@ func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.De
 	return d
 }
 
-func is(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
-	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message}
-}
-
 func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
 	return []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{
 		Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ready},

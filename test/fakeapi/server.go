@@ -64,7 +64,7 @@ func New(t testing.TB, builder *fake.ClientBuilder, objects ...client.Object) *S
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			return s.read(func() error { return c.Get(ctx, key, o, opts...) })
 		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			return s.read(func() error { return s.list(ctx, list, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {

@@ -43,14 +43,24 @@ func Check(m *mlflowv1.MLflow) error {
 			wrong("nodeSelector", key+"="+value, "cannot be a label of a node: "+strings.Join(text, "; "))
 		}
 	}
+	if _, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector); err != nil {
+		errs = append(errs, fmt.Errorf("reading spec.workspaceLabelSelector: %w", err))
+	}
+	checkTolerations(spec.Tolerations, wrong)
+	checkStorage(spec.Storage, wrong)
+	errs = append(errs, checkStores(m)...)
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// checkStores finds mistakes in where the server and the archival keep data.
+func checkStores(m *mlflowv1.MLflow) (errs []error) {
+	spec := &m.Spec
 	for field, from := range map[string]*corev1.SecretKeySelector{"backendStoreUriFrom": spec.BackendStoreURIFrom,
 		"readReplicaBackendStoreUriFrom": spec.ReadReplicaBackendStoreURIFrom, "registryStoreUriFrom": spec.RegistryStoreURIFrom} {
 		if from != nil && (from.Name == "" || from.Key == "") {
 			errs = append(errs, fmt.Errorf("spec.%s must include non-empty 'name' and 'key'", field))
 		}
-	}
-	if _, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector); err != nil {
-		errs = append(errs, fmt.Errorf("reading spec.workspaceLabelSelector: %w", err))
 	}
 	if Archives(m) && spec.Storage == nil && strings.HasPrefix(spec.TraceArchival.Location, "file://") {
 		errs = append(errs, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage"))
@@ -60,10 +70,7 @@ func Check(m *mlflowv1.MLflow) error {
 			errs = append(errs, err)
 		}
 	}
-	checkTolerations(spec.Tolerations, wrong)
-	checkStorage(spec.Storage, wrong)
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	return errs
 }
 
 func checkTolerations(tolerations []corev1.Toleration, wrong func(string, any, string)) {

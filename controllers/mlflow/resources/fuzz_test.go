@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
 // FuzzStringsKeepStructure shows that no text in a spec adds, removes or moves

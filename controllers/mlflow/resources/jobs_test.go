@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
 func cronJobOf(t *testing.T, m *mlflowv1.MLflow, in Inputs, name string) *batchv1.CronJob {

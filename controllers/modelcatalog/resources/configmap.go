@@ -8,6 +8,8 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 )
 
+// DefaultSourcesText is what the default sources hold at first.
+//
 //go:embed default_sources.yaml
 var DefaultSourcesText string
 
@@ -23,6 +25,7 @@ func defaultSourcesMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfigu
 		WithData(map[string]string{SourcesKey: DefaultSourcesText})
 }
 
+// UserSourcesMap is the ConfigMap of one of the UserSources.
 func UserSourcesMap(c *aihubv1alpha1.Catalog, name, content string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name, c.Namespace).WithLabels(Labels(Name)).
 		WithData(map[string]string{SourcesKey: content})

@@ -40,6 +40,7 @@ var fixedSources = []struct{ volume, configMap string }{
 	{"default-sources", DefaultSources},
 }
 
+// ServerDeployment is the Deployment of the catalog server.
 func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	security := resources.PodSecurity()
 	if !in.OpenShift {

@@ -42,6 +42,7 @@ const (
 	KeyPassword = "database-password"
 )
 
+// Labels and annotations of what the catalog consists of.
 const (
 	LabelApp       = "app"
 	LabelComponent = "component"

@@ -209,11 +209,6 @@ func (w *world) rests(key types.NamespacedName) {
 	}
 }
 
-// isPause tells whether a pause is a certain one, give or take what spreads them.
-func isPause(got, want time.Duration) bool {
-	return got >= want && got <= time.Duration(float64(want)*(1+jitter))
-}
-
 func (w *world) status() v1alpha1.PredictorStatus {
 	w.t.Helper()
 	p := &v1alpha1.Predictor{}

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	// ServerContainer is the name of the container of the REST server.
 	ServerContainer = "rest-container"
 	// The paths of probes. They show whether the server and its database work, and nothing else.
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"

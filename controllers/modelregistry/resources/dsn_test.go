@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 func TestPostgresDSN(t *testing.T) {

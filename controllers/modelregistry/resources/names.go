@@ -42,8 +42,10 @@ func DatabaseName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres", validation.DNS1035LabelMaxLength)
 }
 
+// CredentialsName is the Secret with the password of a generated database.
 func CredentialsName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-credentials" }
 
+// ClaimName is the volume claim of a generated database.
 func ClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-storage" }
 
 func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Name }
@@ -51,8 +53,10 @@ func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Nam
 // UsersName is the name of the Group, and of the RoleBinding that gives it the Role.
 func UsersName(m *v1beta1.ModelRegistry) string { return m.Name + "-users" }
 
+// DelegatorName is the ClusterRoleBinding that lets the proxy review tokens and accesses.
 func DelegatorName(m *v1beta1.ModelRegistry) string { return m.Name + "-auth-delegator" }
 
+// ProxyConfigName is the ConfigMap of the proxy.
 func ProxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy-config" }
 
 // ServingSecretName is the Secret with the serving certificate unless the spec names others.
@@ -61,8 +65,10 @@ func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube
 // CookieSecretName is the Secret that the original left when oauth-proxy went.
 func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
 
+// PlainRouteName is the Route without TLS.
 func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
+// SecureRouteName is the Route with TLS.
 func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
 
 // RoutePolicyName is the NetworkPolicy that lets the router of OpenShift in.
@@ -71,8 +77,10 @@ func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-
 // ingressPolicyName is the NetworkPolicy that closes every port but that of the proxy.
 func ingressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-ingress" }
 
+// GrantName is the ReferenceGrant of the registry.
 func GrantName(m *v1beta1.ModelRegistry) string { return SharedGrantName + "-" + m.Name }
 
+// HTTPRouteName is the HTTPRoute of the registry in the namespace of the gateway.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
 
 // gatewayPath is the path below the domain of the gateway, without slashes at its ends.

@@ -1,8 +1,6 @@
 package certificates
 
 import (
-	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,24 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
-
-type brokenReader struct{}
-
-func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.New("away")
-}
-
-func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("away")
-}
 
 // R13: the names of section 6.12, without the one that an empty domain made.
 func TestNamesInCertificates(t *testing.T) {

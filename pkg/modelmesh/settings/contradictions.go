@@ -8,7 +8,27 @@ import (
 
 // contradictions are mistakes that only show when several settings meet.
 func (s Settings) contradictions() []error {
-	var errs []error
+	errs := s.exceeded()
+	for _, one := range s.PayloadProcessors {
+		if one == "" || !hasNoBlank(one) { // in the words of the original: blanks part one processor from the next
+			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", short(one))) //nolint:revive,staticcheck // the original's words
+		}
+	}
+	for i, one := range s.ImagePullSecrets {
+		if one.Name == "" {
+			errs = append(errs, fmt.Errorf("imagePullSecrets[%d].name is missing: name a Secret", i))
+		}
+	}
+	for i, one := range s.InternalModelMeshEnvVars {
+		if one.Name == "" {
+			errs = append(errs, fmt.Errorf("internalModelMeshEnvVars[%d].name is missing: name a variable", i))
+		}
+	}
+	return append(errs, s.sharedPorts()...)
+}
+
+// exceeded finds requests of resources above their limits.
+func (s Settings) exceeded() (errs []error) {
 	for _, c := range []struct {
 		name      string
 		resources corev1.ResourceRequirements
@@ -24,22 +44,7 @@ func (s Settings) contradictions() []error {
 			}
 		}
 	}
-	for _, one := range s.PayloadProcessors {
-		if one == "" || !hasNoBlank(one) { // in the words of the original: blanks part one processor from the next
-			errs = append(errs, fmt.Errorf("%s '%s': endpoint must not contain spaces.", "Error parsing payload processor", short(one)))
-		}
-	}
-	for i, one := range s.ImagePullSecrets {
-		if one.Name == "" {
-			errs = append(errs, fmt.Errorf("imagePullSecrets[%d].name is missing: name a Secret", i))
-		}
-	}
-	for i, one := range s.InternalModelMeshEnvVars {
-		if one.Name == "" {
-			errs = append(errs, fmt.Errorf("internalModelMeshEnvVars[%d].name is missing: name a variable", i))
-		}
-	}
-	return append(errs, s.sharedPorts()...)
+	return errs
 }
 
 // sharedPorts finds two listeners of one pod on one port. Those without a setting are in runtime pods as well.

@@ -87,10 +87,6 @@ func TestFaults(t *testing.T) {
 
 func change(c func(*Facts)) func(*testing.T, *Facts) { return func(_ *testing.T, f *Facts) { c(f) } }
 
-func configured(args ...string) func(*testing.T, *Facts) {
-	return func(t *testing.T, f *Facts) { f.Manager.Settings.Config = settings(t, args...) }
-}
-
 func without(gvk schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*testing.T, *Facts) {
 	return change(func(f *Facts) {
 		kinds := slices.DeleteFunc(everything(), func(k served.Kind) bool { return k.GroupVersionKind == gvk })

@@ -44,15 +44,10 @@ func (g *gatherer) originals(ctx context.Context) {
 				found[d.Namespace] = Running{Original: o, Namespace: d.Namespace, Present: true, Replicas: ptr.Deref(d.Spec.Replicas, 1)}
 			}
 		}
-		if o.Lease != "" {
-			leases, _ := g.list(ctx, originals, "coordination.k8s.io", "Lease", "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.Lease})
-			for i := range leases {
-				if l := installed.ReadLease(&leases[i]); l.Held(g.facts.Now) {
-					r := found[l.Namespace]
-					r.Original, r.Namespace, r.Holder = o, l.Namespace, l.Holder
-					found[l.Namespace] = r
-				}
-			}
+		for _, l := range g.heldLeases(ctx, o) {
+			r := found[l.Namespace]
+			r.Original, r.Namespace, r.Holder = o, l.Namespace, l.Holder
+			found[l.Namespace] = r
 		}
 		g.put(func(f *Facts) {
 			for _, r := range found {
@@ -60,6 +55,21 @@ func (g *gatherer) originals(ctx context.Context) {
 			}
 		})
 	})
+}
+
+// heldLeases are the Leases of a former operator, in all namespaces, that a program holds.
+func (g *gatherer) heldLeases(ctx context.Context, o Original) []*installed.Lease {
+	if o.Lease == "" {
+		return nil
+	}
+	var held []*installed.Lease
+	leases, _ := g.list(ctx, originals, "coordination.k8s.io", "Lease", "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.Lease})
+	for i := range leases {
+		if l := installed.ReadLease(&leases[i]); l.Held(g.facts.Now) {
+			held = append(held, l)
+		}
+	}
+	return held
 }
 
 func checkOriginals(f *Facts, _ Shipped) (problems []Finding, fine string) {

@@ -44,17 +44,21 @@ func Proxied(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
+// Unrouted has no Route.
 func Unrouted(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
 
+// Called gives the registry a name.
 func Called(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
 	m.Name = name
 	return m
 }
 
+// Secret refers to a key of a Secret.
 func Secret(name, key string) *v1beta1.SecretKeyValue {
 	return &v1beta1.SecretKeyValue{Name: name, Key: key}
 }
 
+// ConfigMap refers to a key of a ConfigMap.
 func ConfigMap(name, key string) *v1beta1.ConfigMapKeyValue {
 	return &v1beta1.ConfigMapKeyValue{Name: name, Key: key}
 }
@@ -76,6 +80,7 @@ func MySQL(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
+// MySQLTLS has every form of TLS with MySQL that Secrets allow.
 func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c := s.MySQL
 	c.SSLCertificateSecret, c.SSLKeySecret = Secret("my-client", "tls.crt"), Secret("my-client", "tls.key")
@@ -99,12 +104,14 @@ func Generated(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
+// SizedAndDeleted is a generated database with a size of its own, whose data goes with it.
 func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.RetentionPolicy = v1beta1.DeleteData
 	s.Postgres.Storage = &v1beta1.PostgresStorage{Size: new(resource.MustParse("20Gi")), StorageClassName: new("fast")}
 	s.Postgres.Database = "team_models"
 }
 
+// Everywhere sets what most specs leave to defaults.
 func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	s.Rest.ServiceRoute, s.Rest.Port = v1beta1.RouteEnabled, new(int32(9090))
 	s.Rest.Resources = &corev1.ResourceRequirements{
