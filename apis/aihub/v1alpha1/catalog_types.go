@@ -95,7 +95,7 @@ type CatalogResources struct {
 
 // CatalogDatabase is a PostgreSQL database: one that is run beside the server, or an existing one.
 type CatalogDatabase struct {
-	// volume of the database that is run beside the server. Its content is made anew from the sources.
+	// volume of the database that is run beside the server. Its content is created again from the sources.
 	// +optional
 	Volume *CatalogVolume `json:"volume,omitempty"`
 
@@ -140,7 +140,7 @@ type ExternalDatabase struct {
 
 // CatalogAccess says who may read the catalog.
 type CatalogAccess struct {
-	// authenticated lets every user of the cluster read it, which is also meant when nothing is said. Disabled leaves it to
+	// authenticated lets every user of the cluster read it, which is also the meaning of an empty field. Disabled leaves it to
 	// role bindings that administrators make.
 	// +optional
 	Authenticated Switch `json:"authenticated,omitempty"`
@@ -148,7 +148,7 @@ type CatalogAccess struct {
 
 // CatalogProxy authenticates clients.
 type CatalogProxy struct {
-	// mode runs a proxy in front of the server, which is also meant when nothing is said.
+	// mode runs a proxy in front of the server, which is also the meaning of an empty field.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
@@ -208,7 +208,7 @@ type CatalogSource struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message names the cause and the cure.
+	// message names the cause and the fix.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

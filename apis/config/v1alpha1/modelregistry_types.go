@@ -42,7 +42,7 @@ type ModelRegistry struct {
 	// +optional
 	PostgresImage string `json:"postgresImage,omitempty"`
 
-	// Webhooks says that registries come through the webhooks of this operator; false makes it check them at every pass
+	// Webhooks says that registries come through the webhooks of this operator; false makes it check them in every reconcile
 	// instead. Default: ENABLE_WEBHOOKS, of which only "false" means no, else true.
 	// +optional
 	Webhooks *bool `json:"webhooks,omitempty"`

@@ -79,7 +79,7 @@ type PlatformOperatorConfiguration struct {
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that
-// OpenShift recommends: an API server that is away for a minute costs nobody the leadership.
+// OpenShift recommends: an API server that is away for a minute costs no manager the leadership.
 type LeaderElection struct {
 	// Enabled switches leader election on. Default: true.
 	// +optional

@@ -3,7 +3,7 @@
 //
 // The schema accepts everything that the operator shipped before this one
 // accepted, except for the few inputs that could never work; those are refused
-// with the cure in the message.
+// with the fix in the message.
 //
 // +kubebuilder:object:generate=true
 // +groupName=mlflow.opendatahub.io

@@ -299,7 +299,7 @@ type MLflowSpec struct {
 	// garbage collection, which runs in the namespace of the server.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name somebody: set podSelector, namespaceSelector or ipBlock"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name a peer: set podSelector, namespaceSelector or ipBlock"
 	// +listType=atomic
 	NetworkPolicyIngressFrom []networkingv1.NetworkPolicyPeer `json:"networkPolicyIngressFrom,omitempty"`
 
@@ -428,7 +428,7 @@ type CABundleConfigMapRef struct {
 // One rule for each field keeps the cost of each below the limit of the API
 // server, which must assume that the text has any length. What a rule lets
 // through and Kubernetes does not, such as a range that runs backwards, fails
-// when the CronJob is written, which is said in condition ScheduledJobsReady. Stray commas, a third digit and what follows *-
+// when the CronJob is written, which is reported in condition ScheduledJobsReady. Stray commas, a third digit and what follows *-
 // mean nothing to Kubernetes, which passes over them; here they are refused.
 //
 // +kubebuilder:validation:XValidation:rule=`!self.contains('TZ')`,message="schedule must not name a time zone, because the times of a CronJob are those of the cluster: remove TZ= or CRON_TZ="

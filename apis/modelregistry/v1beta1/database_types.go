@@ -87,7 +87,7 @@ type PostgresConfig struct {
 	GenerateDeployment *bool `json:"generateDeployment,omitempty"`
 
 	// retentionPolicy says what becomes of the data of a generated database when the registry is deleted: Retain, which is
-	// also meant when nothing is said, or Delete.
+	// also the meaning of an empty field, or Delete.
 	// +optional
 	RetentionPolicy RetentionPolicy `json:"retentionPolicy,omitempty"`
 

@@ -43,7 +43,7 @@ func TestSamplesAreUnderstood(t *testing.T) {
 	}
 }
 
-// What nobody set is not written: a patch of ours must not add fields that a user never saw.
+// What is not set is not written: a patch of ours must not add fields that a user never saw.
 func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
 	m := &ModelRegistry{}
 	m.Generation = 3

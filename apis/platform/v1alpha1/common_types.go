@@ -52,7 +52,7 @@ type Condition struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message names the cause and the cure.
+	// message names the cause and the fix.
 	// +optional
 	Message string `json:"message,omitempty"`
 

@@ -35,7 +35,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 }
 
-// What nobody set is not written: a time of zero would be refused by the schema.
+// What is not set is not written: a time of zero would be refused by the schema.
 func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
 	m := &MLflowOperator{}
 	m.Generation = 4
