@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// standInServer answers what is registered, and listens nowhere.
-type standInServer struct {
+// fakeServer answers what is registered, and listens nowhere.
+type fakeServer struct {
 	webhook.Server
 	ended bool
 }
 
-func (s *standInServer) Start(ctx context.Context) error {
+func (s *fakeServer) Start(ctx context.Context) error {
 	<-ctx.Done()
 	s.ended = true
 	return nil
 }
 
-func (s *standInServer) connection() string {
+func (s *fakeServer) connection() string {
 	recorder := httptest.NewRecorder()
 	s.WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert-parting", http.NoBody))
 	return recorder.Header().Get("Connection")
@@ -46,7 +46,7 @@ func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				inner := &standInServer{Server: webhook.NewServer(webhook.Options{})}
+				inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 				server := &parting{Server: inner, clock: clock.RealClock{}}
 				server.Register("/convert-parting", http.NotFoundHandler())
 				ctx, cancel := context.WithCancel(t.Context())

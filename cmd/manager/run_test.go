@@ -130,7 +130,7 @@ func withHooks(*Env) []row {
 	}}
 }
 
-func TestWebhooksOnlyWhereSomebodyHasThem(t *testing.T) {
+func TestWebhooksOnlyWhereTheyAreInstalled(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testTable(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addTo(nil) != nil {
 		t.Errorf("no component needs a server: %+v, %v", none, err)
