@@ -45,7 +45,7 @@ func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...cli
 }
 
 // [D14] A kind whose watch does not come to life is read from the API server, after a short wait that blocks no worker.
-func TestKindsThatCannotBeWatchedBlockNobody(t *testing.T) {
+func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}))
 	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, fixture: w}, t: t}
 	w.kinds.cache = late

@@ -239,7 +239,7 @@ func TestChangedComponentsFail(t *testing.T) {
 }
 
 // What was stored while no webhook was there is not created with the rights of the operator, unless reviews are switched off.
-func TestAnAppWrapperThatNobodyReviewedFails(t *testing.T) {
+func TestAnAppWrapperWithoutReviewFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
 	w := newFixture(t, stored.DeepCopy())
 	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {

@@ -157,7 +157,7 @@ func (b *bench) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next passes make what is missing: nothing is there
+// [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next reconciles make what is missing: nothing is there
 // twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
 	b := newBench(t, sample())

@@ -122,7 +122,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	b := newBench(t, sample())
 	b.fail = failing(0.15, "get", "create", "apply", "patch")
 	done := false
-	for range 1000 { // a reconcile reads some forty objects, and most passes meet a fault
+	for range 1000 { // a reconcile reads some forty objects, and most of them meet a fault
 		if _, err := b.reconcile(); err == nil {
 			done = true
 			break

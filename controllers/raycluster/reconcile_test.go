@@ -127,7 +127,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfSomebodyElse(t *testing.T) {
+func TestAForeignPolicy(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}

@@ -228,7 +228,7 @@ func TestEndsInEveryOrder(t *testing.T) {
 }
 
 // A cluster that is recreated under its name takes over what is left of the one before, and it keeps that.
-func TestAClusterIsMadeAnew(t *testing.T) {
+func TestAClusterIsRecreated(t *testing.T) {
 	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -326,7 +326,7 @@ func TestNeighbours(t *testing.T) {
 }
 
 // Requests for clusters that were never there cost nothing.
-func TestRequestsForNobody(t *testing.T) {
+func TestRequestsWithoutACluster(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	s.rests(u)

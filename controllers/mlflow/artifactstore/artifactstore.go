@@ -1,5 +1,5 @@
 // Package artifactstore reports on MLflowConfigs. The servers of MLflow read these themselves and ignore one whose Secret is missing
-// or names no bucket, so a condition says so before artifacts end up in the bucket that all share.
+// or names no bucket, so a condition reports it before artifacts end up in the bucket that all share.
 package artifactstore
 
 import (

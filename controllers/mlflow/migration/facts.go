@@ -30,7 +30,7 @@ type Facts struct {
 	Image, Stores string
 	// Condition is the last one of type Migration; nil when there is none.
 	Condition *metav1.Condition
-	// Record is what earlier passes wrote down.
+	// Record is what earlier reconciles wrote down.
 	Record mlflowv1.MigrationStatus
 	// JobName is the name of the Job for version and generation.
 	JobName string

@@ -181,7 +181,7 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 		value("MLFLOW_S3_IGNORE_TLS", "false"))
 }
 
-// verifyAnnotation on the Deployment keeps for later passes that PostgreSQL was verified when it was taken over.
+// verifyAnnotation on the Deployment keeps for later reconciles that PostgreSQL was verified when it was taken over.
 const verifyAnnotation = "mlflow.opendatahub.io/verify-postgresql"
 
 // KeepsVerification reports that a Deployment was taken over with full verification of PostgreSQL, or is about to be.

@@ -306,7 +306,7 @@ func TestPasswords(t *testing.T) {
 }
 
 // A URI of a Secret reaches commands by the expansion of the kubelet only: no object shows it.
-func TestSecretStoresStandInNoObject(t *testing.T) {
+func TestSecretStoresAreWrittenToNoObject(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://left:over@db/x", secretKey("db", "uri")
 	})
