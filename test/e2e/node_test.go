@@ -38,7 +38,7 @@ func traces(dir string) []string {
 		if err == nil && entry.IsDir() && entry.Name() == "testcluster-"+filepath.Base(dir) {
 			found = append(found, "cgroup "+path)
 		}
-		return nil // groups of others come and go
+		return nil // foreign groups come and go
 	})
 	Expect(err).NotTo(HaveOccurred())
 	interfaces, err := net.Interfaces()

@@ -31,7 +31,7 @@ const (
 	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
 )
 
-// Settings are all that the program of a node is told, in a file of its folder.
+// Settings are all that the program of a node reads, from a file of its folder.
 type Settings struct {
 	// Name of the node.
 	Name string `json:"name"`

@@ -17,7 +17,7 @@ import (
 
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// provideVolumes makes a volume for every claim of our StorageClass and removes it when nobody claims it any more. A volume is
+// provideVolumes makes a volume for every claim of our StorageClass and removes it when no claim names it any more. A volume is
 // as a new block device is: it belongs to root, others only read it, and the kubelet applies fsGroup to it, which it does not
 // do to a hostPath.
 func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interface) error {

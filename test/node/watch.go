@@ -12,14 +12,14 @@ import (
 // retryAfter is how long a failed pass waits: something else may have to happen first.
 const retryAfter = time.Second
 
-// onChange runs a pass whenever an object of the informers has changed, and again after a failure. Changes during a pass are
+// onChange runs a reconcile whenever an object of the informers has changed, and again after a failure. Changes during a reconcile are
 // one more pass.
 func onChange(ctx context.Context, factory informers.SharedInformerFactory, pass func() error, watched ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	signal := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // a pass is due already
+		default: // a reconcile is due already
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{

@@ -30,8 +30,8 @@ const (
 	endless = "testcluster.invalid/not-ready:1"
 )
 
-// standIns serve kinds whose controllers are played by the specs.
-func standIns() []*apiextensionsv1.CustomResourceDefinition {
+// fakeCRDs serve kinds whose controllers are played by the specs.
+func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, k := range []struct{ group, version, kind, plural string }{

@@ -37,7 +37,7 @@ func TestAppWrapper(t *testing.T) { framework.Run(t, "AppWrapper") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme))
 	account = env.InstallOperator(ctx, "config/default")
-	for _, crd := range standIns() {
+	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", "True", "")
 	}

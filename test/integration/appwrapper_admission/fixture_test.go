@@ -139,16 +139,16 @@ func bind(ctx context.Context, namespace, role, kind string) {
 	})).To(Succeed())
 }
 
-// standIns serve kinds that no module at hand has CRDs for.
-func standIns() []*apiextensionsv1.CustomResourceDefinition {
+// fakeCRDs serve kinds that no module at hand has CRDs for.
+func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return []*apiextensionsv1.CustomResourceDefinition{
-		standIn("kubeflow.org", "v1", "PyTorchJob", apiextensionsv1.NamespaceScoped),
-		standIn("jobset.x-k8s.io", "v1alpha2", "JobSet", apiextensionsv1.NamespaceScoped),
-		standIn("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", apiextensionsv1.NamespaceScoped),
+		fakeCRD("kubeflow.org", "v1", "PyTorchJob", apiextensionsv1.NamespaceScoped),
+		fakeCRD("jobset.x-k8s.io", "v1alpha2", "JobSet", apiextensionsv1.NamespaceScoped),
+		fakeCRD("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", apiextensionsv1.NamespaceScoped),
 	}
 }
 
-func standIn(group, version, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
+func fakeCRD(group, version, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -125,7 +125,7 @@ var _ = Describe("A new AppWrapper", func() {
 	It("is judged by what the cluster serves now, D30", func(ctx SpecContext) {
 		template := "{apiVersion: late.example.com/v1, kind: Late, metadata: {name: x}}"
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("the cluster serves no Late")))
-		crd := standIn("late.example.com", "v1", "Late", apiextensionsv1.NamespaceScoped)
+		crd := fakeCRD("late.example.com", "v1", "Late", apiextensionsv1.NamespaceScoped)
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, crd)).To(Succeed()) }, NodeTimeout(specTimeout))
 		Eventually(func() error {

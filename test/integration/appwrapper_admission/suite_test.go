@@ -41,7 +41,7 @@ func TestAppWrapperAdmission(t *testing.T) { framework.Run(t, "AppWrapper admiss
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
 	account = env.InstallOperator(ctx, "config/default")
-	for _, crd := range standIns() {
+	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")
 	}

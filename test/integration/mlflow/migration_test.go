@@ -66,7 +66,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		Expect(conditionOf(m, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
 
-	It("is migrated once for each generation when that is asked for [mlflow-36]", func(ctx SpecContext) {
+	It("is migrated once for each generation when the spec requests it [mlflow-36]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)

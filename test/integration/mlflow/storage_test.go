@@ -44,7 +44,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("goes with its MLflow when that is asked for", func(ctx SpecContext) {
+	It("goes with its MLflow when the spec requests it", func(ctx SpecContext) {
 		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		c := claim()
 		env.Get(ctx, c)

@@ -132,13 +132,13 @@ var _ = Describe("The catalog of an older operator", func() {
 		Expect(now.UID).NotTo(Equal(server.UID), "its selector was that of an older release")
 		Expect(now.Spec.Selector.MatchLabels).To(HaveLen(3))
 		deletions := w.Since(mark).ByUser(w.manager.User).Of("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
-		Expect(deletions).To(HaveLen(1), "made anew once:\n%s", deletions)
+		Expect(deletions).To(HaveLen(1), "recreated once:\n%s", deletions)
 		for _, o := range []client.Object{
 			now, database, kept, &corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, role(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"),
 		} {
 			before := o.GetUID()
 			w.Get(ctx, o)
-			Expect(before == "" || o.GetUID() == before).To(BeTrue(), "%T was made anew", o)
+			Expect(before == "" || o.GetUID() == before).To(BeTrue(), "%T was recreated", o)
 			Expect(o.GetOwnerReferences()).To(HaveLen(1), "%T", o)
 			Expect(metav1.IsControlledBy(o, c)).To(BeTrue(), "%T", o)
 			Expect(o.GetAnnotations()).NotTo(HaveKey("banzaicloud.com/last-applied"), "%T", o)

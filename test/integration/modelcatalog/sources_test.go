@@ -42,7 +42,7 @@ func (w *world) labelled(ctx context.Context, namespace string) []string {
 }
 
 var _ = Describe("Sources", func() {
-	It("with the label are mounted by name, and each is told what became of it [modelregistry-97] [S10]", func(ctx SpecContext) {
+	It("with the label are mounted by name, and the status shows what became of each [modelregistry-97] [S10]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		w.create(ctx, source(ns, "zebra", "catalogs: []"))
@@ -128,10 +128,10 @@ var _ = Describe("Sources", func() {
 })
 
 var _ = Describe("What is tampered with", func() {
-	It("is made good by the watch alone, and what is foreign wakes nobody [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
+	It("is made good by the watch alone, and what is foreign starts no reconcile [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
-		foreign := policy(ns, "somebody")
+		foreign := policy(ns, "foreign")
 		foreign.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 		w.create(ctx, foreign)
 		w.ready(ctx, catalog(ns))
@@ -157,7 +157,7 @@ var _ = Describe("What is tampered with", func() {
 		w.settle()
 
 		By("a foreign policy being deleted")
-		Expect(w.Admin.Delete(ctx, policy(ns, "somebody"))).To(Succeed())
+		Expect(w.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -269,7 +269,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		says("")
 	}, NodeTimeout(specTimeout))
 
-	It("go on when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {
+	It("continue when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns))

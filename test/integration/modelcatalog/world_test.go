@@ -131,7 +131,7 @@ func (w *world) webhookAnswers(ctx context.Context) {
 		WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("must be 'catalog'")))
 }
 
-// withoutWebhook does something while nobody checks Catalogs.
+// withoutWebhook does something while no webhook checks Catalogs.
 func (w *world) withoutWebhook(ctx context.Context, do func()) {
 	GinkgoHelper()
 	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "catalog-validating-webhook-configuration"}}

@@ -64,22 +64,22 @@ var _ = Describe("A namespace that is served", func() {
 		appear(ctx, service(ns), deployment(ns, "local"))
 	}, NodeTimeout(specTimeout))
 
-	It("survives runtimes that nobody can serve, and tells them [M1] [M6] [M28]", func(ctx SpecContext) {
+	It("survives runtimes that cannot be served, and reports them in Events [M1] [M6] [M28]", func(ctx SpecContext) {
 		ns := served(ctx)
 		odd := runtimeOf(ctx, ns, "odd", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
 		less := runtimeOf(ctx, ns, "less", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
 		bare := runtimeOf(ctx, ns, "bare", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
 		runtimeOf(ctx, ns, "good", "onnx")
 		appear(ctx, deployment(ns, "good"))
-		told(ctx, odd, "InvalidRuntime", "70000")
-		told(ctx, less, "InvalidRuntime", "-1")
-		told(ctx, bare, "InvalidRuntime", "grpcEndpoint")
+		expectEvent(ctx, odd, "InvalidRuntime", "70000")
+		expectEvent(ctx, less, "InvalidRuntime", "-1")
+		expectEvent(ctx, bare, "InvalidRuntime", "grpcEndpoint")
 		absent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
 		settled(ctx, ns)
 		expectRest(ns)
 		env.Patch(ctx, bare, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
 		appear(ctx, deployment(ns, "bare"))
-		told(ctx, bare, "ValidRuntime", "valid again")
+		expectEvent(ctx, bare, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
 	It("keeps what third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
@@ -172,7 +172,7 @@ var _ = Describe("A namespace that is served", func() {
 })
 
 var _ = Describe("Names that others have taken", func() {
-	It("are left to them, and the runtime is told [M11]", func(ctx SpecContext) {
+	It("are left to them, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{
 			&networkingv1.NetworkPolicy{ObjectMeta: at(ns, "modelmesh-runtimes")},
@@ -195,7 +195,7 @@ var _ = Describe("Names that others have taken", func() {
 			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not made by this operator",
 			"ConfigMap " + ns + "/tc-config exists and was not made by this operator", "until then not written: Deployment " + ns + "/modelmesh-serving-r",
 		} {
-			told(ctx, r, "RuntimeRefused", text)
+			expectEvent(ctx, r, "RuntimeRefused", text)
 		}
 		settled(ctx, ns)
 		for _, o := range guards {
@@ -204,7 +204,7 @@ var _ = Describe("Names that others have taken", func() {
 			Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 		}
-		told(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not made by this operator")
+		expectEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not made by this operator")
 		settled(ctx, ns)
 		for _, o := range theirs {
 			before := o.GetResourceVersion()

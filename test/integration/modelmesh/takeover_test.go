@@ -144,7 +144,7 @@ var _ = Describe("Settings of the administrator", Serial, func() {
 		scaled(ctx, d, 4)
 		configure(ctx, own, "podsPerRuntime: none\n")
 		env.Get(ctx, m)
-		told(ctx, m, "ConfigurationRefused", "podsPerRuntime")
+		expectEvent(ctx, m, "ConfigurationRefused", "podsPerRuntime")
 		settled(ctx, ns)
 		scaled(ctx, d, 4)
 
@@ -158,7 +158,7 @@ var _ = Describe("Settings of the administrator", Serial, func() {
 
 		By("TLS, of which the Secret comes later [modelmesh-90]")
 		configure(ctx, own, "tls: {secretName: mesh-tls}\n")
-		told(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
+		expectEvent(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: at(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())
 		d = deployment(ns, "r")
 		appear(ctx, d)

@@ -196,8 +196,8 @@ func expectRest(namespace string) {
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// told waits for an Event on an object whose note has a text in it.
-func told(ctx context.Context, o client.Object, reason, text string) {
+// expectEvent waits for an Event on an object whose note has a text in it.
+func expectEvent(ctx context.Context, o client.Object, reason, text string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		list := &eventsv1.EventList{}

@@ -81,7 +81,7 @@ var _ = Describe("a Predictor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("[modelmesh-81] that is updated to what cannot be loaded goes on with the old model", func(ctx SpecContext) {
+	It("[modelmesh-81] that is updated to what cannot be loaded continues with the old model", func(ctx SpecContext) {
 		p := predictor(ctx, "updated-badly", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		becomes(ctx, p, ready)
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "invalid/two"}}})
@@ -133,7 +133,7 @@ var _ = Describe("a Predictor", func() {
 		Entry("a path without anything", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),
 	)
 
-	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime can serve says so", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
+	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime can serve has this in its status", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
 		p := predictor(ctx, "homeless-"+name, spec)
 		becomes(ctx, p, broken)
 		f := p.Status.LastFailureInfo

@@ -121,7 +121,7 @@ func conditionOf(s *v1beta1.InferenceService, name string) v1beta1.Condition {
 }
 
 var _ = Describe("a namespace", func() {
-	It("[modelmesh-88] with no runtime but those of others has models that wait, and no Deployment", func(ctx SpecContext) {
+	It("[modelmesh-88] with none but foreign runtimes has models that wait, and no Deployment", func(ctx SpecContext) {
 		ns := namespace(ctx, "single")
 		single := runtime("single", "sklearn:0")
 		single.Spec.MultiModel = new(false)
@@ -142,7 +142,7 @@ var _ = Describe("a namespace", func() {
 		Expect(p.Status.LastFailureInfo).To(BeNil())
 	}, SpecTimeout(specTimeout))
 
-	It("that is not served says so to its models, until it is", func(ctx SpecContext) {
+	It("that is not served shows it in the status of its models, until it is", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "unserved")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "early", sklearn)
@@ -190,7 +190,7 @@ var _ = Describe("a namespace", func() {
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("goes with its models, held up by nobody", func(ctx SpecContext) {
+	It("goes with its models, held up by no finalizer", func(ctx SpecContext) {
 		ns := namespace(ctx, "going")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "in-it", sklearn)

@@ -31,7 +31,7 @@ const (
 	own = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one stand-in for the
+// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one fake of the
 // routing layers, behind pods that fake nodes make ready. Most also share one namespace with runtimes, in which each has models of
 // its own. Specs that stop the manager are serial.
 var (

@@ -38,7 +38,7 @@ func (g *allGates) close(name string) (open func()) {
 	return open
 }
 
-// load is the loader of the stand-in.
+// load is the loader of the fake.
 func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
 	name, _, _ := strings.Cut(l.Path, "/")
 	g.mu.Lock()

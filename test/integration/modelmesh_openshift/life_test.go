@@ -65,7 +65,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(cookies[0]).NotTo(Equal(cookies[1]))
 	}, NodeTimeout(specTimeout))
 
-	It("publishes as the runtime says, and no longer than it says so [O10]", func(ctx SpecContext) {
+	It("publishes while the runtime has the setting, and no longer [O10]", func(ctx SpecContext) {
 		ns := served(ctx)
 		r := ovms(ctx, ns, openshift.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
@@ -118,14 +118,14 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Get(ctx, aws)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves the storage Secret of a user alone, and says so", func(ctx SpecContext) {
+	It("leaves the storage Secret of a user alone, and reports it", func(ctx SpecContext) {
 		ns := served(ctx)
 		s := storage(ns)
 		s.StringData = map[string]string{"localMinIO": `{"type":"s3"}`}
 		Expect(env.Admin.Create(ctx, s)).To(Succeed())
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits")
-		told(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
+		expectEvent(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
 		settled(ctx, ns)
 		expectRest(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
@@ -135,7 +135,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(s.Data).To(HaveKey("localMinIO"))
 	}, NodeTimeout(specTimeout))
 
-	It("is tidied up with its last model, whoever brought the first [O5]", func(ctx SpecContext) {
+	It("is tidied up with its last model, even when another kind came first [O5]", func(ctx SpecContext) {
 		ns := served(ctx)
 		ovms(ctx, ns)
 		first, last := inference(ctx, ns, "digits"), inference(ctx, ns, "letters")
@@ -208,7 +208,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
-	It("makes nothing where nobody serves models", func(ctx SpecContext) {
+	It("makes nothing where no models are served", func(ctx SpecContext) {
 		plain := env.Namespace(ctx, "project")
 		inference(ctx, plain, "digits")
 		connection(ctx, plain, "aws", "http://minio:9000")

@@ -27,7 +27,7 @@ const (
 )
 
 // All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped rights; each has
-// its own namespaces. No pod of a runtime ever runs: they ask for nodes that there are not. There is no router and nobody who signs
+// its own namespaces. No pod of a runtime ever runs: they ask for nodes that there are not. There is no router and no controller that signs
 // certificates either. Specs that stop the manager are serial.
 var (
 	env     *framework.Env

@@ -156,7 +156,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("takes over what the companion made, without making it anew", func(ctx SpecContext) {
+	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
 		manager.Away(ctx)
 		ns := served(ctx)
 		ovms(ctx, ns, openshift.AnnotationRoute, "true")
@@ -182,7 +182,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for _, o := range all {
 			made[o] = o.GetUID()
 		}
-		By("a model that nobody publishes any more")
+		By("a model that is not published any more")
 		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
 
 		manager.Restart(ctx)

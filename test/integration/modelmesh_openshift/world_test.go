@@ -244,8 +244,8 @@ func notForbidden(mark framework.Mark, namespace string) {
 	})).To(BeEmpty())
 }
 
-// told waits for an Event on an object whose note has a text in it.
-func told(ctx context.Context, o client.Object, reason, text string) {
+// expectEvent waits for an Event on an object whose note has a text in it.
+func expectEvent(ctx context.Context, o client.Object, reason, text string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		list := &eventsv1.EventList{}

@@ -79,7 +79,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
-		// Whether the load that was lost is asked for again depends on what was seen of the outage: otherwise the first use does it.
+		// Whether the load that was lost is requested again depends on what was seen of the outage: otherwise the first use does it.
 		Eventually(state(ctx, namespace, "loading")).Should(Or(Equal(loaded), Equal("available=true Standby/ UpToDate")))
 		Eventually(registered(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
 	}, SpecTimeout(specTimeout))

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// loader loads by path, and holds loads while it is told to.
+// loader loads by path, and holds loads while the spec wants it.
 type loader struct {
 	mu   sync.Mutex
 	held chan struct{}

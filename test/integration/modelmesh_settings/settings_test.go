@@ -15,7 +15,7 @@ var _ = Describe("The settings of ModelMesh", Serial, func() {
 		ns := served(ctx)
 		scaled(ctx, ns, 2)
 
-		By("the pods and the Service being described anew")
+		By("the pods and the Service being described again")
 		configure(ctx, own, awake+`
 podsPerRuntime: 3
 inferenceServicePort: 8034
@@ -61,7 +61,7 @@ serviceAccountName: runner
 		settled(ctx, ns)
 		expectRest(ns)
 
-		By("nobody saying anything any more")
+		By("no ConfigMap having settings any more")
 		configure(ctx, own, awake)
 		scaled(ctx, ns, 2)
 		settled(ctx, ns)
@@ -80,15 +80,15 @@ serviceAccountName: runner
 			"inferenceServiceName: Wrong": "must be the name of a Service",
 		} {
 			m := configure(ctx, own, awake+text)
-			told(ctx, m, meshsettings.ReasonRefused, part)
+			expectEvent(ctx, m, meshsettings.ReasonRefused, part)
 		}
 		settled(ctx, ns)
 		unmoved(ctx, d)
 
-		By("a key that nobody knows")
+		By("an unknown key")
 		m := configure(ctx, own, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
 		scaled(ctx, ns, 4)
-		told(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
+		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
 	}, NodeTimeout(specTimeout))
 
 	It("are laid over a ConfigMap of defaults, which is followed as well", func(ctx SpecContext) {
@@ -104,7 +104,7 @@ serviceAccountName: runner
 		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v2")) })
 
 		m := defaults("podsPerRuntime: many")
-		told(ctx, m, meshsettings.ReasonRefused, `podsPerRuntime "many"`)
+		expectEvent(ctx, m, meshsettings.ReasonRefused, `podsPerRuntime "many"`)
 		configure(ctx, own, "modelMeshImage: {tag: v3}")
 		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v3")) })
 		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(3))), "the last good defaults hold")
@@ -129,7 +129,7 @@ serviceAccountName: runner
 
 		By("it wanting more than it may")
 		configure(ctx, theirs, "podsPerRuntime: 5\nserviceAccountName: admin")
-		told(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
+		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
 		settled(ctx, theirs)
 		Expect(scaled(ctx, theirs, 4).Spec.Template.Spec.ServiceAccountName).NotTo(Equal("admin"))
 		unmoved(ctx, d)
@@ -162,7 +162,7 @@ serviceAccountName: runner
 		m := configure(ctx, own, "podsPerRuntime: none")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		told(ctx, m, meshsettings.ReasonRefused, "no model is served until it is right")
+		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is right")
 		unmoved(ctx, d)
 		Expect(requests(mark, ns).Writes()).To(BeEmpty())
 

@@ -123,8 +123,8 @@ func notes(ctx context.Context, o client.Object) (all []string, err error) {
 	return all, nil
 }
 
-// told waits until the author of a ConfigMap is told something.
-func told(ctx context.Context, m *corev1.ConfigMap, reason, part string) {
+// expectEvent waits until the author of a ConfigMap gets an Event.
+func expectEvent(ctx context.Context, m *corev1.ConfigMap, reason, part string) {
 	GinkgoHelper()
 	env.Get(ctx, m)
 	Eventually(notes).WithContext(ctx).WithArguments(ctx, m).WithTimeout(patience).

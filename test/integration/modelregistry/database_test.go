@@ -52,7 +52,7 @@ var _ = Describe("A generated database", func() {
 		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
 	}, NodeTimeout(specTimeout))
 
-	It("goes with its data when the registry says so, and has the names that it was made with [D12]", func(ctx SpecContext) {
+	It("goes with its data when the registry requires it, and has the names that it was made with [D12]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.RetentionPolicy, m.Spec.Postgres.Username, m.Spec.Postgres.Database = v1beta1.DeleteData, "ann", "models"
 		}))

@@ -228,7 +228,7 @@ var _ = Describe("Gateway mode", func() {
 		})
 		env.Settle(other.User, quiet, specTimeout)
 		server := child(second, &appsv1.Deployment{}, "")
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "its proxy could ask nobody who calls")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "its proxy could not authenticate callers")
 		unchanged := func() {
 			GinkgoHelper()
 			for _, o := range kept {

@@ -168,7 +168,7 @@ var _ = Describe("A registry", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("goes with what nothing else would remove, whoever else holds it [D1] [D4]", func(ctx SpecContext) {
+	It("goes with what nothing else would remove, even when another owner holds it [D1] [D4]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())

@@ -116,7 +116,7 @@ var _ = Describe("A registry of the original", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
 	asleep := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
 
-	It("that had been a v1alpha1 with istio is taken over without a change that anybody notices [modelregistry-23]", func(ctx SpecContext) {
+	It("that had been a v1alpha1 with istio is taken over without a noticeable change [modelregistry-23]", func(ctx SpecContext) {
 		older := &v1alpha1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
 		older.Namespace, older.Name = namespace, namespace
 		older.Spec.GRPC.Port = new(int32(9091))

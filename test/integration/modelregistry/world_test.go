@@ -69,7 +69,7 @@ func remove(ctx context.Context, object client.Object) {
 	env.WaitGone(ctx, object)
 }
 
-// ready creates a registry with all that it needs of others, and waits until it is available.
+// ready creates a registry with all foreign objects that it needs, and waits until it is available.
 func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	if m.Spec.Postgres != nil && m.Spec.Postgres.PasswordSecret != nil {

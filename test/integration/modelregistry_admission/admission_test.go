@@ -25,7 +25,7 @@ var _ = Describe("A new registry", func() {
 		Expect(at(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
 		Expect(at(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
 		Expect(at(m, "mysql")).To(BeNil())
-		Expect(at(m, "grpc")).To(BeNil(), "nothing is added that nobody asked for")
+		Expect(at(m, "grpc")).To(BeNil(), "nothing is added that was not requested")
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is accepted with", func(ctx SpecContext, spec string, check func(*unstructured.Unstructured)) {
@@ -105,7 +105,7 @@ var _ = Describe("A new registry", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is told what has no effect, once, D13, D20", func(ctx SpecContext) {
+	It("is warned of what has no effect, once, D13, D20", func(ctx SpecContext) {
 		admin, heard := listening()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
@@ -130,7 +130,7 @@ var _ = Describe("A registry that exists", func() {
 		Expect(at(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
-	It("ends though no rule would let it pass and nobody answers, D3", func(ctx SpecContext) {
+	It("ends though no rule would let it pass and no webhook answers, D3", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}}")
 		m.SetFinalizers([]string{"example.com/held"})
@@ -143,7 +143,7 @@ var _ = Describe("A registry that exists", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutRules does something while nobody judges registries, neither the schema nor the webhooks, as it was when older
+// withoutRules does something while nothing validates registries, neither the schema nor the webhooks, as it was when older
 // objects were made.
 func withoutRules(ctx SpecContext, do func()) {
 	GinkgoHelper()

@@ -116,7 +116,7 @@ func leave(ctx context.Context, leader *framework.Manager, registries ...*unstru
 }
 
 var _ = Describe("Stored registries", func() {
-	It("are written in the version of today, the list of stored versions is trimmed, and nothing is asked any more [modelregistry-69] [modelregistry-70], D29", func(ctx SpecContext) {
+	It("are written in the version of today, the list of stored versions is trimmed, and no request follows [modelregistry-69] [modelregistry-70], D29", func(ctx SpecContext) {
 		older, newer := inBothVersions(ctx)
 		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")

@@ -47,7 +47,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("somebody-else"), LeaseDurationSeconds: new(int32(24 * 60 * 60)), AcquireTime: &now, RenewTime: &now,
+			HolderIdentity: new("another-manager"), LeaseDurationSeconds: new(int32(24 * 60 * 60)), AcquireTime: &now, RenewTime: &now,
 		},
 	})).To(Succeed())
 	manager = start(ctx)

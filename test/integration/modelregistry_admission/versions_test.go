@@ -51,7 +51,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 		Expect(env.Admin.Create(ctx, forged)).To(MatchError(ContainSubstring("metadata.annotations[" + conversion.Annotation + "]: Invalid value")))
 	}, NodeTimeout(specTimeout))
 
-	It("is told that the version is deprecated", func(ctx SpecContext) {
+	It("is warned that the version is deprecated", func(ctx SpecContext) {
 		admin, heard := listening()
 		Expect(admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+"}"), client.DryRunAll)).To(Succeed())
 		Expect(heard.texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))

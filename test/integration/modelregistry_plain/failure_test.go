@@ -25,7 +25,7 @@ func ours(r *http.Request) bool {
 }
 
 var _ = Describe("Trouble with the API server", func() {
-	It("is told as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
+	It("is reported as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
 		between := env.Interpose(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
@@ -88,7 +88,7 @@ var _ = Describe("Trouble with the API server", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("may come after any write: a manager that is killed goes on where it was", func(ctx SpecContext) {
+	It("may come after any write: a manager that is killed continues where it was", func(ctx SpecContext) {
 		between := env.Interpose(ctx, manager, specTimeout)
 		m := registry("killed")
 		crashes := between.CrashAfterEvery(ctx, func() {

@@ -103,7 +103,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		remove(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is checked in every pass where webhooks are off, and told what is wrong", func(ctx SpecContext) {
+	It("is checked in every reconcile where webhooks are off, and its status shows what is wrong", func(ctx SpecContext) {
 		for _, configuration := range []client.Object{
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}},

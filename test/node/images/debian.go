@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Names of the images that recipes make without being told others.
+// Names of the images that recipes make unless others are set.
 const (
 	// BaseImage is the system of this machine with Python and openssl.
 	BaseImage = "localhost/base:latest"

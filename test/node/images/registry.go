@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ServeHTTP answers as every registry. The mirror of a host is asked for `/v2/<name>/manifests/<reference>?ns=<host>`.
+// ServeHTTP answers as every registry. The client queries the mirror of a host at `/v2/<name>/manifests/<reference>?ns=<host>`.
 func (s Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
 	if len(parts) < 3 { // only asks whether this is a registry

@@ -22,7 +22,7 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// peers returns the other sides that a rule names. A selector that finds no pod names nobody.
+// peers returns the other sides that a rule names. A selector that finds no pod names no peer.
 func (w World) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]side, error) {
 	if len(peers) == 0 {
 		return []side{{pods: w.Pods}}, nil

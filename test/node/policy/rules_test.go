@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 		chain string
 		want  string
 	}{
-		"everybody": {ingress(nil), "ingress_10_0_0_1", ""},
+		"every peer": {ingress(nil), "ingress_10_0_0_1", ""},
 		"pods of the own namespace": {
 			ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("client")}}), "ingress_10_0_0_1", "ip saddr { 10.0.0.2 }",
 		},
@@ -118,11 +118,11 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLetIn(t *testing.T) {
+func TestNoPeerIsLetIn(t *testing.T) {
 	for name, spec := range map[string]networkingv1.NetworkPolicySpec{
 		"no rule":                  {PodSelector: *labelled("web")},
 		"a selector without a pod": ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("absent")}}),
-		"a named port nobody has":  ingress(nil, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("absent"))}),
+		"a named port of no pod":   ingress(nil, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("absent"))}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if accepted, found := chain(t, world(spec), "ingress_10_0_0_1"); !found || len(accepted) > 0 {
