@@ -105,8 +105,8 @@ func recordedSettings(name string) Settings {
 	return s
 }
 
-// cured are the lines that differ from the recordings in every certificate container (R15, R16) of a pod.
-func cured(pod, user string) []string {
+// fixed are the lines that differ from the recordings in every certificate container (R15, R16) of a pod.
+func fixed(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{
 		at + "resources: <nil> -> map[limits:map[cpu:500m memory:128Mi] requests:map[cpu:20m memory:32Mi]]",
@@ -123,15 +123,15 @@ func TestRecordings(t *testing.T) {
 	sidecar := head + ".containers.oauth-proxy."
 	for name, want := range map[string][]string{
 		"plain-ingress-no-mtls":       {},
-		"suspended-two-worker-groups": slices.Concat(cured(head, byRay), cured(small, byRay), cured(big, byRay)),
+		"suspended-two-worker-groups": slices.Concat(fixed(head, byRay), fixed(small, byRay), fixed(big, byRay)),
 		"openshift-oauth-mtls": slices.Concat([]string{
 			sidecar + `args.8: <nil> -> map[:--openshift-sar={"resource":"pods","namespace":"team2","verb":"get"}]`,                                                                                            // R10
 			sidecar + "resources: <nil> -> map[limits:map[cpu:500m memory:256Mi] requests:map[cpu:20m memory:64Mi]]",                                                                                           // R15
 			sidecar + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true seccompProfile:map[type:RuntimeDefault]]", // R15
 			sidecar + "volumeMounts.oauth-proxy-token: <nil> -> map[mountPath:/var/run/secrets/kubernetes.io/serviceaccount name:oauth-proxy-token readOnly:true]",                                             // R30
-		}, cured(head, ""), []string{
+		}, fixed(head, ""), []string{
 			head + ".volumes.oauth-proxy-token: <nil> -> map[name:oauth-proxy-token projected:map[sources:[map[serviceAccountToken:map[expirationSeconds:3600 path:token]] map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:kube-root-ca.crt]] map[downwardAPI:map[items:[map[fieldRef:map[fieldPath:metadata.namespace] path:namespace]]]]]]]", // R30
-		}, cured(small, "")),
+		}, fixed(small, "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
