@@ -30,7 +30,7 @@ var privateWords = []privateWord{
 		pattern: `\b(?:a|the|this|one|each|every|next|first|last|whole|same|another|no) pass\b|` +
 			`\b(?:two|three|few|many|several|further|later|earlier|more|most|next|first|these|those|between|runs|all|of) passes\b`,
 		camel: `\bpass(?:es)?[A-Z]|(?:One|First|Next|Every|Each|Last|Whole|Same|Another|The|Two|No|Empty|Quiet)Pass(?:es)?(?:[A-Z]|\b)|\bTestPass(?:es)?[A-Z]`,
-		fine:  `passT(?:hrough|o)\b|passOn`,
+		fine:  `passT(?:hrough|o)\b|passOn|perPass`,
 		write: "reconcile, or name what runs (garbage collection, archival)",
 	},
 	{hint: "told", pattern: `\btold\b`, write: "reported, logged, shown in the status"},
@@ -38,7 +38,7 @@ var privateWords = []privateWord{
 	{hint: "stand", pattern: `\bstands? in for\b`, write: "is a placeholder for, is a fake of"},
 	{hint: "stand", pattern: `\bstand-ins?\b`, camel: `\bstandIns?(?:[A-Z]|\b)|[a-z]StandIns?(?:[A-Z]|\b)|\bStandIns?(?:[A-Z]|\b)`, write: "fake, placeholder"},
 	{hint: "looked", pattern: `\b(?:is|are) looked at\b`, camel: `(?:Is|Are)LookedAt`, write: "is checked, is read"},
-	{hint: "cure", pattern: `\bcure[sd]?\b`, camel: `[a-z]Cure[sd]?(?:[A-Z]|\b)`, write: "fix, remedy"},
+	{hint: "cure", pattern: `\bcure[sd]?\b`, camel: `[a-z]Cure[sd]?(?:[A-Z]|\b)`, fine: "`cure`", write: "fix, remedy"},
 	{
 		hint:    "body",
 		pattern: `\b(?-i:[Ss]omebody|[Aa]nybody|[Nn]obody|[Ee]verybody)\b`, camel: `[a-z](?:Somebody|Anybody|Nobody|Everybody)|\b(?:somebody|anybody|nobody|everybody)[A-Z]`,
