@@ -44,8 +44,8 @@ func (c *Collector) deriveContent(e event, use Use, created bool) {
 	}
 }
 
-// blocking adds the right that references to owners need which block the deletion of the owner. An owner without a namespace is
-// asked for without one.
+// blocking adds the right that references to owners need which block the deletion of the owner. An owner without a namespace
+// is counted without one.
 func (c *Collector) blocking(e event) {
 	for _, ref := range e.ResponseObject.Metadata.OwnerReferences {
 		if ref.BlockOwnerDeletion == nil || !*ref.BlockOwnerDeletion {

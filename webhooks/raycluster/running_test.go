@@ -64,8 +64,8 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	}
 }
 
-// [R29] What switches the security of the operator off in favour of KubeRay's is warned of, or refused where an administrator says
-// so; what is stored is left alone.
+// [R29] What switches the security of the operator off in favour of KubeRay's is warned of, or refused where an administrator
+// wants it; what is stored is left alone.
 func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 	deny := func(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityDeny }
 	for field, change := range map[string]func(map[string]any){

@@ -495,7 +495,7 @@ type TraceArchivalConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="retention must be longer than zero: write an age such as 30d, 12h or 90m"
 	Retention string `json:"retention,omitempty"`
 
-	// maxTracesPerPass limits the traces that one pass archives.
+	// maxTracesPerPass limits the traces that one run archives.
 	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1

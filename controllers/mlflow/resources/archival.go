@@ -79,7 +79,7 @@ func archivalSettings(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguratio
 
 // ArchivalReference is the file as something that the server consumes. Its hash
 // is that of what is about to be written, so that file and server change in one
-// pass.
+// reconcile.
 func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string) {
 	text, err := archivalText(m)
 	utilruntime.Must(err) // see Check

@@ -67,8 +67,8 @@ type Manager struct {
 	args, env []string
 }
 
-// Start runs the manager against the instance with the rights of a ServiceAccount and returns when its /readyz says
-// so. An error carries the end of its log.
+// Start runs the manager against the instance with the rights of a ServiceAccount and returns when its /readyz
+// answers 200. An error carries the end of its log.
 func Start(ctx context.Context, instance *cluster.Instance, options Options) (*Manager, error) {
 	if options.Name == "" {
 		options.Name = "manager"

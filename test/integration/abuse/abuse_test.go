@@ -33,13 +33,13 @@ func refused(who, namespace, text, message string) func(SpecContext) {
 var _ = Describe("An editor of MLflow and of nothing else", func() {
 	for what, attempt := range map[string]struct{ spec, message string }{
 		"the account of the manager":             {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
-		"an account of others":                   {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
+		"another user's account":                 {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
 		"the key of the CA, as variables":        {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
 		"the key of the CA, as a variable":       {"{env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}", "it belongs to the manager"},
 		"the key of the CA, as a database":       {"{backendStoreUri: null, backendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
 		"the key of the CA, for images":          {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
-		"a Secret of others":                     {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
-		"a ConfigMap of others":                  {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
+		"a foreign Secret":                       {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
+		"a foreign ConfigMap":                    {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
 		"the traffic of the manager":             {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
 		"the traffic of the original manager":    {"{podLabels: {control-plane: controller-manager}}", "create pods"},
 		"the traffic of a Ray head":              {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
@@ -50,7 +50,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		"all system calls":                       {"{podSecurityContext: {seccompProfile: {type: Unconfined}}}", "Pod Security level baseline"},
 		"an identity of the cloud":               {"{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: admin}}", "create serviceaccounts"},
 		"data of another claim":                  {"{storage: {dataSource: {kind: PersistentVolumeClaim, name: others}}}", "create persistentvolumeclaims"},
-		"a volume of others":                     {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
+		"a foreign volume":                       {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
 		"devices":                                {"{resourceClaims: [{name: gpu, resourceClaimName: others}]}", "create pods"},
 		"settings of the kernel":                 {"{podSecurityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}}", "Pod Security level baseline"},
 		"a type of SELinux":                      {"{podSecurityContext: {seLinuxOptions: {type: spc_t}}}", "Pod Security level baseline"},
@@ -62,7 +62,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		"the key of the CA, as a replica":        {"{readReplicaBackendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
 		"the key of the CA, as another store":    {"{registryStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
 		"a ConfigMap in a variable":              {"{env: [{name: A, valueFrom: {configMapKeyRef: {name: some, key: k}}}]}", "get configmaps some"},
-		"CAs of others":                          {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
+		"foreign CAs":                            {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
 		"data of another namespace":              {"{storage: {dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: others, namespace: kube-system}}}", "create persistentvolumeclaims"},
 		"devices by a template":                  {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
@@ -139,17 +139,17 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		"an image for the database":           {"", "demo", "{postgres: {generateDeployment: true, image: quay.io/evil/image}}", "create pods"},
 		"the key of the CA":                   {operatorNamespace, "demo", external("passwordSecret: {name: " + webhookSecret + ", key: ca.key}"), "it belongs to the manager"},
 		"the key of the CA, for the proxy":    {operatorNamespace, "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: " + webhookSecret + ", key: a}, tlsKeySecret: {name: " + webhookSecret + ", key: b}}}", "it belongs to the manager"},
-		"a password of others":                {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
+		"a foreign password":                  {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
 		"the password of etcd":                {"", "demo", external("sslMode: verify-full, sslRootCertificateSecret: {name: model-serving-etcd, key: etcd_connection}"), "get secrets model-serving-etcd"},
-		"a ConfigMap of others":               {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
-		"the key of a client of others":       {"", "demo", external("sslKeySecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
-		"the password of a key of others":     {"", "demo", external("sslPasswordSecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
-		"a certificate of others":             {"", "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: other-credentials, key: a}, tlsKeySecret: {name: other-credentials, key: b}}}", "get secrets other-credentials"},
-		"a password of others, by MySQL":      {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}", "get secrets other-credentials"},
-		"a Secret of CAs of others":           {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
+		"a foreign ConfigMap":                 {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
+		"the key of a foreign client":         {"", "demo", external("sslKeySecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"the password of a foreign key":       {"", "demo", external("sslPasswordSecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"a foreign certificate":               {"", "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: other-credentials, key: a}, tlsKeySecret: {name: other-credentials, key: b}}}", "get secrets other-credentials"},
+		"a foreign password, by MySQL":        {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}", "get secrets other-credentials"},
+		"a Secret of foreign CAs":             {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
 		"a password by the name of its own":   {"", "demo", external("passwordSecret: {name: demo-postgres-credentials, key: k}"), `another server for Secret "demo-postgres-credentials"`},
 		"a key by the name of its own":        {"", "demo", external("passwordSecret: {name: demo-kube-rbac-proxy, key: tls.key}"), `another server for Secret "demo-kube-rbac-proxy"`},
-		"a domain of others":                  {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
+		"a foreign domain":                    {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {
 			namespace := attempt.namespace
@@ -171,7 +171,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		Expect(as(registryEditor).Create(ctx, kept, client.DryRunAll)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a password of others sent to a server of its own", func(ctx SpecContext) {
+	It("does not get a foreign password sent to a server of its own", func(ctx SpecContext) {
 		m := object(team, registry("trusting", "{postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
 		Expect(as(developer).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(as(developer).Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -209,10 +209,10 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		"a Secret in a variable of the adapter": {runtimeEditor, "{builtInAdapter: {serverType: mlserver, runtimeManagementPort: 8001, env: [{name: A, valueFrom: {secretKeyRef: {name: other-credentials, key: k}}}]}}", "get secrets other-credentials"},
 		"a Secret for images":                   {runtimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
 		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
-		"a claim of others":                     {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"a foreign claim":                       {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
 		"a token for others":                    {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
 		"a claim that is made with the pod":     {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
-		"a driver with a Secret of others":      {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
+		"a driver with a foreign Secret":        {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
 		"a share of the network":                {runtimeEditor, "{volumes: [{name: v, nfs: {server: s, path: /}}]}", `volume "v"`},
 		"a command when it starts":              {runtimeEditor, container("lifecycle: {postStart: {exec: {command: [sh]}}}"), `container "server"`},
 		"a probe of other hosts":                {runtimeEditor, container("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), `container "server"`},
@@ -248,7 +248,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		Expect(as(runtimeEditor).Patch(ctx, r, command)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a runtime of KServe, which nobody judges, to be one of ModelMesh", func(ctx SpecContext) {
+	It("does not get a runtime of KServe, that no webhook validates, to be one of ModelMesh", func(ctx SpecContext) {
 		r := object(team, runtime("single", "{multiModel: false, volumes: [{name: v, hostPath: {path: /}}]}"))
 		Expect(as(runtimeEditor).Create(ctx, r)).To(Succeed())
 		multi := merge(`{"spec":{"multiModel":true}}`)
@@ -329,9 +329,9 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		Expect(change("podSets", `[{"path":"template.spec.template","replicas":1000}]`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
 	}, NodeTimeout(specTimeout))
 
-	It("cannot sign as somebody else", func(ctx SpecContext) {
+	It("cannot sign as another user", func(ctx SpecContext) {
 		w := object(team, wrapper("{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}}"))
-		w.SetLabels(map[string]string{"workload.codeflare.dev/user": "somebody-else", "workload.codeflare.dev/userid": "0"})
+		w.SetLabels(map[string]string{"workload.codeflare.dev/user": "another-user", "workload.codeflare.dev/userid": "0"})
 		bind(ctx, team, developer, "codeflare-operator-appwrapper-editor-role")
 		Expect(as(developer).Create(ctx, w, client.DryRunAll)).To(Succeed())
 		Expect(w.GetLabels()).To(HaveKeyWithValue("workload.codeflare.dev/user", developer))

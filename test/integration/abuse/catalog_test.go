@@ -31,9 +31,9 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
 		"another name":                            {"", "mine", "{}", "catalog resource name must be 'catalog'"},
 		"the name of its server":                  {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
-		"a password of others":                    {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
+		"a foreign password":                      {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
 		"the password of etcd":                    {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
-		"a Secret of others as its certificate":   {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
+		"a foreign Secret as its certificate":     {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
 		"the key of the CA, as a database":        {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
 		"the key of the CA, as its certificate":   {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
 		"a token of the manager":                  {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
@@ -42,7 +42,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		"a name of a host without an end":         {"", "catalog", "{database: {external: {host: " + long(254) + ", secretName: s}}}", "Too long"},
 		"a volume of less than nothing":           {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
 		"a proxy that is neither on nor off":      {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
-		"readers by a word that nobody knows":     {"", "catalog", "{access: {authenticated: Nobody}}", "Unsupported value"},
+		"readers by an unknown word":              {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {
 			namespace := attempt.namespace
@@ -53,7 +53,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("gets one Catalog, no field of its pods, and nobody's password by a change of the host", func(ctx SpecContext) {
+	It("gets one Catalog, no field of its pods, and no foreign password by a change of the host", func(ctx SpecContext) {
 		c := object(team, catalog("catalog", "{image: quay.io/evil/image, serviceAccountName: pipeline, hostNetwork: true, nodeName: n, "+
 			"volumes: [{name: v, hostPath: {path: /}}], resources: {catalog: {claims: [{name: others}]}}}"))
 		Expect(unstructured.SetNestedField(c.Object, int64(7), "status", "observedGeneration")).To(Succeed())
@@ -90,24 +90,24 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
 	for what, attempt := range map[string]struct{ who, spec, message string }{
-		"an image":                            {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
-		"an image by rights in one namespace": {developer, "{}", "create pods in all namespaces"},
-		"another command":                     {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
-		"a Secret in a volume":                {clusterRuntimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
-		"a Secret by rights in one namespace": {developer, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
-		"a Secret for images":                 {clusterRuntimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
-		"the password of etcd in a variable":  {clusterRuntimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
-		"a ConfigMap":                         {clusterRuntimeEditor, container("envFrom: [{configMapRef: {name: others}}]"), "get configmaps others"},
-		"a token":                             {clusterRuntimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
-		"a claim of others":                   {clusterRuntimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
-		"labels of other pods":                {clusterRuntimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
-		"the key of the CA, by whoever it is": {admin, "{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
-		"the key of the CA in a variable":     {admin, container("env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]"), "it belongs to the manager"},
-		"the traffic of the manager":          {admin, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
-		"the traffic of the mesh":             {admin, "{labels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
-		"the folders of the node":             {admin, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
-		"a port of the node":                  {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
-		"root on the node":                    {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
+		"an image":                               {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
+		"an image by rights in one namespace":    {developer, "{}", "create pods in all namespaces"},
+		"another command":                        {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
+		"a Secret in a volume":                   {clusterRuntimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"a Secret by rights in one namespace":    {developer, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"a Secret for images":                    {clusterRuntimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
+		"the password of etcd in a variable":     {clusterRuntimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
+		"a ConfigMap":                            {clusterRuntimeEditor, container("envFrom: [{configMapRef: {name: others}}]"), "get configmaps others"},
+		"a token":                                {clusterRuntimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
+		"a foreign claim":                        {clusterRuntimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"labels of other pods":                   {clusterRuntimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
+		"the key of the CA, as an administrator": {admin, "{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA in a variable":        {admin, container("env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]"), "it belongs to the manager"},
+		"the traffic of the manager":             {admin, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
+		"the traffic of the mesh":                {admin, "{labels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
+		"the folders of the node":                {admin, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
+		"a port of the node":                     {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
+		"root on the node":                       {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {
 			err := as(attempt.who).Create(ctx, clusterRuntime("attempt", attempt.spec), client.DryRunAll)

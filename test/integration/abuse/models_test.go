@@ -83,7 +83,7 @@ var _ = Describe("An editor of Predictors and of nothing else", func() {
 		}, predictor)
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a status that nobody observed", func(ctx SpecContext) {
+	It("does not get a status that was not observed", func(ctx SpecContext) {
 		p := object(team, predictor("liar", "{storage: {path: ..}}"))
 		Expect(unstructured.SetNestedMap(p.Object, map[string]any{
 			"available": true, "activeModelState": "Loaded", "transitionStatus": "UpToDate", "grpcEndpoint": "grpc://evil.example.com:1",
@@ -100,7 +100,7 @@ var _ = Describe("An editor of Predictors and of nothing else", func() {
 })
 
 var _ = Describe("An editor of InferenceServices and of nothing else", func() {
-	It("does not get out of the storage, nor addresses that nobody may fetch", func(ctx SpecContext) {
+	It("does not get out of the storage, nor addresses that must not be fetched", func(ctx SpecContext) {
 		in := func(storage string) string { return "{model: {modelFormat: {name: sklearn}, " + storage + "}}" }
 		expectFailures(ctx, serviceEditor, map[string]string{
 			in("storageUri: 's3://bucket/../../other'"):                                                          astray,
@@ -124,8 +124,8 @@ var _ = Describe("An editor of InferenceServices and of nothing else", func() {
 
 var _ = Describe("An editor of MLflow", func() {
 	for what, attempt := range map[string]struct{ name, spec, message string }{
-		"a Secret of others":      {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
-		"artifacts of others":     {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
+		"a foreign Secret":        {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
+		"foreign artifacts":       {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
 		"the root of the bucket":  {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
 		"a second configuration":  {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
 		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + long(513) + "}", "Too long"},
@@ -136,7 +136,7 @@ var _ = Describe("An editor of MLflow", func() {
 	}
 })
 
-var _ = Describe("Somebody who makes thousands of mistakes", func() {
+var _ = Describe("A user who makes thousands of mistakes", func() {
 	It("makes the manager ask a few questions", func(ctx SpecContext) {
 		var unknown, references []string
 		for i := range 2000 {

@@ -94,13 +94,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// admin is nobody in particular: the administrator of the control plane.
+// admin is no particular user but the administrator of the control plane.
 const admin = ""
 
 // clients of users, by their names.
 var clients = map[string]client.Client{}
 
-// as is a client of a user with the groups that everybody has.
+// as is a client of a user with the groups that every user has.
 func as(name string) client.Client {
 	GinkgoHelper()
 	if c, known := clients[name]; known {

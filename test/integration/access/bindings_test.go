@@ -96,11 +96,11 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		binds(ctx, namespace, edit, "only")
 	}, NodeTimeout(specTimeout))
 
-	It("keeps what it has when the groups make no sense, gets nothing new, and is told why [mlflow-73]", func(ctx SpecContext) {
+	It("keeps what it has when the groups make no sense, gets nothing new, and reports why [mlflow-73]", func(ctx SpecContext) {
 		m, a := world(ctx)
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
-		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": "everybody"}})
+		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": "everyone"}})
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthInvalid")
 		late := team(ctx, "mlflow")
 		settle()
@@ -115,7 +115,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
 	}, NodeTimeout(specTimeout))
 
-	It("gets back what was removed or changed, also what happened while nobody looked [mlflow-74] [mlflow-75]", func(ctx SpecContext) {
+	It("gets back what was removed or changed, also what happened while no manager ran [mlflow-74] [mlflow-75]", func(ctx SpecContext) {
 		world(ctx)
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
@@ -151,12 +151,12 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		settle()
 	}, NodeTimeout(specTimeout))
 
-	It("takes over a binding of the name that somebody made before [mlflow-74]", func(ctx SpecContext) {
+	It("takes over a binding of the name that a user made before [mlflow-74]", func(ctx SpecContext) {
 		m, _ := world(ctx)
 		namespace := env.Namespace(ctx, "team")
 		before := binding(namespace, view)
 		before.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-mlflow-view"}
-		before.Subjects = []rbacv1.Subject{{Kind: "User", Name: "somebody", APIGroup: rbacv1.GroupName}}
+		before.Subjects = []rbacv1.Subject{{Kind: "User", Name: "another-user", APIGroup: rbacv1.GroupName}}
 		plant(ctx, before)
 		ask(ctx, namespace, "mlflow")
 		after := binds(ctx, namespace, view, "users", "admins")
@@ -174,7 +174,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		return b
 	}
 
-	It("that nobody of ours made is never removed, and one of the original is [mlflow-74] [D33]", func(ctx SpecContext) {
+	It("that no operator made is never removed, and one of the original is [mlflow-74] [D33]", func(ctx SpecContext) {
 		world(ctx)
 		namespace := env.Namespace(ctx, "team")
 		theirs := plant(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))

@@ -123,7 +123,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(writes(mark)).To(HaveLen(2*crowd), "two RoleBindings each")
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
-		// What is said in the status of MLflow, and what changes on Auth beside the groups, reaches nobody.
+		// The status of MLflow, and changes of Auth beside the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
 			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
 		}
@@ -161,7 +161,7 @@ var _ = Describe("Namespace RBAC", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is off unless it is asked for: nothing is asked, nothing is told", func(ctx SpecContext) {
+	It("is off unless it is switched on: no request is sent, no condition is set", func(ctx SpecContext) {
 		m, _ := world(ctx)
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
@@ -172,8 +172,8 @@ var _ = Describe("Namespace RBAC", func() {
 		mark := env.Mark()
 		other := env.StartManager(ctx, off)
 		env.WaitFor(ctx, m, func(g Gomega) {
-			_, told := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
-			g.Expect(told).To(BeFalse())
+			_, reported := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
+			g.Expect(reported).To(BeFalse())
 		})
 		settle()
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {

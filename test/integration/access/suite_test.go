@@ -17,7 +17,7 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; it is longer than the timer of a pass that Auth keeps waiting.
+	// quiet is how long a spec watches that nothing is sent; it is longer than the timer of a reconcile that waits for Auth.
 	quiet = 6 * time.Second
 )
 

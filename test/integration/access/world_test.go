@@ -121,7 +121,7 @@ func binds(ctx context.Context, namespace, name string, groups ...string) *rbacv
 	return b
 }
 
-// plant makes a RoleBinding as somebody else does. It goes with its namespace: a new one may stand there by then.
+// plant makes a RoleBinding as another client does. It goes with its namespace: a new one may stand there by then.
 func plant(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, b)).To(Succeed())

@@ -60,7 +60,7 @@ func object(apiVersion, kind, name, spec string) *unstructured.Unstructured {
 }
 
 var _ = Describe("an installation by OLM", Ordered, func() {
-	It("has the Deployment of the CSV, and leaves out only manifests of kinds that nobody serves", func(ctx SpecContext) {
+	It("has the Deployment of the CSV, and leaves out only manifests of kinds that are not served", func(ctx SpecContext) {
 		d := lcm.deployment()
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.ReadyReplicas).To(Equal(*d.Spec.Replicas)) })
 		for _, o := range lcm.skipped {
@@ -112,7 +112,7 @@ var _ = Describe("an installation by OLM", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("converts registries, and runs what is asked for", func(ctx SpecContext) {
+	It("converts registries, and runs what the resources describe", func(ctx SpecContext) {
 		m := registry("kept")
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
 		Expect(older(ctx, m.Name)).To(And(HaveKey("postgres"), HaveKey("grpc")), "grpc is what the conversion adds")
@@ -142,11 +142,11 @@ var _ = Describe("an installation by OLM", Ordered, func() {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(own), own)).To(MatchError(ContainSubstring("not found")))
 	}, NodeTimeout(specTimeout))
 
-	It("switches a component off where the Subscription says so", func(ctx SpecContext) {
+	It("switches a component off by the Subscription", func(ctx SpecContext) {
 		manager.Stop(ctx)
 		manager = start(ctx, "subscription", corev1.EnvVar{Name: "ENABLE_MODELREGISTRY", Value: "false"})
 		Eventually(func() error { return env.Admin.Create(ctx, unfinished("bad"), dryRun) }).WithContext(ctx).Should(Succeed(),
-			"nobody judges registries while the component is off")
+			"no webhook judges registries while the component is off")
 		Expect(older(ctx, "kept")).To(HaveKey("grpc"), "conversion stays on: stored objects remain")
 	}, NodeTimeout(specTimeout))
 

@@ -94,7 +94,7 @@ func (o *olm) install(ctx context.Context) {
 	o.call(ctx)
 }
 
-// others creates the manifests beside CRDs, in the namespace of the operator where they have one. One whose kind nobody serves must be
+// others creates the manifests beside CRDs, in the namespace of the operator where they have one. One whose kind is not served must be
 // optional.
 func (o *olm) others(ctx context.Context) {
 	GinkgoHelper()

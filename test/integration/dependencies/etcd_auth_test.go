@@ -16,7 +16,7 @@ var _ = Describe("etcd", func() {
 	var w *etcdWorld
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
-	It("lets in whoever has the Secret, from the first moment, and after restarts", func(ctx SpecContext) {
+	It("lets in clients that have the Secret, from the first moment, and after restarts", func(ctx SpecContext) {
 		w.succeed(ctx, creator)
 		w.succeed(ctx, enabler)
 		for range 2 {
@@ -31,7 +31,7 @@ var _ = Describe("etcd", func() {
 			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is on."))
 		}
 
-		By("the Secrets were made anew: the data has the former password")
+		By("the Secrets were recreated: the data has the former password")
 		w.hand("another")
 		output, err := w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())
@@ -63,7 +63,7 @@ var _ = Describe("etcd", func() {
 		Eventually(func() error { return w.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("says so when it cannot run at all", func(ctx SpecContext) {
+	It("reports it when it cannot run at all", func(ctx SpecContext) {
 		w.hand("p")
 		Expect(os.WriteFile(filepath.Join(w.dir, "data"), nil, 0o600)).To(Succeed(), "a file where the folder should be")
 		output, err := w.run(ctx, enabler)

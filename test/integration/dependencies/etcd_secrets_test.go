@@ -98,7 +98,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("that cannot be used are named, with the cure, and left alone",
+	DescribeTable("that cannot be used are named, with the fix, and left alone",
 		func(ctx SpecContext, connection, password, want string) {
 			if connection != "" {
 				w.have(ctx, connections, "etcd_connection", connection)

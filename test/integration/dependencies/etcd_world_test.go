@@ -262,7 +262,7 @@ func (w *etcdWorld) serve(ctx context.Context) (end func()) {
 	return end
 }
 
-// list reads from etcd as whoever has the connection, at the address of this machine.
+// list reads from etcd as a client that has the connection, at the address of this machine.
 func (w *etcdWorld) list(ctx context.Context, connection meshetcd.Connection) error {
 	GinkgoHelper()
 	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", w.ports[0])

@@ -145,7 +145,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 				case "MLflow":
 					server = true
 				case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-					Expect(server).To(BeTrue(), "MLflow comes before its webhook, which nobody answers yet")
+					Expect(server).To(BeTrue(), "MLflow comes before its webhook, which does not answer yet")
 				default:
 					Expect(server).To(BeFalse(), "%s comes before MLflow", object.GetName())
 				}

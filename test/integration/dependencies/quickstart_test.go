@@ -49,7 +49,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		Expect(read(ctx, "storage-config")["localMinIO"]).To(Equal(storage["localMinIO"]))
 	}, NodeTimeout(specTimeout))
 
-	It("goes on after a stop", func(ctx SpecContext) {
+	It("continues after a stop", func(ctx SpecContext) {
 		output, err := w.run(ctx, "create-credentials", w.stopping("kubectl", "create secret generic storage-config"))
 		Expect(err).To(MatchError(ContainSubstring("killed")), output)
 		credentials := read(ctx, "minio-credentials")

@@ -41,7 +41,7 @@ func sensitive(namespace string) apply.Object {
 }
 
 var _ = Describe("The applier, where a stranger's field excludes ours,", func() {
-	DescribeTable("puts a Deployment right in one pass, and then rests", func(ctx context.Context, patch string) {
+	DescribeTable("puts a Deployment right in one reconcile, and then rests", func(ctx context.Context, patch string) {
 		w := newWorld(ctx)
 		desired := one(sensitive(w.namespace))
 		w.expect(ctx, desired, 1, 1)
@@ -71,7 +71,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 			{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
 	)
 
-	It("makes anew what cannot be changed: a binding of another role, a Secret of another type, what is immutable", func(ctx context.Context) {
+	It("recreates what cannot be changed: a binding of another role, a Secret of another type, what is immutable", func(ctx context.Context) {
 		w := newWorld(ctx)
 		role := func(name string) *rbacv1ac.RoleRefApplyConfiguration {
 			return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)
@@ -117,7 +117,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 		Expect(w.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 	})
 
-	It("never makes anew what keeps data, and says what is wrong", func(ctx context.Context) {
+	It("never recreates what keeps data, and says what is wrong", func(ctx context.Context) {
 		w := newWorld(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), Keeps: true}
 		w.expect(ctx, one(password), 1, 1)

@@ -173,7 +173,7 @@ var _ = Describe("The applier", func() {
 		Expect(w.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(held.GetUID()))
 	})
 
-	It("returns an error of an immutable field as it is, and goes on with the rest", func(ctx context.Context) {
+	It("returns an error of an immutable field as it is, and continues with the rest", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.expect(ctx, one(apply.Object{Config: deployment(w.namespace)}), 1, 1)
 		changed := deployment(w.namespace)
@@ -190,7 +190,7 @@ var _ = Describe("The applier", func() {
 })
 
 var _ = Describe("Adoption by the applier", func() {
-	It("refuses an object that somebody else made, and writes nothing", func(ctx context.Context) {
+	It("refuses an object that another client made, and writes nothing", func(ctx context.Context) {
 		w := newWorld(ctx)
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
 		foreign.Namespace, foreign.Name = w.namespace, "server"
@@ -254,7 +254,7 @@ var _ = Describe("Adoption by the applier", func() {
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
 		Expect(env.Admin.Create(ctx, restored, client.FieldOwner("velero"))).To(Succeed())
 		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
-		Eventually(func(g Gomega) { // the garbage collector may be faster and delete it: then it is made anew
+		Eventually(func(g Gomega) { // the garbage collector may be faster and delete it: then it is recreated
 			g.Expect(w.applier.Apply(ctx, w.owner, desired)).To(Succeed())
 			object := &corev1.ConfigMap{}
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(restored), object)).To(Succeed())
@@ -279,7 +279,7 @@ var _ = Describe("Adoption by the applier", func() {
 		w := newWorld(ctx)
 		older := olderConfigMap(w, nil)
 		older.OwnerReferences = append(older.OwnerReferences, controllerReference(w.owner.Name, w.owner.UID))
-		Expect(env.Admin.Create(ctx, older, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(env.Admin.Create(ctx, older, client.FieldOwner("another-manager"))).To(Succeed())
 		desired := one(apply.Object{Config: configMap(w.namespace, "server"), Ownership: apply.Unowned})
 		w.expect(ctx, desired, 1, 2)
 		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(BeEmpty())

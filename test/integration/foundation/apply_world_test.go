@@ -168,10 +168,10 @@ func (w *world) form(kind schema.GroupVersionKind) client.Object {
 	return held
 }
 
-// patch changes an object as somebody else, by a merge patch.
+// patch changes an object as another client, by a merge patch.
 func (w *world) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
 	GinkgoHelper()
-	options = append([]client.PatchOption{client.FieldOwner("somebody")}, options...)
+	options = append([]client.PatchOption{client.FieldOwner("another-manager")}, options...)
 	Expect(env.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)), options...)).To(Succeed())
 }
 

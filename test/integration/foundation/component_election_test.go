@@ -44,7 +44,7 @@ func office(ctx context.Context) *coordinationv1.Lease {
 	return held
 }
 
-// leader returns who holds the lease; empty when nobody does.
+// leader returns who holds the lease; empty when no replica does.
 func leader(ctx context.Context) string {
 	GinkgoHelper()
 	if holder := office(ctx).Spec.HolderIdentity; holder != nil {
@@ -64,7 +64,7 @@ func tampered(ctx context.Context, user string) framework.Entries {
 }
 
 var _ = Describe("Two replicas", func() {
-	It("agree on one that works; when it is killed, the other goes on", func(ctx SpecContext) {
+	It("agree on one that works; when it is killed, the other continues", func(ctx SpecContext) {
 		first := replica(ctx, "first", lease)
 		m := mlflow(ctx)
 		available(ctx, first, m)

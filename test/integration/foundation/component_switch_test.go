@@ -71,8 +71,8 @@ var _ = Describe("A component that is switched off", func() {
 			Expect(others(mark, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))
-			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while nobody looks after it")
-			Expect(deploymentExists(ctx)).To(BeTrue(), "what runs goes on running")
+			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while no manager runs")
+			Expect(deploymentExists(ctx)).To(BeTrue(), "what runs keeps running")
 			off.Stop(ctx)
 
 			on = start(ctx, framework.ManagerOptions{})

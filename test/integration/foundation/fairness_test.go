@@ -77,6 +77,6 @@ var _ = Describe("One tenant with three hundred registries that hang and fail", 
 		Expect(s.state()).To(Equal([2]int{workers - 1, workers - 1}), "the others were still being tried")
 
 		answer()
-		Eventually(func() int { return s.state()[1] }).WithTimeout(specTimeout).Should(Equal(many), "and nobody is forgotten")
+		Eventually(func() int { return s.state()[1] }).WithTimeout(specTimeout).Should(Equal(many), "and no object is forgotten")
 	}, NodeTimeout(specTimeout))
 })

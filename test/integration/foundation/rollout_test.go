@@ -55,7 +55,7 @@ func startRegistries(ctx context.Context, name string, port int, args ...string)
 }
 
 // balancer is the address of the webhooks. As kube-proxy does, it forwards a connection to one of the endpoints and leaves it there, and
-// knows nothing of an endpoint but what it is told.
+// knows nothing of an endpoint but what it is sent.
 type balancer struct {
 	mu    sync.Mutex
 	ready []endpoint // the oldest first
@@ -116,7 +116,7 @@ func (b *balancer) remove(e endpoint) {
 	b.ready = slices.DeleteFunc(b.ready, func(other endpoint) bool { return other == e })
 }
 
-// end does what follows the deletion of a pod: nodes learn late that its endpoint ends, and its process is told to end after the preStop hook.
+// end does what follows the deletion of a pod: nodes learn late that its endpoint ends, and its process gets SIGTERM after the preStop hook.
 func (b *balancer) end(ctx context.Context, e endpoint, preStop time.Duration) {
 	GinkgoHelper()
 	learnt := make(chan struct{})
@@ -255,7 +255,7 @@ func callers(o *unstructured.Unstructured) []map[string]any {
 }
 
 var _ = Describe("The CA of the webhooks", func() {
-	It("is put right wherever somebody overwrites it, and not at the next look five minutes later", func(ctx SpecContext) {
+	It("is put right wherever it is overwritten, and not at the next check five minutes later", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{})
 		var targets []*unstructured.Unstructured
 		for _, o := range shipped.Objects {

@@ -128,12 +128,12 @@ func switchedOff(ctx context.Context, running *framework.Manager, objects []*uns
 	}).WithContext(ctx).Should(Succeed())
 	Expect(output).To(ContainSubstring("Warning: the component appwrapper is switched off"))
 	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.metadata.labels}{.status}")
-	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // nobody forges it meanwhile
+	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // it is not forged meanwhile
 	mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod")
 	return running
 }
 
-// switchedOn: deploying anew brings the variable back to what the manifests say, and the component takes up what it finds.
+// switchedOn: deploying again brings the variable back to what the manifests say, and the component takes up what it finds.
 func switchedOn(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	By("switching it on again")

@@ -73,7 +73,7 @@ var _ = Describe("The page about the way", func() {
 		o.planted(ctx, registry, recorded[1:]...)
 		o.installed(ctx, "model-registry-operator.yaml")
 
-		o.meanwhile = func(ctx context.Context) { // nobody plays the router, nor who makes certificates for Services
+		o.meanwhile = func(ctx context.Context) { // there is no router, and no service CA
 			Expect(env.Admin.Create(ctx, object("v1", "Secret", registry.GetNamespace(), "team-a-kube-rbac-proxy", map[string]any{
 				"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": "certificate", "tls.key": "key"},
 			}))).To(Succeed())

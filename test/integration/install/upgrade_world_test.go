@@ -34,7 +34,7 @@ type older struct {
 	running *framework.Manager
 }
 
-// arrange makes the cluster of somebody who is about to move to an overlay. The CRDs stand for those of the operator before.
+// arrange makes the cluster of an administrator who is about to move to an overlay. The CRDs stand for those of the operator before.
 func arrange(ctx context.Context, overlay string) *older {
 	GinkgoHelper()
 	o := &older{objects: rendered(ctx, overlay), before: map[string]*unstructured.Unstructured{}}

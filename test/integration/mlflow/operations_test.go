@@ -84,16 +84,16 @@ var _ = Describe("The manager", func() {
 
 var _ = Describe("A manager that cannot work", func() {
 	It("names the right that it lacks, and ends with 1", func(ctx SpecContext) {
-		nobody := serviceAccount("nobody")
-		create(ctx, nobody)
+		stranger := serviceAccount("stranger")
+		create(ctx, stranger)
 		request := &authenticationv1.TokenRequest{}
-		Expect(env.Admin.SubResource("token").Create(ctx, nobody, request)).To(Succeed())
+		Expect(env.Admin.SubResource("token").Create(ctx, stranger, request)).To(Succeed())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.Instance.WriteTokenKubeconfig(kubeconfig, request.Status.Token, namespace)).To(Succeed())
 		// Of several components any may be the first to say what it lacks.
 		output := endsWithOne(ctx, kubeconfig, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--components=mlflow")
 		Expect(output).To(ContainSubstring("mlflows"))
-		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:nobody"))
+		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:stranger"))
 	}, NodeTimeout(specTimeout))
 
 	It("names the port that is taken, and ends with 1", func(ctx SpecContext) {

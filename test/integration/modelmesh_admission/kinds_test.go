@@ -59,8 +59,8 @@ var _ = Describe("Predictors", func() {
 		Entry("an empty name of the runtime", ", spec: {modelType: {name: a}, runtime: {name: ''}}", ""),
 		Entry("no key of the bucket", ", spec: {modelType: {name: a}, storage: {s3: {bucket: b}}}", "spec.storage.s3.secretKey: Required value"),
 		Entry("no name of the claim", ", spec: {modelType: {name: a}, storage: {persistentVolumeClaim: {}}}", "claimName: Required value"),
-		Entry("every form of storage at once, which is told in the status", ", spec: {modelType: {name: a}, path: p, storage: {path: p, s3: {secretKey: k}, persistentVolumeClaim: {claimName: c}}}", ""),
-		Entry("a protocol that nobody knows", ", spec: {modelType: {name: a}, protocolVersion: v99}", ""),
+		Entry("every form of storage at once, which the status reports", ", spec: {modelType: {name: a}, path: p, storage: {path: p, s3: {secretKey: k}, persistentVolumeClaim: {claimName: c}}}", ""),
+		Entry("an unknown protocol", ", spec: {modelType: {name: a}, protocolVersion: v99}", ""),
 	)
 })
 

@@ -148,7 +148,7 @@ var _ = Describe("a Predictor", func() {
 			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
 		Entry("unknown protocol", "protocol", `{modelType: {name: sklearn}, protocolVersion: v9, storage: {key: k, path: a}}`,
 			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
-		Entry("unknown runtime", "runtime", `{modelType: {name: sklearn}, runtime: {name: nobody}, storage: {key: k, path: a}}`,
+		Entry("unknown runtime", "runtime", `{modelType: {name: sklearn}, runtime: {name: missing}, storage: {key: k, path: a}}`,
 			v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", SpecTimeout(specTimeout)),
 	)
 

@@ -66,7 +66,7 @@ func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
 	return secret.Data[selector.Key]
 }
 
-// scrape reads the metrics as a Prometheus does that is told so by a ServiceMonitor.
+// scrape reads the metrics as a Prometheus does that follows a ServiceMonitor.
 func scrape(ctx context.Context, e endpoint, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
@@ -153,7 +153,7 @@ var _ = Describe("Monitoring", func() {
 			status, text = scrape(ctx, e, token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
-		status, _ := scrape(ctx, e, "nobody's")
+		status, _ := scrape(ctx, e, "invalid")
 		Expect(status).To(Equal(http.StatusUnauthorized))
 
 		live, own := served(text), documented("Its own")
@@ -183,7 +183,7 @@ var _ = Describe("Monitoring", func() {
 		Expect(text).To(ContainSubstring(`odh_platform_mlflow_migrations_total{result="failed"} 0`))
 	}, NodeTimeout(2*specTimeout))
 
-	It("shows dashboards to whoever looks for ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
+	It("shows dashboards to readers of ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
 		objects, err := operator.Kustomize(ctx, "config/dashboards")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(2))

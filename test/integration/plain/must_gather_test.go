@@ -60,9 +60,9 @@ func contents(folder string) map[string]string {
 // withoutRights returns a kubeconfig of an account that may read nothing.
 func withoutRights(ctx context.Context) string {
 	GinkgoHelper()
-	nobody := account("nobody")
-	create(ctx, nobody)
-	kubeconfig, err := operator.Kubeconfig(ctx, env.Instance, client.ObjectKeyFromObject(nobody), "nobody", namespace)
+	stranger := account("stranger")
+	create(ctx, stranger)
+	kubeconfig, err := operator.Kubeconfig(ctx, env.Instance, client.ObjectKeyFromObject(stranger), "stranger", namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return kubeconfig
 }

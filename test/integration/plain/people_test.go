@@ -31,39 +31,39 @@ const (
 )
 
 var (
-	everybody = []string{"view", "edit", "admin"}
-	editors   = []string{"edit", "admin"}
+	allRoles = []string{"view", "edit", "admin"}
+	editors  = []string{"edit", "admin"}
 )
 
 // A namespace of its own for each role, with a user who has that role there and nothing else. Kubernetes aggregates shipped roles to view,
 // edit and admin; the others are bound by name.
 var _ = Describe("People", func() {
 	asks := []ask{
-		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit"}, everybody...)},
+		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit"}, allRoles...)},
 		{operators, "mlflows", "create", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
 		{operators, "mlflows/status", "patch", nil},
-		{mlflowKinds, "experiments", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-integration"}, everybody...)},
+		{mlflowKinds, "experiments", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-integration"}, allRoles...)},
 		{mlflowKinds, "experiments", "delete", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
 		{mlflowKinds, "experiments", "update", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-integration"}, editors...)},
 		{mlflowKinds, "gatewaysecrets", "get", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
 		{mlflowKinds, "gatewayendpoints/use", "create", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-integration"}, editors...)},
 		{mlflowKinds, "mlflowconfigs", "deletecollection", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
-		{wrappers, "appwrappers", "list", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, everybody...)},
+		{wrappers, "appwrappers", "list", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
 		{wrappers, "appwrappers", "create", append([]string{"codeflare-operator-appwrapper-editor-role", "appwrapper-user-role"}, editors...)},
 		{wrappers, "appwrappers", "update", append([]string{"codeflare-operator-appwrapper-editor-role"}, editors...)},
-		{wrappers, "appwrappers/status", "get", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, everybody...)},
+		{wrappers, "appwrappers/status", "get", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
 		{wrappers, "appwrappers/status", "update", nil},
 		{wrappers, "appwrappers/finalizers", "update", []string{"appwrapper-user-role"}},
 		{registries, "modelregistries", "watch", []string{"modelregistry-viewer-role", "modelregistry-editor-role", "modelregistry-admin-role"}},
 		{registries, "modelregistries", "patch", []string{"modelregistry-editor-role", "modelregistry-admin-role"}},
 		{registries, "modelregistries", "deletecollection", []string{"modelregistry-admin-role"}},
-		{serving, "inferenceservices", "get", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-inferenceservice-editor-role", "modelmesh-inferenceservice-viewer-role"}, everybody...)},
+		{serving, "inferenceservices", "get", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-inferenceservice-editor-role", "modelmesh-inferenceservice-viewer-role"}, allRoles...)},
 		{serving, "servingruntimes", "create", append([]string{"model-serving-admin", "model-serving-edit", "modelmesh-servingruntime-editor-role"}, editors...)},
-		{serving, "servingruntimes", "list", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-servingruntime-editor-role", "modelmesh-servingruntime-viewer-role"}, everybody...)},
+		{serving, "servingruntimes", "list", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-servingruntime-editor-role", "modelmesh-servingruntime-viewer-role"}, allRoles...)},
 		{serving, "predictors", "delete", []string{"modelmesh-predictor-editor-role"}},
 		{serving, "predictors/status", "get", []string{"modelmesh-predictor-editor-role", "modelmesh-predictor-viewer-role"}},
-		{"", "endpoints", "watch", append([]string{"prometheus-ns-access"}, everybody...)},
-		{"networking.k8s.io", "ingresses", "list", append([]string{"prometheus-ns-access"}, everybody...)},
+		{"", "endpoints", "watch", append([]string{"prometheus-ns-access"}, allRoles...)},
+		{"networking.k8s.io", "ingresses", "list", append([]string{"prometheus-ns-access"}, allRoles...)},
 		{"", "secrets", "get", editors},
 		{"rbac.authorization.k8s.io", "rolebindings", "create", []string{"admin"}},
 	}
@@ -71,7 +71,7 @@ var _ = Describe("People", func() {
 	It("may do with their roles in a namespace what the roles say, and nothing more", func(ctx SpecContext) {
 		people := map[string]person{}
 		for _, a := range asks {
-			for _, role := range append(everybody, a.roles...) {
+			for _, role := range append(allRoles, a.roles...) {
 				if people[role].Client == nil {
 					people[role] = personWith(ctx, role)
 				}

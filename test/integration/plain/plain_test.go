@@ -114,7 +114,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectAtRest(manager.User, quiet)
 		before := template(ctx)
 
-		By("a label of somebody")
+		By("a label of another client")
 		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
 		env.ExpectNoWrites(manager.User, quiet)
 
@@ -167,7 +167,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
 		env.Settle(manager.User, quiet/2, specTimeout)
 
-		By("somebody deleting it")
+		By("deleting it")
 		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
 		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 		env.Settle(manager.User, quiet/2, specTimeout)
@@ -301,7 +301,7 @@ var _ = Describe("A password in the spec", func() {
 })
 
 var _ = Describe("What an MLflow consists of", func() {
-	It("gets its owner back when somebody took it away, which OpenShift lets only those do who may delete it", func(ctx SpecContext) {
+	It("gets its owner back after it was taken away, which OpenShift lets only those do who may delete it", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		parts := []client.Object{
 			deployment(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa"),

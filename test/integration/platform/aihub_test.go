@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("An AIHub", func() {
-	It("has its namespace and its Catalog made, says so, and rests [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
+	It("has its namespace and its Catalog made, reports it, and rests [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
 		instances := absentNamespace()
 		mark := env.Mark()
 		a := handOverHub(ctx, hub(instances, published))
@@ -114,11 +114,11 @@ var _ = Describe("An AIHub", func() {
 				g.Expect(a.Status.Releases[2]).To(Equal(platform(version)))
 			})
 		}
-		told := create(ctx, versions(namespace, "2.30.0"))
+		version := create(ctx, versions(namespace, "2.30.0"))
 		platformIs("2.30.0")
-		env.Patch(ctx, told, map[string]any{"data": map[string]any{"platformVersion": "2.31.0"}})
+		env.Patch(ctx, version, map[string]any{"data": map[string]any{"platformVersion": "2.31.0"}})
 		platformIs("2.31.0")
-		Expect(env.Admin.Delete(ctx, told)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, version)).To(Succeed())
 		env.WaitFor(ctx, a, func(g Gomega) { g.Expect(a.Status.Releases).To(HaveLen(2)) })
 	}, NodeTimeout(specTimeout))
 
@@ -140,7 +140,7 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(instances), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("moves its Catalog with its namespace, and removes it when the platform says so [D27]", func(ctx SpecContext) {
+	It("moves its Catalog with its namespace, and removes it when the platform asks for it [D27]", func(ctx SpecContext) {
 		first, second := absentNamespace(), absentNamespace()
 		a := handOverHub(ctx, hub(first))
 		env.WaitFor(ctx, catalogIn(first), nil)

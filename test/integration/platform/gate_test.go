@@ -93,7 +93,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		Expect(module.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
-		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "nobody asked for the end of the server")
+		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the end of the server was not requested")
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
@@ -111,7 +111,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.WaitGone(ctx, module)
 	}, NodeTimeout(specTimeout))
 
-	It("waits while the cluster does not serve MLflowOperator, and goes on soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
+	It("waits while the cluster does not serve MLflowOperator, and continues soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
 		bringBack := withoutDefinition(ctx, definition)
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
@@ -134,7 +134,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		running(ctx, m)
 
-		// And away again, with a server that runs: what runs goes on running.
+		// And away again, with a server that runs: what runs keeps running.
 		remove(ctx, m)
 		remove(ctx, module)
 		withoutDefinition(ctx, definition)
@@ -163,12 +163,12 @@ var _ = Describe("The component platform", func() {
 		aside(ctx)
 		other := another(ctx, framework.ManagerOptions{})
 		env.WaitFor(ctx, m, func(g Gomega) {
-			_, told := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
-			g.Expect(told).To(BeFalse())
+			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
+			g.Expect(reported).To(BeFalse())
 		})
 		env.Settle(other.User, quiet/2, specTimeout)
 		env.Get(ctx, module)
-		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched while nobody deletes it")
+		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched until it is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		env.WaitGone(ctx, module)
 		env.Get(ctx, m)
@@ -177,7 +177,7 @@ var _ = Describe("The component platform", func() {
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is off unless it is asked for, in any of four ways [mlflow-66]", func(ctx SpecContext) {
+	It("is off unless it is switched on, in any of four ways [mlflow-66]", func(ctx SpecContext) {
 		m := create(ctx, handOver())
 		aside(ctx)
 		for _, way := range []struct {

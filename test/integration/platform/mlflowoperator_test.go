@@ -129,7 +129,7 @@ var _ = Describe("An MLflowOperator", func() {
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
-		// Writes that race with ours cost a conflict at most, which nobody sees.
+		// Writes that race with ours cost a conflict at most, which no user sees.
 		for round := range 20 {
 			env.Patch(ctx, m, map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{"example.com/round": time.Duration(round).String()}},

@@ -116,7 +116,7 @@ var _ = It("shows no value of a Secret, whatever is broken", func(ctx SpecContex
 	Expect(leaks(ctx, mark)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 
-var _ = It("has a CA that somebody overwrote put right within two seconds", func(ctx SpecContext) {
+var _ = It("has a CA that was overwritten put right within two seconds", func(ctx SpecContext) {
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	hooks.Name = "modelmesh-servingruntime.serving.kserve.io"
 	env.Get(ctx, hooks)

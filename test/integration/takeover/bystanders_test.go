@@ -35,7 +35,7 @@ var _ = Describe("What the original operator left behind", func() {
 		Expect(s.running(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
-	It("stays where it only looks alike: nobody made it for the server", func(ctx SpecContext) {
+	It("stays where it only looks alike: it was not made for the server", func(ctx SpecContext) {
 		s := plant(ctx, applied, "common.yaml", "minimal.yaml")
 		alike := []*unstructured.Unstructured{
 			bystander("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
@@ -51,7 +51,7 @@ var _ = Describe("What the original operator left behind", func() {
 		// Another object of the user owns this one, which the original would have called its own by its labels.
 		owned := bystander("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
 		for _, object := range alike {
-			Expect(env.Admin.Create(ctx, object, client.FieldOwner("somebody"))).To(Succeed())
+			Expect(env.Admin.Create(ctx, object, client.FieldOwner("another-manager"))).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
 		owner := s.reference("ServiceAccount")

@@ -123,7 +123,7 @@ func (s *scene) writes() framework.Entries {
 	return env.Since(s.mark).ByUser(s.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
 
-// live reads a child anew.
+// live reads a child again.
 func (s *scene) live(ctx context.Context, child *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	live := &unstructured.Unstructured{}
@@ -165,7 +165,7 @@ func updated(ctx context.Context, object *unstructured.Unstructured) {
 	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(originalManager))).To(Succeed())
 }
 
-// kubectlApplied writes as `kubectl apply` of somebody who restores the objects from files.
+// kubectlApplied writes as `kubectl apply` of a user who restores the objects from files.
 func kubectlApplied(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	programs, err := cluster.Build(ctx, GinkgoWriter)

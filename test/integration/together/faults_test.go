@@ -20,9 +20,9 @@ type fault struct {
 	namespace string
 	object    *unstructured.Unstructured
 	refused   string
-	// foreign is in the place of a child of ours; nil for nobody.
+	// foreign is in the place of a child of ours; nil for none.
 	foreign *unstructured.Unstructured
-	// unguarded: a guard is refused, or somebody else's object is in its place.
+	// unguarded: a guard is refused, or a foreign object is in its place.
 	unguarded bool
 	// all is what the component makes where nothing is wrong.
 	all []child
@@ -69,7 +69,7 @@ func resources(all []child) []string {
 	return kinds
 }
 
-// occupy puts somebody else's object in the place of a child of another kind than the one that is refused.
+// occupy puts a foreign object in the place of a child of another kind than the one that is refused.
 func (f *fault) occupy(ctx context.Context, from int) {
 	GinkgoHelper()
 	for i := range f.all {
@@ -103,7 +103,7 @@ func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault
 	return faults
 }
 
-// expectNamed waits until whoever looks at the resource reads one of its causes.
+// expectNamed waits until a reader of the resource finds one of its causes.
 func (f fault) expectNamed(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string { return said(ctx, f.object) }).WithContext(ctx).WithTimeout(patience).
@@ -148,7 +148,7 @@ func (f fault) expectWhole(ctx context.Context) {
 
 // Faults of all kinds stand side by side, so that the pauses between attempts pass for all at once.
 var _ = Describe("Faults", func() {
-	It("one at each step and in pairs, are named, start no pod without its guards, stop nobody else, and end without a trace", func(ctx SpecContext) {
+	It("one at each step and in pairs, are named, start no pod without its guards, stop no other component, and end without a trace", func(ctx SpecContext) {
 		process := manager.Process.PID
 		made := undisturbed(ctx)
 		var faults []fault
@@ -166,7 +166,7 @@ var _ = Describe("Faults", func() {
 			}
 			return all
 		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
-		By("serving everybody else meanwhile")
+		By("serving all other components meanwhile")
 		var served []fault
 		for _, c := range components {
 			namespace := c.namespace(ctx, "meanwhile")

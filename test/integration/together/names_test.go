@@ -45,7 +45,7 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.Settle(manager.User, quiet, patience) // nobody writes an object that another one writes back
+		env.Settle(manager.User, quiet, patience) // no object is written by two in turns
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}

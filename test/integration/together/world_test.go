@@ -116,7 +116,7 @@ func children(entries framework.Entries, namespace string) []child {
 	return found
 }
 
-// said is everything that somebody who looks at a custom resource can read: its conditions and its events.
+// said is everything that a reader of a custom resource finds: its conditions and its events.
 func said(ctx context.Context, object *unstructured.Unstructured) string {
 	GinkgoHelper()
 	live := object.DeepCopy()
@@ -147,7 +147,7 @@ func workloads(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// foreign is somebody else's object where a child of ours belongs; nil where nobody would have one.
+// foreign is an object of another client where a child of ours belongs; nil where there would be none.
 func foreign(namespace string, c child) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
@@ -156,7 +156,7 @@ func foreign(namespace string, c child) *unstructured.Unstructured {
 	case "roles":
 		object.Object["rules"] = []any{}
 	case "networkpolicies":
-		object.Object["spec"] = map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"of": "somebody"}}}
+		object.Object["spec"] = map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"of": "another-client"}}}
 	case "services":
 		object.Object["spec"] = map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
 	default:
@@ -171,7 +171,7 @@ func foreign(namespace string, c child) *unstructured.Unstructured {
 	return object
 }
 
-// nudge is what somebody does who has removed the cause of a failure: a change of the resource, of no effect.
+// nudge is what a user does who has removed the cause of a failure: a change of the resource, of no effect.
 func nudge(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"together.test/nudged":"yes"}}}`))
