@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
@@ -82,9 +83,19 @@ func decode(tree map[string]any, path string, settings any) error {
 	}
 	err = json.Unmarshal(raw, settings)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return typeError(wrong, path+".")
+		return fmt.Errorf("%w%s", typeError(wrong, path+"."), valueAt(tree, wrong.Field))
 	}
 	return err
+}
+
+// valueAt is the end of an error about the value of a key, if that is no section or list.
+func valueAt(tree map[string]any, key string) string {
+	switch value, _, _ := unstructured.NestedFieldNoCopy(tree, strings.Split(key, ".")...); value.(type) {
+	case string, bool, json.Number:
+		return fmt.Sprintf(", not %q", fmt.Sprint(value))
+	default:
+		return ""
+	}
 }
 
 func dropEmpty(tree map[string]any) {

@@ -122,20 +122,28 @@ func TestANamespaceSaysTheSame(t *testing.T) {
 	}
 }
 
-// story is what a source should answer, in the simplest words: the last good settings of the administrators hold, and of each namespace.
+// story is what a source should answer, in the simplest words: the last good reading of each document holds.
 type story struct {
 	defaults, admin *string
 	overrides       map[string]string
-	current         *Settings
+	base, current   *Settings
 	tenants         map[string]Settings
 }
 
 func (s *story) settle() {
-	settings, err := Default(), error(nil)
+	base, err := Default(), error(nil)
 	if s.defaults != nil {
-		settings, _, err = Read(builtIn(), *s.defaults)
+		base, _, err = Read(builtIn(), *s.defaults)
 	}
-	if err == nil && s.admin != nil {
+	if err == nil {
+		s.base = &base
+	}
+	if s.base == nil {
+		return
+	}
+	settings := *s.base
+	err = nil
+	if s.admin != nil {
 		settings, _, err = Read(settings, *s.admin)
 	}
 	if err == nil {

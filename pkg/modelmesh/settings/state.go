@@ -89,9 +89,11 @@ func looseDocument(object *unstructured.Unstructured) *document {
 
 // state is what was made of the documents.
 type state struct {
-	current *Settings // of the administrators; nil until they were good once
-	trouble error     // why current is nil
-	spaces  map[string]*space
+	defaults *document // the last good ones
+	based    bool      // defaults were good once
+	current  *Settings // of the administrators; nil until they were good once
+	trouble  error     // why current is nil
+	spaces   map[string]*space
 }
 
 // space is what was made of the document of one namespace.
@@ -101,9 +103,16 @@ type space struct {
 	good     bool // settings hold a good reading
 }
 
-// settle makes the administrators' settings of the documents. Where one is bad, the settings before stay in force.
+// settle makes the administrators' settings of the documents. Where one is bad, what it said before stays in force.
 func (s *state) settle(cfg config.ModelMesh, defaults, admin *document) (changed bool, said []message) {
 	settings, all, err := layers(cfg, defaults, admin)
+	if all[0].err == nil {
+		s.defaults, s.based = defaults, true
+	} else if s.based {
+		var rest []finding
+		settings, rest, err = layers(cfg, s.defaults, admin)
+		all = append(all, rest[1:]...)
+	}
 	for _, f := range all {
 		said = append(said, f.about.hear(f.notes, f.err, s.kept())...)
 	}
