@@ -206,17 +206,17 @@ func TestAppWrapperRefusals(t *testing.T) {
 		"no YAML":         {standalone("{"), []string{"any-name", "not valid YAML"}},
 		"a list":          {standalone("[]"), []string{"must hold one YAML object"}},
 		"a text section":  {standalone("appwrapper: yes please"), []string{"appwrapper", `"yes please"`, "an object"}},
-		"boolean":         {standalone("appwrapper: {userRBACAdmissionCheck: 1}"), []string{"appwrapper.userRBACAdmissionCheck is of type number", "of type bool"}},
-		"text":            {codeflare("appwrapper: {Config: {schedulerName: 5}}"), []string{"appwrapper.Config.schedulerName is of type number", "of type string"}},
-		"number":          {standalone("appwrapper: {faultTolerance: {retryLimit: many}}"), []string{"appwrapper.faultTolerance.retryLimit is of type string", "of type int32"}},
-		"number too big":  {standalone("appwrapper: {faultTolerance: {retryLimit: 99999999999}}"), []string{"retryLimit is of type number 99999999999", "of type int32"}},
+		"boolean":         {standalone("appwrapper: {userRBACAdmissionCheck: 1}"), []string{"appwrapper.userRBACAdmissionCheck 1: must be true or false"}},
+		"text":            {codeflare("appwrapper: {Config: {schedulerName: 5}}"), []string{"appwrapper.Config.schedulerName 5: must be a string"}},
+		"number":          {standalone("appwrapper: {faultTolerance: {retryLimit: many}}"), []string{`appwrapper.faultTolerance.retryLimit "many": must be a number (int32)`}},
+		"number too big":  {standalone("appwrapper: {faultTolerance: {retryLimit: 99999999999}}"), []string{"retryLimit 99999999999: must be a number (int32)"}},
 		"duration":        {standalone("appwrapper: {faultTolerance: {resetPause: soon}}"), []string{`resetPause "soon"`, `"5m"`, "nanoseconds"}},
-		"broken duration": {standalone("appwrapper: {faultTolerance: {resetPause: 1.5}}"), []string{"resetPause is of type number 1.5", "whole number of nanoseconds"}},
-		"bool duration":   {standalone("appwrapper: {faultTolerance: {resetPause: true}}"), []string{"resetPause is of type bool"}},
-		"taints":          {standalone("appwrapper: {autopilot: {resourceTaints: {r: text}}}"), []string{"autopilot.resourceTaints", "of type list"}},
-		"taint":           {standalone("appwrapper: {autopilot: {resourceTaints: {r: [text]}}}"), []string{"autopilot.resourceTaints", "of type object"}},
+		"broken duration": {standalone("appwrapper: {faultTolerance: {resetPause: 1.5}}"), []string{"resetPause 1.5: must be", "whole number of nanoseconds"}},
+		"bool duration":   {standalone("appwrapper: {faultTolerance: {resetPause: true}}"), []string{"resetPause true: must be a duration"}},
+		"taints":          {standalone("appwrapper: {autopilot: {resourceTaints: {r: text}}}"), []string{"autopilot.resourceTaints", "must be a list"}},
+		"taint":           {standalone("appwrapper: {autopilot: {resourceTaints: {r: [text]}}}"), []string{"autopilot.resourceTaints", "must be an object"}},
 		"effect":          {standalone("appwrapper: {autopilot: {resourceTaints: {r: [{key: a, effect: Evict}]}}}"), []string{`resourceTaints.r[0].effect "Evict"`, "PreferNoSchedule"}},
-		"autopilot":       {standalone("appwrapper: {autopilot: true}"), []string{"appwrapper.autopilot is of type bool", "of type object"}},
+		"autopilot":       {standalone("appwrapper: {autopilot: true}"), []string{"appwrapper.autopilot true: must be an object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mustLoad(t, given{}).AppWrapper(tc.older)
@@ -237,7 +237,7 @@ func TestAppWrapperInTheFileIsChecked(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"unknown key":      {"appwrapper: {schedulername: a}", "did you mean schedulerName?"},
 		"unknown deep key": {"appwrapper: {faultTolerance: {pause: 1}}", `unknown key "pause" in appwrapper.faultTolerance`},
-		"type":             {"appwrapper: {userRBACAdmissionCheck: 1}", "must be of type bool"},
+		"type":             {"appwrapper: {userRBACAdmissionCheck: 1}", "must be true or false"},
 		"duration":         {"appwrapper: {faultTolerance: {resetPause: soon}}", `appwrapper.faultTolerance.resetPause "soon": must be a duration`},
 		"effect":           {"appwrapper: {autopilot: {resourceTaints: {r: [{key: a, effect: Evict}]}}}", "NoExecute, NoSchedule or PreferNoSchedule"},
 	} {

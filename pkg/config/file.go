@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func readFile(path string, read func(string) ([]byte, error)) (scalars map[strin
 	// Only types are checked here. Values are checked by the table, which names the key.
 	var typed configv1alpha1.PlatformOperatorConfiguration
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(doc, &typed)); ok {
-		return nil, nil, fmt.Errorf("configuration file %s: %w", path, typeError(wrong, ""))
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, typeError(wrong, "", nil))
 	}
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &whole); err != nil {
@@ -83,19 +84,9 @@ func decode(tree map[string]any, path string, settings any) error {
 	}
 	err = json.Unmarshal(raw, settings)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%w%s", typeError(wrong, path+"."), valueAt(tree, wrong.Field))
+		return typeError(wrong, path+".", tree)
 	}
 	return err
-}
-
-// valueAt is the end of an error about the value of a key, if that is no section or list.
-func valueAt(tree map[string]any, key string) string {
-	switch value, _, _ := unstructured.NestedFieldNoCopy(tree, strings.Split(key, ".")...); value.(type) {
-	case string, bool, json.Number:
-		return fmt.Sprintf(", not %q", fmt.Sprint(value))
-	default:
-		return ""
-	}
 }
 
 func dropEmpty(tree map[string]any) {
@@ -108,23 +99,34 @@ func dropEmpty(tree map[string]any) {
 	}
 }
 
-// typeError names the key of a value of the wrong type.
-func typeError(wrong *json.UnmarshalTypeError, path string) error {
-	return fmt.Errorf("%s%s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
+// typeError names the key of a value of the wrong type, and the value if it is no section or list of the tree.
+func typeError(wrong *json.UnmarshalTypeError, path string, tree map[string]any) error {
+	found := "is of type " + wrong.Value
+	switch value, _, _ := unstructured.NestedFieldNoCopy(tree, strings.Split(wrong.Field, ".")...); value := value.(type) {
+	case string:
+		found = strconv.Quote(value)
+	case bool, json.Number:
+		found = fmt.Sprint(value)
+	}
+	return fmt.Errorf("%s%s %s: must be %s", path, wrong.Field, found, shape(wrong.Type))
 }
 
-// shape names a Go type as YAML does.
+// shape describes the values of a Go type as YAML has them.
 func shape(typ reflect.Type) string {
 	if typ == reflect.TypeFor[time.Duration]() {
-		return "duration, or a whole number of nanoseconds"
+		return "a duration, or a whole number of nanoseconds"
 	}
 	switch typ.Kind() {
 	case reflect.Struct, reflect.Map:
-		return "object"
+		return "an object"
 	case reflect.Slice:
-		return "list"
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
 	default:
-		return typ.Kind().String()
+		return "a number (" + typ.Kind().String() + ")"
 	}
 }
 

@@ -154,7 +154,7 @@ func TestMistakesStayInTheirSection(t *testing.T) {
 		t.Errorf("AppWrapper: %v", err)
 	}
 	const rayWrong = "kuberay: {mTLSEnabled: 1}\nappwrapper: {Config: {schedulerName: packed}}"
-	if _, _, err := cfg.RayCluster(rayMap(rayWrong)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled is of type number: must be of type bool") {
+	if _, _, err := cfg.RayCluster(rayMap(rayWrong)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
 		t.Errorf("Ray: %v", err)
 	}
 	if wrapper, _, err := cfg.AppWrapper(codeflare(rayWrong)); err != nil || wrapper.SchedulerName != "packed" {

@@ -131,8 +131,8 @@ func TestRayClusterRefusals(t *testing.T) {
 		text string
 		want []string
 	}{
-		"boolean":    {"kuberay: {mTLSEnabled: sure}", []string{"kuberay.mTLSEnabled is of type string", "of type bool"}},
-		"a text":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain is of type number", "of type string"}},
+		"boolean":    {"kuberay: {mTLSEnabled: sure}", []string{`kuberay.mTLSEnabled "sure": must be true or false`}},
+		"a text":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5: must be a string"}},
 		"domain":     {"kuberay: {ingressDomain: http://x}", []string{`kuberay.ingressDomain "http://x"`, "letters or digits"}},
 		"no section": {"kuberay: yes please", []string{`kuberay "yes please"`, "an object"}},
 		"no YAML":    {"{", []string{"config.yaml", "not valid YAML"}},

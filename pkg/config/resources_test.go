@@ -39,8 +39,8 @@ func TestResources(t *testing.T) {
 		}
 	}
 	for settings, want := range map[string]string{
-		"{certificateResources: 5}":                               `raycluster.certificateResources is of type number: must be of type object`,
-		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is of type array: must be of type object`,
+		"{certificateResources: 5}":                               `raycluster.certificateResources is of type number: must be an object`,
+		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is of type array: must be an object`,
 		"{sidecarResources: {limits: {cpu: many}}}":               `raycluster.sidecarResources.limits.cpu "many": must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
 		"{sidecarResources: {limits: {cpu: -1}}}":                 `raycluster.sidecarResources.limits.cpu "-1": must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
 		"{sidecarResources: {requests: {memory: 1Gi}}}":           `raycluster.sidecarResources.requests "1Gi": must be at most the limit of memory, which is 256Mi`,

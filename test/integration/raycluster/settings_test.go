@@ -52,7 +52,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(own))).To(Succeed())
 			g.Expect(slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled is of type string: must be of type bool`)
+				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
 			})).To(BeTrue(), "the mistake is reported")
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		settled(ctx, ns)
