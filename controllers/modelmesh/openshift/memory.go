@@ -10,8 +10,11 @@ import (
 type remembered struct {
 	// cookie is the key of the sidecar's cookies.
 	cookie []byte
-	// renewal is when the certificate of the sidecar is due; zero for none.
-	renewal time.Time
+	// gathered are the versions of what the storage entries were made of, and entries the version of the Secret that held them then.
+	gathered, entries string
+	// certificate is the version of the Secret with a certificate that was found good until renewal.
+	certificate string
+	renewal     time.Time
 	// reported is the text of the last Event about each topic.
 	reported map[topic]string
 }
@@ -40,3 +43,6 @@ type published struct {
 	// problem is the text of the last Event.
 	problem string
 }
+
+// trusted is what is remembered of the certificate of one namespace.
+type trusted struct{ version, text string }

@@ -153,6 +153,7 @@ func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectM
 		known.news(topicApply, "")
 		return 0, nil
 	}
+	known.forgetSecrets()
 	if ending(err) {
 		return 0, nil
 	}
@@ -168,6 +169,9 @@ func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectM
 func (r *namespaces) warn(about runtime.Object, text string) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, maxNote))
 }
+
+// forgetSecrets has Secrets looked at again.
+func (k *remembered) forgetSecrets() { k.gathered, k.entries, k.certificate = "", "", "" }
 
 // clear removes what was made for a namespace and is not among the places that are kept.
 func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string, kept []place) error {
@@ -215,9 +219,9 @@ func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
 }
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
-func (r *namespaces) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
+func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
 	head := modelmesh.Metadata(p.GroupVersionKind)
-	err := r.cached.Get(ctx, p.NamespacedName, head)
+	err := a.cached.Get(ctx, p.NamespacedName, head)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

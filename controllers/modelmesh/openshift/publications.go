@@ -27,6 +27,7 @@ import (
 type publications struct {
 	common
 	memory modelmesh.Store[types.NamespacedName, published]
+	trust  modelmesh.Store[types.NamespacedName, trusted]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
@@ -126,7 +127,7 @@ func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string
 	}
 }
 
-// decide returns the Route that is wanted, and why there is none where one was asked for.
+// decide returns the Route that is wanted, and why there is none where one was requested.
 func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
 	if !onMesh(s) {
 		return nil, "", nil
@@ -164,14 +165,29 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself; "" without one.
+// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself. It is read
+// when the Secret has changed.
 func (r *publications) certificate(ctx context.Context, name types.NamespacedName) (string, error) {
+	head, err := r.headOf(ctx, place{secretKind, name})
+	if err != nil {
+		return "", err
+	}
+	if head == nil {
+		r.trust.Delete(name)
+		return "", nil
+	}
+	if known, _ := r.trust.Get(name); known.version == head.ResourceVersion {
+		return known.text, nil
+	}
 	var live corev1.Secret
-	if err := r.live.Get(ctx, name, &live); client.IgnoreNotFound(err) != nil {
+	err = r.live.Get(ctx, name, &live)
+	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading Secret %s: %w", name, err)
 	}
-	if ca := live.Data[corev1.ServiceAccountRootCAKey]; len(ca) > 0 {
-		return string(ca), nil
+	text := live.Data[corev1.ServiceAccountRootCAKey]
+	if len(text) == 0 {
+		text = live.Data[corev1.TLSCertKey]
 	}
-	return string(live.Data[corev1.TLSCertKey]), nil
+	r.trust.Set(name, trusted{version: head.ResourceVersion, text: string(text)})
+	return string(text), nil
 }

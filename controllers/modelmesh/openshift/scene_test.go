@@ -47,8 +47,9 @@ type scene struct {
 	enabled    bool
 	// broken is what the settings, and what the question whether a namespace is served, answer; nil for no error.
 	broken, unknown error
-	// writes are "verb Kind name" of what was sent.
+	// writes are "verb Kind name" of what was sent; reads counts live reads.
 	writes []string
+	reads  int
 	refuse func(verb, kind string) error
 }
 
@@ -136,7 +137,16 @@ func kindOf(o client.Object) string {
 }
 
 func (s *scene) live() client.Reader {
-	return interceptor.NewClient(s.server, interceptor.Funcs{List: listHeads})
+	return interceptor.NewClient(s.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			s.reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			s.reads++
+			return listHeads(ctx, c, l, opts...)
+		},
+	})
 }
 
 func (s *scene) sent(verb, kind, name string) error {
@@ -172,11 +182,12 @@ func (s *scene) route(name string) []string {
 	return writes
 }
 
-// rests expects that what is done writes nothing.
+// rests expects that what is done costs no request.
 func (s *scene) rests(what string, pass func() []string) {
 	s.t.Helper()
-	if writes := pass(); len(writes) > 0 {
-		s.t.Errorf("%s: at rest %q", what, writes)
+	before := s.reads
+	if writes := pass(); len(writes) > 0 || s.reads != before {
+		s.t.Errorf("%s: at rest %q and %d reads", what, writes, s.reads-before)
 	}
 }
 

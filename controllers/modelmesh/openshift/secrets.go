@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,13 +22,19 @@ import (
 const (
 	certificateLifetime  = 365 * 24 * time.Hour
 	certificateAuthority = "odh-platform-operator-modelmesh-ca"
+	// none stands for the version of what does not exist.
+	none = "none"
 )
 
-// gatherStorage makes the storage entries of the data connections of a namespace. It returns the place of a Secret that stays as it is.
-// Nothing of the content is remembered.
+// gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
+// their content is remembered.
 func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
 	heads, err := r.connectionHeads(ctx, in)
 	if err != nil || len(heads) == 0 {
+		return nil, err
+	}
+	bundle, err := r.headOf(ctx, place{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
+	if err != nil {
 		return nil, err
 	}
 	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
@@ -35,11 +42,28 @@ func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remem
 	if err != nil {
 		return nil, err
 	}
+	versions, entries := versionsOf(append(heads, bundle)), none
+	if held != nil {
+		entries = held.ResourceVersion
+	}
+	switch {
+	case versions == known.gathered && entries == known.entries && held == nil:
+		return nil, nil // none of them says where models are
+	case versions == known.gathered && entries == known.entries:
+		return []place{target}, nil
+	}
 	if taken, err := r.taken(ctx, held, known); err != nil || taken {
+		known.gathered, known.entries = versions, entries
 		return []place{target}, err
 	}
-	in.Storage, err = r.readConnections(ctx, in.Namespace, heads)
-	return nil, err
+	if in.Storage, err = r.readConnections(ctx, in.Namespace, heads, bundle != nil); err != nil {
+		return nil, err
+	}
+	known.gathered, known.entries = versions, entries
+	if held == nil && in.Storage != nil {
+		known.entries = "" // what is written is read once
+	}
+	return nil, nil
 }
 
 // taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
@@ -83,11 +107,13 @@ func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1
 }
 
 // readConnections makes the storage entries of what the API server has. What is gone by now is left out: its event comes.
-func (r *namespaces) readConnections(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata) (map[string][]byte, error) {
+func (r *namespaces) readConnections(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: BundleConfigMap}, &bundle)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the CAs of the platform: %w", err)
+	if withBundle {
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: BundleConfigMap}, &bundle)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the CAs of the platform: %w", err)
+		}
 	}
 	var connections []corev1.Secret
 	for _, head := range heads {
@@ -104,20 +130,43 @@ func (r *namespaces) readConnections(ctx context.Context, namespace string, head
 	return storage(connections, bundle.Data[BundleKey])
 }
 
+// versionsOf changes whenever one of the objects does, nil for one that is not there.
+func versionsOf(heads []*metav1.PartialObjectMetadata) string {
+	var b strings.Builder
+	for _, h := range heads {
+		if h != nil {
+			fmt.Fprintf(&b, "%s/%s/%s;", h.Name, h.UID, h.ResourceVersion)
+		}
+	}
+	return b.String()
+}
+
 // certify issues the sidecar's certificate where nothing else does, and renews what it issued; the proxy takes a renewed one up by
 // itself. A Secret that another client made is not written.
 func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	known.renewal = time.Time{}
 	if !in.Proxy.NeedsCertificate() {
+		known.renewal = time.Time{}
 		return nil, nil
 	}
-	live, name := &corev1.Secret{}, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}
-	err := r.live.Get(ctx, name, live)
+	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
+	held, err := r.headOf(ctx, target)
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
-	case err == nil && !r.applier.Made(live), live.DeletionTimestamp != nil:
-		return []place{{secretKind, name}}, nil
+	case held != nil && !r.applier.Made(held):
+		known.renewal = time.Time{}
+		return nil, nil
+	case held != nil && ours(held) && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
+		return []place{target}, nil
+	}
+	live := &corev1.Secret{}
+	err = r.live.Get(ctx, target.NamespacedName, live)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
+	}
+	if err == nil && (!r.applier.Made(live) || live.DeletionTimestamp != nil) {
+		return []place{target}, nil // the cache is behind; its event brings us back
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
 		Authority: certificateAuthority, DNSNames: serviceNames(in), Lifetime: certificateLifetime,
@@ -125,8 +174,12 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, in.Certificate = serving.Next, serving.Data
-	return nil, nil
+	known.renewal, known.certificate = serving.Next, live.ResourceVersion
+	if serving.Why != "" || !ours(live) { // it has lost its labels
+		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
+		return nil, nil
+	}
+	return []place{target}, nil
 }
 
 func serviceNames(in *Inputs) []string {

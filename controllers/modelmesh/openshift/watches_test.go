@@ -115,6 +115,27 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// Versions tell which objects there were, and in which state.
+func TestVersions(t *testing.T) {
+	head := func(name, version string) *metav1.PartialObjectMetadata {
+		h := modelmesh.Metadata(secretKind)
+		h.Name, h.UID, h.ResourceVersion = name, "u", version
+		return h
+	}
+	seen := map[string]bool{}
+	for _, heads := range [][]*metav1.PartialObjectMetadata{
+		nil, {head("a", "1")}, {head("a", "2")}, {head("b", "1")}, {head("a", "1"), head("b", "1")}, {head("a", "1"), nil, head("c", "1")},
+	} {
+		seen[versionsOf(heads)] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d different of 6", len(seen))
+	}
+	if versionsOf([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != versionsOf([]*metav1.PartialObjectMetadata{head("a", "1")}) {
+		t.Error("what is not there counts")
+	}
+}
+
 // Nothing of users is held whole.
 func TestCaches(t *testing.T) {
 	for _, need := range append(Caches(), runtimes.Caches("")...) {

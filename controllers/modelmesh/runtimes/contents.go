@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -42,7 +43,7 @@ func (c *contents[T]) get(ctx context.Context, name types.NamespacedName) (value
 	if err != nil {
 		return value, false, fmt.Errorf("reading Secret %s from the cache: %w", name, err)
 	}
-	if known, ok := c.known.Get(name); ok && known.uid == head.UID && known.version == head.ResourceVersion {
+	if known, ok := c.known.Get(name); ok && known.uid == head.UID && !newer(head.ResourceVersion, known.version) {
 		return known.value, true, nil
 	}
 	secret := &corev1.Secret{}
@@ -62,4 +63,10 @@ func (c *contents[T]) get(ctx context.Context, name types.NamespacedName) (value
 // cleanUp forgets all Secrets of a namespace.
 func (c *contents[T]) cleanUp(namespace string) {
 	c.known.DeleteFunc(func(name types.NamespacedName) bool { return name.Namespace == namespace })
+}
+
+// newer tells whether the version of the cache is later than the one that was read; versions that cannot be compared are.
+func newer(cached, known string) bool {
+	order, err := resourceversion.CompareResourceVersion(cached, known)
+	return err != nil || order > 0
 }

@@ -90,6 +90,17 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestNewer(t *testing.T) {
+	for _, tc := range []struct {
+		cached, known string
+		want          bool
+	}{{"2", "1", true}, {"1", "1", false}, {"1", "2", false}, {"10", "9", true}, {"x", "1", true}} {
+		if got := newer(tc.cached, tc.known); got != tc.want {
+			t.Errorf("%s after %s: %v", tc.cached, tc.known, got)
+		}
+	}
+}
+
 // Secrets of a namespace that is not served any more are not kept.
 func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {

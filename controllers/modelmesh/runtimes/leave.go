@@ -36,6 +36,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	}
 	s.reports.keep(namespace, nil)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
+	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
 	s.headless.Delete(namespace)
 	s.applier.ForgetNamespace(namespace)
 	return err

@@ -62,6 +62,8 @@ type server struct {
 	reports *reporter
 	// idle says since when no model needs a runtime; zero while one does.
 	idle modelmesh.Store[types.NamespacedName, time.Time]
+	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
+	missing modelmesh.Store[types.NamespacedName, struct{}]
 	// headless is what the Service of a namespace was seen to be.
 	headless modelmesh.Store[string, bool]
 	// manager is the Deployment of the manager, where only its own namespace is served.

@@ -122,17 +122,26 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	return nil, err
 }
 
-// deployment returns the Deployment of a runtime as it is: from the cache, or what the original left, which the cache does not hold.
-// Nil is none. It must not be changed.
+// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
+// does it at once when that was taken over, and taking it for new then would roll its pods: only what was not there is not
+// looked up again. Nil is none. It must not be changed.
 func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
 	key := inside(f.namespace, resources.DeploymentName(f.settings.ServiceName, name))
 	d := &appsv1.Deployment{}
 	err := s.Cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if apierrors.IsNotFound(err) { // also for a moment after a take-over: as a new one its pods would roll
-		d = &appsv1.Deployment{}
-		err = s.live.Get(ctx, key, d)
+	if err == nil {
+		s.missing.Delete(key)
+		return d, nil
 	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
+	}
+	if _, missing := s.missing.Get(key); missing {
+		return nil, nil
+	}
+	err = s.live.Get(ctx, key, d)
 	if apierrors.IsNotFound(err) {
+		s.missing.Set(key, struct{}{})
 		return nil, nil
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package runtimes
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -223,8 +224,14 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 		for range 3 {
 			w.reconcileOnce("ns")
 		}
-		if got := w.deploymentOf("r"); got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
-			t.Errorf("%+v", got.Spec.Replicas)
+		var looks int
+		for _, read := range w.reads {
+			if strings.Contains(read, "get Deployment ns/modelmesh-serving-r") {
+				looks++
+			}
+		}
+		if got := w.deploymentOf("r"); looks != 1+3 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
+			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
 		}
 	})
 }
