@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
@@ -134,9 +135,14 @@ func unreadable(kind, name string, cause error) error {
 	return fmt.Errorf("%s %s may not be read: grant the service account of the operator get and delete on it: %w", kind, name, cause)
 }
 
-// deleteObject sends one deletion, unless the object is on its way out and nothing is forced.
+// deletable reports whether a deletion has to be sent: once, and by force while the object has a grace period left.
+func deletable(object client.Object, force bool) bool {
+	return object.GetDeletionTimestamp() == nil || force && ptr.Deref(object.GetDeletionGracePeriodSeconds(), 1) > 0
+}
+
+// deleteObject sends one deletion where it has an effect.
 func (w *workloads) deleteObject(ctx context.Context, kind schema.GroupVersionKind, object client.Object, force bool) error {
-	if object.GetDeletionTimestamp() != nil && !force {
+	if !deletable(object, force) {
 		return nil
 	}
 	err := w.applier.Delete(ctx, kind, client.ObjectKeyFromObject(object), object.GetUID(), grace(force))

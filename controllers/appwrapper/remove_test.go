@@ -83,6 +83,30 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 }
 
+// A forced deletion is sent until the object has no grace period left, and not again while finalizers hold it.
+func TestDeletable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleting        bool
+		grace           *int64
+		ordered, forced bool
+	}{
+		"there":            {ordered: true, forced: true},
+		"ending":           {deleting: true, grace: new(int64(30)), forced: true},
+		"ending by force":  {deleting: true, grace: new(int64(0))},
+		"without a period": {deleting: true, forced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionGracePeriodSeconds: tc.grace}}
+			if tc.deleting {
+				pod.DeletionTimestamp = &metav1.Time{Time: noon}
+			}
+			if ordered, forced := deletable(pod, false), deletable(pod, true); ordered != tc.ordered || forced != tc.forced {
+				t.Errorf("ordered %t, forced %t, want %t and %t", ordered, forced, tc.ordered, tc.forced)
+			}
+		})
+	}
+}
+
 // A deletion is not sent again while the object is on its way out, however many reconciles there are.
 func TestDeletionIsSentOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
