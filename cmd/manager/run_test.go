@@ -199,7 +199,7 @@ func TestTheTable(t *testing.T) {
 		}
 		owners[r.FieldOwner] = r.Name
 		if !names.IsComponent(r.Name) {
-			t.Errorf("component %s is not among names.Components", r.Name)
+			t.Errorf("component %s is not known to names.IsComponent", r.Name)
 		}
 		if r.Name == "" || seen[r.Name] {
 			t.Errorf("component %q: names must be there and differ", r.Name)

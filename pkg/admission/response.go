@@ -79,11 +79,6 @@ func Patched(patch []Operation) admission.Response {
 	return response
 }
 
-// Pointer escapes a key for the path of a JSON patch.
-func Pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
-
 // Changes reports whether a request creates or updates an object; others are let pass.
 func Changes(request admission.Request) bool {
 	return request.Operation == admissionv1.Create || request.Operation == admissionv1.Update

@@ -33,10 +33,8 @@ func readFile(path string, read func(string) ([]byte, error)) (scalars map[strin
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration file %s is not valid YAML: %w", path, err)
 	}
-	var tree map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(doc))
-	decoder.UseNumber()
-	if err := decoder.Decode(&tree); err != nil {
+	tree, err := decodeTree(doc)
+	if err != nil {
 		return nil, nil, fmt.Errorf("configuration file %s must hold one %s: %w", path, configv1alpha1.Kind, err)
 	}
 	want := configv1alpha1.GroupVersion.String()
@@ -67,11 +65,17 @@ func readFile(path string, read func(string) ([]byte, error)) (scalars map[strin
 
 // section returns a copy of a section of the file; nil when it has none.
 func (c Config) section(key string) (tree map[string]any, err error) {
-	if len(c.sections[key]) > 0 {
-		decoder := json.NewDecoder(bytes.NewReader(c.sections[key]))
-		decoder.UseNumber()
-		err = decoder.Decode(&tree)
+	if len(c.sections[key]) == 0 {
+		return nil, nil
 	}
+	return decodeTree(c.sections[key])
+}
+
+// decodeTree decodes an object of JSON with its numbers as they are written.
+func decodeTree(raw []byte) (tree map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&tree)
 	return tree, err
 }
 

@@ -4,8 +4,6 @@ package config
 // their settings belong in the configuration file.
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -70,9 +68,7 @@ func (o OlderConfig) document() (tree map[string]any, unknown map[string]string,
 		if err != nil {
 			return nil, nil, fmt.Errorf("key %s is not valid YAML: %w", key, err)
 		}
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.UseNumber()
-		if err := decoder.Decode(&tree); err != nil {
+		if tree, err = decodeTree(raw); err != nil {
 			return nil, nil, fmt.Errorf("key %s must hold one YAML object: %w", key, err)
 		}
 	}

@@ -21,11 +21,8 @@ const (
 	PausedAnnotation = "platform.opendatahub.io/paused"
 )
 
-// components are the values that ComponentLabel has.
+// components are the values that ComponentLabel has, in order.
 var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "platform", "raycluster"}
-
-// Components returns the names of all components, in order.
-func Components() []string { return slices.Clone(components) }
 
 // IsComponent says whether a component of this operator has a name.
 func IsComponent(name string) bool { return slices.Contains(components, name) }

@@ -58,6 +58,8 @@ type Postgres struct {
 	Security  *corev1ac.PodSecurityContextApplyConfiguration
 	// Volume holds the data.
 	Volume *corev1ac.VolumeApplyConfiguration
+	// Exclusive makes it the only server on a volume that outlives its pod.
+	Exclusive bool
 	// Selector finds its pods.
 	Selector map[string]string
 }
@@ -75,7 +77,7 @@ func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyCo
 	if p.Resources == nil {
 		p.Resources = PostgresResources()
 	}
-	container := StopPostgresFast(corev1ac.Container()).
+	container := corev1ac.Container().
 		WithName(p.Container).
 		WithImage(p.Image).
 		WithPorts(corev1ac.ContainerPort().WithContainerPort(p.Port).WithProtocol(corev1.ProtocolTCP)).
@@ -85,6 +87,11 @@ func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyCo
 		WithResources(p.Resources).
 		WithSecurityContext(ContainerSecurity()).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(*p.Volume.Name).WithMountPath(PostgresDir))
+	if p.Exclusive {
+		ExclusivePostgres(container, PostgresDir)
+	} else {
+		StopPostgresFast(container)
+	}
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(PostgresGraceSeconds).

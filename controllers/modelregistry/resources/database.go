@@ -106,9 +106,9 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		Liveness:  databaseProbe(30, checkCommand, "--live"),
 		Security:  podSecurity(in, true),
 		Volume:    corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim),
+		Exclusive: true,
 		Selector:  DatabaseSelector(m),
 	}.Deployment(meta)
-	resources.ExclusivePostgres(&d.Spec.Template.Spec.Containers[0], resources.PostgresDir)
 	in.PostgresStamp.Mark(d)
 	return d
 }

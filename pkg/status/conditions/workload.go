@@ -44,14 +44,14 @@ func Rollout(d *appsv1.Deployment) RolloutState {
 	if d.Spec.Replicas != nil {
 		state.Desired = *d.Spec.Replicas
 	}
-	failure := condition(d, appsv1.DeploymentReplicaFailure)
+	failure := OfDeployment(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
 		return state.waiting(ReasonNotObserved, "the last change of the Deployment is being taken up")
 	case failure.Status == corev1.ConditionTrue:
 		return state.failed(ReasonReplicaFailure,
 			"pods cannot be created: "+stableReplicaFailure(failure.Message))
-	case condition(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
+	case OfDeployment(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
 		return state.failed(ReasonDeadlineExceeded, "the rollout made no progress within its deadline")
 	case status.UpdatedReplicas < state.Desired:
 		return state.waiting(ReasonUpdating, "new replicas are being created")
@@ -85,8 +85,8 @@ func notAvailable(d *appsv1.Deployment) string {
 	return "replicas are not ready yet"
 }
 
-// condition returns that of a type, one without a status when there is none.
-func condition(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
+// OfDeployment returns the condition of a type, one without a status when there is none.
+func OfDeployment(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
 	for _, c := range d.Status.Conditions {
 		if c.Type == t {
 			return c

@@ -86,13 +86,13 @@ func Following(d *appsv1.Deployment, now time.Time, message string) State {
 
 // deploymentProblem is what the conditions of a Deployment say against it; empty when it is available.
 func deploymentProblem(d *appsv1.Deployment) string {
-	if c := condition(d, appsv1.DeploymentReplicaFailure); c.Status == corev1.ConditionTrue {
+	if c := conditions.OfDeployment(d, appsv1.DeploymentReplicaFailure); c.Status == corev1.ConditionTrue {
 		return conditions.Rollout(d).Message
 	}
-	if c := condition(d, appsv1.DeploymentProgressing); c.Status == corev1.ConditionFalse {
+	if c := conditions.OfDeployment(d, appsv1.DeploymentProgressing); c.Status == corev1.ConditionFalse {
 		return c.Message
 	}
-	switch c := condition(d, appsv1.DeploymentAvailable); c.Status {
+	switch c := conditions.OfDeployment(d, appsv1.DeploymentAvailable); c.Status {
 	case "":
 		return "the Deployment controller has not processed it yet"
 	case corev1.ConditionTrue:
@@ -103,16 +103,7 @@ func deploymentProblem(d *appsv1.Deployment) string {
 }
 
 func availableSince(d *appsv1.Deployment) time.Time {
-	return condition(d, appsv1.DeploymentAvailable).LastTransitionTime.Time
-}
-
-// condition returns that of a type, an empty one when there is none.
-func condition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
-	i := slices.IndexFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return appsv1.DeploymentCondition{}
-	}
-	return d.Status.Conditions[i]
+	return conditions.OfDeployment(d, appsv1.DeploymentAvailable).LastTransitionTime.Time
 }
 
 // GivenUp reports whether the Deployment controller makes no progress or cannot create pods, whatever of it serves.
