@@ -63,7 +63,7 @@ func TestAccountOfTheUser(t *testing.T) {
 		"ours":                       {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
 		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
 	} {
-		submitted := parse(t, string(encoded(t, stored)), put(test.submitted, in(headPod, "serviceAccountName")...))
+		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
 		got := defaulted(t, s, submitted, stored)
 		if diff := cmp.Diff(test.want, account(got)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -92,12 +92,12 @@ func TestAccountThatIsKept(t *testing.T) {
 		accepted(t, s, got, got)
 		// Asked for later, it comes back from where it was remembered.
 		stored := defaulted(t, s, parse(t, full), nil)
-		later := defaulted(t, s, parse(t, string(encoded(t, stored)), keep), stored)
+		later := defaulted(t, s, copyOf(stored, keep), stored)
 		if diff := cmp.Diff(normal(got), normal(later)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		accepted(t, s, later, stored)
-		if answer := judged(t, s, parse(t, string(encoded(t, later)), put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
+		if answer := judged(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
 			t.Errorf("%s: the account of the dashboard for all of the head", name)
 		}
 	}
@@ -114,13 +114,13 @@ func TestAutoscaler(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		accepted(t, s, got, got)
-		broken := parse(t, string(encoded(t, got)), changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
+		broken := copyOf(got, changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
 		refused(t, s, broken, got,
 			`spec.autoscalerOptions.env: Invalid value: "RAY_USE_TLS": `+autoscalerImmutable, `spec.autoscalerOptions.volumeMounts: Invalid value: "server-cert": `+autoscalerImmutable)
 		if diff := cmp.Diff(got, defaulted(t, s, broken, got)); diff != "" {
 			t.Errorf("%s is not mended: %s", name, diff)
 		}
-		off := defaulted(t, s, parse(t, string(encoded(t, got)), put(false, "spec", "enableInTreeAutoscaling")), got)
+		off := defaulted(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
 		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -166,7 +166,7 @@ func TestResourcesAndContext(t *testing.T) {
 			t.Errorf("%s: user %v", name, user)
 		}
 		own := map[string]any{"limits": map[string]any{"memory": "1Gi"}}
-		submitted := parse(t, string(encoded(t, stored)), changeOf(in(headPod, "containers"), sidecar["name"].(string), func(e element) {
+		submitted := copyOf(stored, changeOf(in(headPod, "containers"), sidecar["name"].(string), func(e element) {
 			e["resources"], e["imagePullPolicy"], e["args"] = own, "Always", []any{"--wrong"}
 		}), changeOf(in(headPod, "initContainers"), "create-cert", set(own, "resources")))
 		for _, old := range []map[string]any{nil, stored} {

@@ -150,14 +150,14 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			for merge, keyed := range merges {
-				if got := applies(t, s.with(newer), stored, parse(t, string(encoded(t, stored))), keyed); !cmp.Equal(stored, got) {
+				if got := applies(t, s.with(newer), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
 					t.Errorf("%s, %s, %s:\n%s", variant, naming, merge, cmp.Diff(stored, got))
 				}
 			}
 		}
 		// Read somewhere else, made here: the names in it are of another cluster, and everything of ours follows.
-		read := parse(t, string(encoded(t, defaulted(t, s, crowd(t), nil))), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
-		fresh := defaulted(t, s, parse(t, string(encoded(t, crowd(t))), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
+		read := copyOf(defaulted(t, s, crowd(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
+		fresh := defaulted(t, s, copyOf(crowd(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
 		copied := defaulted(t, s, read, nil)
 		accepted(t, s, copied, nil)
 		wantNames, gotNames := raycluster.View(fresh).Injected(), raycluster.View(copied).Injected()
@@ -194,7 +194,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
 			"one comes":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
 		} {
-			got := defaulted(t, s.with(newer), parse(t, string(encoded(t, stored)), put(tc.groups, at...)), stored)
+			got := defaulted(t, s.with(newer), copyOf(stored, put(tc.groups, at...)), stored)
 			accepted(t, s.with(newer), got, stored)
 			for _, g := range listAt(got, at...) {
 				fields := g.(map[string]any)

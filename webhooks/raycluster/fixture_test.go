@@ -77,10 +77,16 @@ func parse(t testing.TB, text string, changes ...func(map[string]any)) map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	return copyOf(c.Object(), changes...)
+}
+
+// copyOf lets a test change a copy of an object.
+func copyOf(object map[string]any, changes ...func(map[string]any)) map[string]any {
+	object = runtime.DeepCopyJSON(object)
 	for _, change := range changes {
-		change(c.Object())
+		change(object)
 	}
-	return c.Object()
+	return object
 }
 
 // put is a change: a value at a place; nil takes away what stands there.

@@ -153,7 +153,7 @@ func TestPatchesAreSmall(t *testing.T) {
 	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
 		t.Errorf("%s", answer.Patch)
 	}
-	broken := parse(t, string(encoded(t, done)), changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
+	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
 	var patch []author.Operation
 	if err := json.Unmarshal(answer.Patch, &patch); err != nil {

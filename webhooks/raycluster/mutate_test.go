@@ -155,7 +155,7 @@ func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := defaulted(t, s[0], parse(t, minimal), nil)
 			submit := func(changes ...func(map[string]any)) map[string]any {
-				got := defaulted(t, s[1], parse(t, string(encoded(t, stored)), changes...), stored)
+				got := defaulted(t, s[1], copyOf(stored, changes...), stored)
 				accepted(t, s[1], got, stored)
 				return got
 			}
@@ -164,7 +164,7 @@ func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
 				put(true, "spec", "suspend"), put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"),
 			}
 			for _, changes := range [][]func(map[string]any){nil, placed} {
-				want := parse(t, string(encoded(t, stored)), changes...)
+				want := copyOf(stored, changes...)
 				if diff := cmp.Diff(want, submit(changes...)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

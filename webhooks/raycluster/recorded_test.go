@@ -210,12 +210,12 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 				stored := taken(t, name, legacy)
-				touched := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "touched"))
+				touched := copyOf(stored, put("x", "metadata", "labels", "touched"))
 				if diff := cmp.Diff(touched, defaulted(t, s, touched, stored)); diff != "" {
 					t.Errorf("changed (-stored +got):\n%s", diff)
 				}
 				accepted(t, s, touched, stored)
-				changed := defaulted(t, s, parse(t, string(encoded(t, stored)), put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
+				changed := defaulted(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
 				accepted(t, s, changed, stored)
 				certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
 				if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).Hashed() == legacy {
@@ -229,7 +229,7 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 					"more":    changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"x"}, "args")),
 					"context": changeOf(in(headPod, "initContainers"), "create-cert", set(true, "securityContext", "privileged")),
 				} {
-					forged := parse(t, string(encoded(t, stored)), forge)
+					forged := copyOf(stored, forge)
 					if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
 						find(listAt(defaulted(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
 						t.Errorf("%s: %s", what, diff)

@@ -97,7 +97,7 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := onOpenShift()
 			stored := defaulted(t, s, parse(t, minimal), nil)
-			changed := parse(t, string(encoded(t, stored)), test.change)
+			changed := copyOf(stored, test.change)
 			refused(t, s, changed, nil, test.want)
 			refused(t, s, changed, stored, test.want)
 			// Whatever it was, defaulting mends it, but for the rule about Ingresses.
@@ -146,7 +146,7 @@ func TestRulesOfUpdate(t *testing.T) {
 					if form == "pod" && name == "the key in ca-vol" {
 						continue // there every key is mounted
 					}
-					changed := parse(t, string(encoded(t, stored)), test.change)
+					changed := copyOf(stored, test.change)
 					refused(t, s, changed, stored, group.path+test.want)
 					accepted(t, s, changed, nil)
 					if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
@@ -161,7 +161,7 @@ func TestRulesOfUpdate(t *testing.T) {
 func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 	s := onOpenShift()
 	stored := defaulted(t, s, parse(t, minimal), nil)
-	changed := parse(t, string(encoded(t, stored)), put(true, "spec", "headGroupSpec", "enableIngress"), put("x", in(headPod, "serviceAccountName")...),
+	changed := copyOf(stored, put(true, "spec", "headGroupSpec", "enableIngress"), put("x", in(headPod, "serviceAccountName")...),
 		put(nil, in(worker1, "initContainers")...))
 	refused(t, s, changed, stored,
 		"spec.headGroupSpec.enableIngress: Invalid value: true: "+noIngress,
@@ -230,6 +230,6 @@ func TestAnnotations(t *testing.T) {
 		}
 	}
 	hashed := defaulted(t, s, parse(t, minimal), nil)
-	without := parse(t, string(encoded(t, hashed)), put(nil, "metadata", "annotations", raycluster.AnnotationVersion))
+	without := copyOf(hashed, put(nil, "metadata", "annotations", raycluster.AnnotationVersion))
 	refused(t, s, without, hashed, `metadata.annotations[ray.openshift.ai/version]: Invalid value: "": `+versionImmutable)
 }

@@ -47,7 +47,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := defaulted(t, test.stored, parse(t, minimal), nil)
-			got := defaulted(t, test.now, parse(t, string(encoded(t, stored)), test.change), stored)
+			got := defaulted(t, test.now, copyOf(stored, test.change), stored)
 			if has := raycluster.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Certificates != config.CertificatesByPod {
 				t.Errorf("the head has %+v", has)
 			}
@@ -112,7 +112,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 		"OAuth is off": {s.with(noOAuth), parse(t, full), nil, false},
 		"none":         {s, parse(t, minimal), nil, false},
 		"stored":       {s, stored, stored, false},
-		"another":      {s, parse(t, string(encoded(t, stored)), put("other", in(headPod, "serviceAccountName")...)), stored, true},
+		"another":      {s, copyOf(stored, put("other", in(headPod, "serviceAccountName")...)), stored, true},
 	} {
 		answer := judged(t, test.s, defaulted(t, test.s, test.object, test.old), test.old)
 		if got := strings.Contains(strings.Join(answer.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {

@@ -3,6 +3,7 @@ package raycluster
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,10 +142,12 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
+				t.Parallel()
 				accepted(t, s, stored, stored)
 				tried := 0
+				users := crowd(t)
 				for _, w := range watchedLists(stored) {
-					own := namesAt(crowd(t), w.list...)
+					own := namesAt(users, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
 						if slices.Contains(own, name) {
 							continue
@@ -165,7 +168,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 
 func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
 	t.Helper()
-	changed := parse(t, string(encoded(t, stored)), put(another(nested.At(stored, at...)), at...))
+	changed := copyOf(stored, put(another(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
@@ -177,8 +180,8 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 	} else if hashed {
 		accepted(t, s, changed, nil)
 	}
-	if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
-		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), diff)
+	if want, got := normal(stored), normal(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
+		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), cmp.Diff(want, got))
 	}
 }
 
@@ -187,8 +190,10 @@ func TestEveryElementOfOursIsThereOnce(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
+				t.Parallel()
+				users := crowd(t)
 				for _, w := range watchedLists(stored) {
-					own := namesAt(crowd(t), w.list...)
+					own := namesAt(users, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
 						if slices.Contains(own, name) {
 							continue
@@ -202,7 +207,7 @@ func TestEveryElementOfOursIsThereOnce(t *testing.T) {
 								(&edit{object: o}).add(w.list, map[string]any{"name": name, "image": "example.com/evil:1"})
 							},
 						} {
-							changed := parse(t, string(encoded(t, stored)), change)
+							changed := copyOf(stored, change)
 							if diff := cmp.Diff([]string{want}, causesOf(t, s, changed, stored)); diff != "" {
 								t.Errorf("(-want +got):\n%s", diff)
 							}
@@ -245,7 +250,7 @@ func TestUsersKeepTheirRights(t *testing.T) {
 							e.add(in(pod, "containers", "0", "volumeMounts"), map[string]any{"name": "extra", "mountPath": "/extra"})
 						},
 					} {
-						changed := parse(t, string(encoded(t, stored)), change)
+						changed := copyOf(stored, change)
 						accepted(t, s, changed, stored)
 						// The same program with the same settings has nothing to add.
 						if diff := cmp.Diff(normal(changed), normal(defaulted(t, s, changed, stored))); diff != "" {

@@ -53,21 +53,21 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 				for from, off := range map[string]Settings{
 					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
 				} {
-					submitted := parse(t, string(encoded(t, stored)), changedHead)
+					submitted := copyOf(stored, changedHead)
 					got := defaulted(t, off, submitted, stored)
 					accepted(t, off, got, stored)
 					// A cluster made with these settings looks the same.
 					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, changedHead), nil)), normal(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
-					labelled := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "a"))
+					labelled := copyOf(stored, put("x", "metadata", "labels", "a"))
 					got = defaulted(t, off, labelled, stored)
 					accepted(t, off, got, stored)
 					if diff := cmp.Diff(labelled, got); diff != "" {
 						t.Errorf("with %s only, another label takes something out of pods that run: %s", from, diff)
 					}
 				}
-				submitted := parse(t, string(encoded(t, stored)), changedHead)
+				submitted := copyOf(stored, changedHead)
 				if diff := cmp.Diff(normal(parse(t, object, versioned, changedHead)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
 				}
@@ -140,7 +140,7 @@ func TestKubeRaysOwnSecurity(t *testing.T) {
 				t.Errorf("new: %s", diff)
 			}
 			stored := defaulted(t, on, parse(t, full), nil)
-			got := defaulted(t, on, parse(t, string(encoded(t, stored)), test.change), stored)
+			got := defaulted(t, on, copyOf(stored, test.change), stored)
 			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
 				t.Errorf("later: %s", diff)
 			}
