@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -78,8 +79,8 @@ var _ = Describe("The schema", func() {
 		config := &mlflowconfigv1.MLflowConfig{Spec: mlflowconfigv1.MLflowConfigSpec{ArtifactRootSecret: "mlflow-artifact-connection"}}
 		config.Namespace, config.Name = env.Namespace(ctx, "workspace"), "mlflow"
 		Expect(env.Admin.Create(ctx, config)).To(Succeed())
-		config.Spec.ArtifactRootSecret = "other"
-		Expect(env.Admin.Update(ctx, config)).To(MatchError(ContainSubstring("artifactRootSecret must be 'mlflow-artifact-connection'")))
+		other := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"artifactRootSecret": "other"}}`))
+		Expect(env.Admin.Patch(ctx, config, other)).To(MatchError(ContainSubstring("artifactRootSecret must be 'mlflow-artifact-connection'")))
 	})
 
 	It("accepts every sample", func(ctx SpecContext) {

@@ -79,6 +79,9 @@ var _ = Describe("Trouble with the API server", func() {
 			})
 			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			between.Inject(nil)
+			if reason == metav1.StatusReasonInvalid { // what is invalid is not sent again before something changes
+				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
+			}
 			available(ctx, m)
 		}
 		for _, d := range []client.Object{server, database} {
