@@ -69,17 +69,29 @@ func Postgres(ctx context.Context, s Store) error {
 	}, PostgresImage)
 }
 
-// debian returns a layer with the smallest system of this machine's distribution and the packages. Where they come from stays
-// out of the image.
+// debian returns a layer with the smallest system of this machine's distribution and the packages.
 func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
+	return s.suite(ctx, "", packages...)
+}
+
+// suite returns a layer with the smallest system of a suite of Debian and the packages. Without a name, and on a machine that
+// is not Debian, it is that of the machine. Where packages come from stays out of the image.
+func (s Store) suite(ctx context.Context, suite string, packages ...string) (Digest, error) {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
 		return "", fmt.Errorf("finding the distribution of this machine: %w", err)
 	}
-	suite := codename(string(release))
-	sources, err := aptSources()
+	file, err := aptSources()
 	if err != nil {
 		return "", err
+	}
+	sources, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("finding where packages come from: %w", err)
+	}
+	own := field(string(release), "VERSION_CODENAME")
+	if suite == "" || field(string(release), "ID") != "debian" {
+		suite = own
 	}
 	args := []string{
 		"--quiet", "--variant=minbase", "--format=tar", "--include=" + strings.Join(packages, ","),
@@ -87,11 +99,12 @@ func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
 		// No cluster of PostgreSQL is made while the package is installed.
 		`--essential-hook=mkdir -p "$1/etc/postgresql-common" && echo "create_main_cluster = false" > "$1/etc/postgresql-common/createcluster.conf"`,
 		`--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/resolv.conf "$1"/etc/hostname`,
-		suite, "-", sources,
+		suite, "-",
 	}
-	return s.Layer(strings.Join(args, "\n"), func(w io.Writer) error {
-		command := exec.CommandContext(ctx, "mmdebstrap", args...)
+	return s.Layer(strings.Join(append(args, file), "\n"), func(w io.Writer) error {
+		command := exec.CommandContext(ctx, "mmdebstrap", append(args, "-")...)
 		var stderr bytes.Buffer
+		command.Stdin = strings.NewReader(strings.ReplaceAll(string(sources), own, suite))
 		command.Stdout, command.Stderr = w, &stderr
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("installing %s for an image: %w\n%s", packages, err, stderr.String())
@@ -100,10 +113,11 @@ func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
 	})
 }
 
-func codename(release string) string {
+// field returns a value of a file like /etc/os-release.
+func field(release, name string) string {
 	for line := range strings.Lines(release) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "VERSION_CODENAME="); ok {
-			return strings.Trim(name, `"`)
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+"="); ok {
+			return strings.Trim(value, `"`)
 		}
 	}
 	return ""

@@ -35,12 +35,11 @@ func TestImageOfTheOperatorFollowsTheDockerfile(t *testing.T) {
 	}
 }
 
-func TestCodename(t *testing.T) {
-	for release, want := range map[string]string{
-		"ID=debian\nVERSION_CODENAME=bookworm\n": "bookworm", "VERSION_CODENAME=\"noble\"\n": "noble", "ID=other\n": "",
-	} {
-		if got := codename(release); got != want {
-			t.Errorf("codename of %q is %q, want %q", release, got, want)
+func TestField(t *testing.T) {
+	const release = "NAME=Debian\nID=debian\nVERSION_CODENAME=\"bookworm\"\n"
+	for name, want := range map[string]string{"ID": "debian", "VERSION_CODENAME": "bookworm", "CODENAME": ""} {
+		if got := field(release, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 }
