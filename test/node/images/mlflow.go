@@ -1,0 +1,38 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// MLflowImage is the one that the settings of the operator name.
+const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
+
+// mlflowPlugins is the application `kubernetes-auth` and the workspaces of `kubernetes://`, which need Python 3.12: the latest
+// release that takes the MLflow of the list.
+const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
+
+// MLflow makes an image of the public release of MLflow that [operands] tests as well, with the plugins that images of the
+// platform have, and gives it the names.
+//
+// [operands]: https://pkg.go.dev/github.com/odh-platform/odh-platform-operator/test/operands
+func MLflow(ctx context.Context, s Store, checkout string, names ...string) error {
+	requirements, err := os.ReadFile(filepath.Join(checkout, "test", "operands", "requirements.txt"))
+	if err != nil {
+		return fmt.Errorf("reading what MLflow needs: %w", err)
+	}
+	layers, err := s.python(ctx, pythonSystem{
+		suite: recentPython, requirements: string(requirements) + mlflowPlugins + "\n", options: []string{"--no-deps"},
+	})
+	if err != nil {
+		return err
+	}
+	return s.Pack(Image{
+		Layers: layers,
+		// The manifests call Python by the version of the images of the platform.
+		Files:   []File{{Target: "/opt/app/bin/python3.12", Content: "#!/bin/sh\nexec /opt/app/bin/python3 \"$@\"\n", Mode: 0o755}},
+		Process: Process{User: "1001:0", Env: []string{pythonPath}, WorkingDir: "/"},
+	}, names...)
+}
