@@ -43,6 +43,9 @@ func TestCertificates(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			if len(pair.Leaf.AuthorityKeyId) == 0 {
+				t.Error("no identifier of the key that signed it, without which Python does not verify it")
+			}
 			if pair.Leaf.Subject.CommonName != s.name {
 				t.Errorf("name %q, want %q", pair.Leaf.Subject.CommonName, s.name)
 			}
