@@ -1,0 +1,135 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var (
+	//go:embed testdata/mlflow_user.yaml
+	mlflowUser string
+	//go:embed testdata/mlflow_write.py
+	mlflowWrite string
+	//go:embed testdata/mlflow_read.py
+	mlflowRead string
+	//go:embed testdata/mlflow_ask.py
+	mlflowAsk string
+	//go:embed testdata/mlflow_trace.py
+	mlflowTrace string
+)
+
+const (
+	mlflowClaim = "mlflow-pvc"
+	// wroteAll is what mlflow_read.py prints of a run that is whole.
+	wroteAll = "0.1 0.25 weights weights True"
+)
+
+// mlflowTeam is a namespace with people, and a pod with the client of MLflow.
+type mlflowTeam struct{ namespace string }
+
+func newMLflowTeam(ctx context.Context) mlflowTeam {
+	GinkgoHelper()
+	team := mlflowTeam{restrictedNamespace(ctx, "team")}
+	apply(ctx, team.namespace, mlflowUser)
+	return team
+}
+
+// python runs a script in the pod of the team, in a workspace.
+func (t mlflowTeam) python(ctx context.Context, workspace, script string, args ...string) (string, error) {
+	command := append([]string{"-n", t.namespace, "exec", "-i", "client", "--", "env", "MLFLOW_WORKSPACE=" + workspace, "python3", "-"}, args...)
+	return tryKubectl(ctx, script, command...)
+}
+
+// trust gives the pod the authority that signed the certificate of the server, which is another one for each MLflow.
+func (t mlflowTeam) trust(ctx context.Context) {
+	GinkgoHelper()
+	encoded := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `jsonpath={.data.ca\.crt}`)
+	authority, err := base64.StdEncoding.DecodeString(encoded)
+	Expect(err).NotTo(HaveOccurred())
+	kubectl(ctx, "-n", t.namespace, "wait", "--for=condition=Ready", "pod/client", fmt.Sprint("--timeout=", podTimeout))
+	_, err = tryKubectl(ctx, string(authority), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// write logs a run and registers a model, and returns the ID of the run.
+func (t mlflowTeam) write(ctx context.Context) string {
+	GinkgoHelper()
+	output, err := t.python(ctx, t.namespace, mlflowWrite)
+	Expect(err).NotTo(HaveOccurred())
+	lines := strings.Fields(output)
+	return lines[len(lines)-1]
+}
+
+func (t mlflowTeam) read(ctx context.Context, run string) string {
+	GinkgoHelper()
+	output, err := t.python(ctx, t.namespace, mlflowRead, run)
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+// status is that of the answer to a request, which is sent with a token unless that is empty.
+func (t mlflowTeam) status(ctx context.Context, token, path string, body ...string) string {
+	GinkgoHelper()
+	output, err := t.python(ctx, t.namespace, mlflowAsk, append([]string{path, token}, body...)...)
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+func (t mlflowTeam) token(ctx context.Context, account string) string {
+	GinkgoHelper()
+	return kubectl(ctx, "-n", t.namespace, "create", "token", account)
+}
+
+// mlflowField returns what a path of JSONPath names of the MLflow.
+func mlflowField(ctx context.Context, path string) (string, error) {
+	return tryKubectl(ctx, "", "get", "mlflow", "mlflow", "-o", "jsonpath={"+path+"}")
+}
+
+// awaitMLflow waits until the MLflow has a server of its present generation.
+func awaitMLflow(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return mlflowField(ctx, `.metadata.generation},{.status.conditions[?(@.type=="Available")]['observedGeneration','status']`)
+	}, podTimeout).Should(Satisfy(func(state string) bool {
+		generation, available, _ := strings.Cut(state, ",")
+		return available == generation+" True"
+	}), "the MLflow does not become available")
+}
+
+// inServer runs a shell script in the container of the server.
+func inServer(ctx context.Context, script string) string {
+	GinkgoHelper()
+	output, err := inPod(ctx, operatorNamespace, "deployment/mlflow", script)
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+// runChore does now what a CronJob beside the server would do later, and returns what it logs.
+func runChore(ctx context.Context, cronJob string) string {
+	GinkgoHelper()
+	inNamespace := func(args ...string) []string { return append([]string{"-n", operatorNamespace}, args...) }
+	job := "job/" + cronJob + "-now"
+	kubectl(ctx, inNamespace("create", "job", cronJob+"-now", "--from=cronjob/"+cronJob)...)
+	DeferCleanup(func(ctx context.Context) { kubectl(ctx, inNamespace("delete", job)...) })
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return tryKubectl(ctx, "", inNamespace("get", job, "-o", `jsonpath={.status.succeeded}/{.status.failed}`)...)
+	}, podTimeout).Should(SatisfyAny(Equal("1/"), HaveSuffix("/1")))
+	log := kubectl(ctx, inNamespace("logs", job)...)
+	Expect(tryKubectl(ctx, "", inNamespace("get", job, "-o", `jsonpath={.status.succeeded}`)...)).To(Equal("1"), log)
+	return log
+}
+
+// removeMLflow ends an MLflow with its data.
+func removeMLflow(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "mlflow", "mlflow", "--ignore-not-found", "--timeout=2m")
+	kubectl(ctx, "-n", operatorNamespace, "delete", "pvc", mlflowClaim, "--ignore-not-found", "--timeout=2m")
+}

@@ -1,0 +1,122 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+// mlflowUpgrade is another name of the image.
+const mlflowUpgrade = "quay.io/opendatahub/mlflow:upgrade"
+
+// mlflowChores are jobs beside the server that do not start by themselves while the specs run.
+const mlflowChores = `{"spec": {
+	"garbageCollection": {"schedule": "0 0 1 1 *"},
+	"traceArchival": {"enabled": true, "schedule": "0 0 1 1 *", "location": "file:///mlflow/archive", "retention": "1h"}}}`
+
+var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
+	var (
+		team mlflowTeam
+		// run is a run with an artifact and a model that has to live until the end.
+		run string
+		// manifest is the sample, with jobs.
+		manifest string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		checkout, err := cluster.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		store, err := env.Instance.Images()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage, mlflowUpgrade)).To(Succeed())
+		manifest = kubectl(ctx, "patch", "--local", "-f", filepath.Join(checkout, "config", "samples", "mlflow.yaml"),
+			"--type=merge", "-p", mlflowChores, "-o", "yaml")
+		DeferCleanup(removeMLflow)
+		apply(ctx, "", manifest)
+		team = newMLflowTeam(ctx)
+		awaitMLflow(ctx)
+		team.trust(ctx)
+	}, NodeTimeout(startTimeout))
+
+	It("migrates an empty database and serves, on a volume that belongs to root", func(ctx SpecContext) {
+		Expect(mlflowField(ctx, `.status.conditions[?(@.type=="Migration")].status`)).To(Equal("True"))
+		Expect(mlflowField(ctx, ".status.version")).To(Equal(inServer(ctx, `python3 -c 'from mlflow.version import VERSION; print(VERSION)'`)))
+		Expect(inServer(ctx, "stat -c %u:%g /mlflow; stat -c %U /mlflow/mlflow.db >/dev/null; id -u")).To(Equal("0:1001\n1001"))
+	}, SpecTimeout(specTimeout))
+
+	It("lets in who has rights in the namespace, by token", func(ctx SpecContext) {
+		const create = "/api/2.0/mlflow/experiments/create"
+		ana, stranger, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
+		Expect(team.status(ctx, "", create, body)).To(Equal("401"))
+		Expect(team.status(ctx, "not-a-token", create, body)).To(Equal("401"))
+		Expect(team.status(ctx, stranger, create, body)).To(Equal("403"))
+		Expect(team.status(ctx, ana, create, body)).To(Equal("200"))
+		Expect(team.status(ctx, stranger, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
+		_, err := team.python(ctx, "default", mlflowWrite)
+		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "the workspace of others")
+	}, SpecTimeout(specTimeout))
+
+	It("keeps runs, artifacts and models of a client", func(ctx SpecContext) {
+		run = team.write(ctx)
+		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+		Expect(inServer(ctx, "find /mlflow/artifacts -path '*"+run+"*' -name weights.txt -exec cat {} +")).To(Equal("weights"))
+	}, SpecTimeout(specTimeout))
+
+	It("removes deleted runs and their files for good, and nothing else", func(ctx SpecContext) {
+		deleted := team.write(ctx)
+		const request = "/api/2.0/mlflow/runs/"
+		ana := team.token(ctx, "ana")
+		Expect(team.status(ctx, ana, request+"delete", `{"run_id": "`+deleted+`"}`)).To(Equal("200"))
+		Expect(team.status(ctx, ana, request+"get?run_id="+deleted)).To(Equal("200"), "before garbage collection")
+
+		log := runChore(ctx, "mlflow-gc")
+		Expect(log).To(ContainSubstring(deleted))
+		Expect(log).NotTo(ContainSubstring("Permission denied"))
+		Expect(team.status(ctx, ana, request+"get?run_id="+deleted)).To(Equal("404"))
+		Expect(inServer(ctx, "find /mlflow/artifacts -path '*"+deleted+"*' -type f")).To(BeEmpty())
+		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+	}, SpecTimeout(specTimeout))
+
+	It("archives an old trace", func(ctx SpecContext) {
+		Expect(team.python(ctx, team.namespace, mlflowTrace)).To(Equal("200"))
+		Expect(runChore(ctx, "mlflow-trace-archival")).To(ContainSubstring("archived 1 trace(s)"))
+		Expect(inServer(ctx, "find /mlflow/archive -type f")).NotTo(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	It("migrates with another image and rolls it out", func(ctx SpecContext) {
+		kubectl(ctx, "patch", "mlflow", "mlflow", "--type=merge", "-p",
+			`{"spec": {"image": {"image": "`+mlflowUpgrade+`"}, "migration": {"mode": "Always"}}}`)
+		awaitMLflow(ctx)
+		Expect(mlflowField(ctx, ".status.migration['outcome','image']")).To(Equal("Completed " + mlflowUpgrade))
+		Expect(tryKubectl(ctx, "", "-n", operatorNamespace, "get", "pods", "--selector=app=mlflow", "--field-selector=status.phase=Running",
+			"-o", "jsonpath={.items[*].spec.containers[0].image}")).To(Equal(mlflowUpgrade))
+		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+	}, SpecTimeout(specTimeout))
+
+	It("leaves the claim when it is deleted, and takes it up again", func(ctx SpecContext) {
+		claim := func() string {
+			return kubectl(ctx, "-n", operatorNamespace, "get", "pvc", mlflowClaim, "-o", "jsonpath={.metadata.uid} {.status.phase}")
+		}
+		before := claim()
+		kubectl(ctx, "delete", "mlflow", "mlflow", "--timeout=2m")
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return tryKubectl(ctx, "", "-n", operatorNamespace, "get", "deployments,pods", "--selector=app=mlflow", "-o", "name")
+		}, podTimeout).Should(BeEmpty())
+		Expect(claim()).To(Equal(before))
+
+		apply(ctx, "", manifest)
+		awaitMLflow(ctx)
+		team.trust(ctx)
+		Expect(claim()).To(Equal(before))
+		Expect(strings.Fields(before)).To(HaveExactElements(Not(BeEmpty()), Equal("Bound")))
+		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+	}, SpecTimeout(specTimeout))
+})
