@@ -114,11 +114,7 @@ func (i *Instance) Images() (images.Store, error) {
 
 func (i *Instance) packAddons(store images.Store) error {
 	for name, program := range map[string]string{node.PauseImage: "pause", node.DNSImage: "coredns"} {
-		err := store.Pack(images.Image{
-			Files:   []images.File{{Target: "/" + program, Source: i.binaries[program], Mode: 0o755}},
-			Process: images.Process{Entrypoint: []string{"/" + program}, User: "65532:65532"},
-		}, name)
-		if err != nil {
+		if err := images.Program(store, i.binaries[program], "/"+program, name); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 //go:embed testdata/writer.yaml
@@ -59,3 +61,14 @@ var _ = Describe("The generated database of a ModelRegistry", func() {
 		Expect(strings.Fields(stored)).To(ContainElements(all))
 	}, SpecTimeout(specTimeout))
 })
+
+// packRegistry makes the images of Model Registry and of the proxy before it.
+func packRegistry(ctx context.Context, store images.Store) {
+	GinkgoHelper()
+	server, err := programs.ModelRegistry(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Program(store, server, "/model-registry", images.ModelRegistryImage)).To(Succeed())
+	proxy, err := programs.KubeRBACProxy(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Program(store, proxy, "/kube-rbac-proxy", images.KubeRBACProxyImage)).To(Succeed())
+}

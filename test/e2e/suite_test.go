@@ -49,6 +49,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(images.Operator(ctx, store, checkout)).To(Succeed())
 	Expect(images.Base(ctx, store)).To(Succeed())
 	Expect(images.Postgres(ctx, store)).To(Succeed())
+	packRegistry(ctx, store)
 	kubectl(ctx, "apply", "--server-side", "-k", checkout+"/config/overlays/kubernetes")
 	kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, "--timeout=5m")
 }, NodeTimeout(startTimeout))

@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 // adapterPackages are the programs of github.com/kserve/modelmesh-runtime-adapter v0.12.0, by the command of the container.
@@ -44,7 +45,7 @@ var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	defer cancel()
 	out := map[string]string{}
 	for command, pkg := range adapterPackages {
-		program, err := buildModule(ctx, "runtime-adapter", "github.com/kserve/modelmesh-runtime-adapter/"+pkg, nil)
+		program, err := programs.RuntimeAdapter(ctx, pkg)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,9 @@ import (
 // installExpiry bounds the installation of MLflow and PostgreSQL on a machine that has neither.
 const installExpiry = 20 * time.Minute
 
+// buildExpiry bounds the first build of a program on a busy machine.
+const buildExpiry = 20 * time.Minute
+
 // The machine that all tests share.
 var (
 	interpreter *python

@@ -13,9 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 // requirements pins MLflow, what it needs, and the driver of PostgreSQL, which images of MLflow hold too.
@@ -82,7 +82,7 @@ func installPython(ctx context.Context) (*python, error) {
 
 // complete installs the packages into a folder. A run that was broken off left no mark, and is done again.
 func (p *python) complete(ctx context.Context, interpreter, dir string) error {
-	release, err := lock(dir + ".lock")
+	release, err := programs.Lock(dir + ".lock")
 	if err != nil {
 		return err
 	}
@@ -110,21 +110,6 @@ func (p *python) complete(ctx context.Context, interpreter, dir string) error {
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o644)
-}
-
-// lock keeps two runs from installing at the same time. The kernel gives it back when the process ends.
-func lock(path string) (release func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() { file.Close() }, nil
 }
 
 // install asks the package manager of Debian, if this is Debian and we may.

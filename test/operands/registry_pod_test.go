@@ -24,6 +24,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 // movedRegistry are the places and ports that a pod of a registry has of its own, and their replacements on this machine.
@@ -123,15 +125,17 @@ type running struct {
 // start starts a container as a kubelet would, with these variables left out.
 func (p *registryPod) start(container *corev1.Container, leftOut ...string) *running {
 	p.t.Helper()
-	built, err := registryPrograms()
-	p.must(err)
-	program := built.proxy
+	ctx, cancel := context.WithTimeout(p.t.Context(), buildExpiry)
+	defer cancel()
+	build := programs.KubeRBACProxy
 	if len(container.Command) > 0 {
 		if !slices.Equal(container.Command, []string{"/model-registry", "proxy"}) {
 			p.t.Fatalf("%s runs %v", container.Name, container.Command)
 		}
-		program = built.server
+		build = programs.ModelRegistry
 	}
+	program, err := build(ctx)
+	p.must(err)
 	env := p.environment(container, leftOut)
 	words := container.Command[min(1, len(container.Command)):]
 	for _, word := range container.Args {

@@ -1,6 +1,6 @@
-//go:build operands
-
-package operands
+// Package programs builds programs of other projects that pods of the operator run, from the modules in test/operands/binaries,
+// into the user's cache directory.
+package programs
 
 import (
 	"bytes"
@@ -8,19 +8,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
-	"time"
+	"syscall"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
-
-// buildExpiry bounds the first build of both programs on a busy machine.
-const buildExpiry = 20 * time.Minute
 
 // openapi is where the package github.com/kubeflow/model-registry/pkg/openapi comes from. Of v0.2.22, whose server is run here,
 // it is a module of its own that was never published; in v0.2.19 it is part of the module. Both hold the same API, and the sum is
@@ -29,23 +26,27 @@ var openapi = struct{ module, version, sum string }{
 	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",
 }
 
-// programs are the server of Model Registry, v0.2.22, and kube-rbac-proxy, v0.19.1.
-type programs struct{ server, proxy string }
+// ModelRegistry builds the server of Model Registry, v0.2.22, unless an earlier run did, and returns its path.
+func ModelRegistry(ctx context.Context) (string, error) {
+	return build(ctx, "modelregistry", "github.com/kubeflow/model-registry", addOpenAPI)
+}
 
-// registryPrograms builds both unless an earlier run did.
-var registryPrograms = sync.OnceValues(func() (programs, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), buildExpiry)
-	defer cancel()
-	server, err := buildModule(ctx, "modelregistry", "github.com/kubeflow/model-registry", addOpenAPI)
+// KubeRBACProxy builds kube-rbac-proxy, v0.19.1, likewise.
+func KubeRBACProxy(ctx context.Context) (string, error) {
+	return build(ctx, "kube-rbac-proxy", "github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy", nil)
+}
+
+// RuntimeAdapter builds a program of github.com/kserve/modelmesh-runtime-adapter, v0.12.0, by the name of its package, likewise.
+func RuntimeAdapter(ctx context.Context, pkg string) (string, error) {
+	return build(ctx, "runtime-adapter", "github.com/kserve/modelmesh-runtime-adapter/"+pkg, nil)
+}
+
+// build builds a package of a module in the cache, where furnish may add to it first.
+func build(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
+	root, err := cluster.RepositoryRoot()
 	if err != nil {
-		return programs{}, err
+		return "", err
 	}
-	proxy, err := buildModule(ctx, "kube-rbac-proxy", "github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy", nil)
-	return programs{server: server, proxy: proxy}, err
-})
-
-// buildModule builds a package of a module below binaries in the cache, where furnish may add to it first.
-func buildModule(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
 	cache, err := cluster.CacheDir()
 	if err != nil {
 		return "", err
@@ -54,7 +55,7 @@ func buildModule(ctx context.Context, name, pkg string, furnish func(ctx context
 	fmt.Fprintln(key, runtime.Version(), pkg, openapi)
 	files := map[string][]byte{}
 	for _, file := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join("binaries", name, file))
+		content, err := os.ReadFile(filepath.Join(root, "test", "operands", "binaries", name, file))
 		if err != nil {
 			return "", err
 		}
@@ -62,7 +63,7 @@ func buildModule(ctx context.Context, name, pkg string, furnish func(ctx context
 		files[file] = content
 	}
 	dir := filepath.Join(cache, "operands", name+"-"+hex.EncodeToString(key.Sum(nil)[:8]))
-	release, err := lock(dir + ".lock")
+	release, err := Lock(dir + ".lock")
 	if err != nil {
 		return "", err
 	}
@@ -126,4 +127,19 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 		return nil, fmt.Errorf("go %v in %s: %w\n%s", args, dir, err, &stderr)
 	}
 	return output, nil
+}
+
+// Lock keeps two runs from installing at the same time. The kernel gives it back when the process ends.
+func Lock(path string) (release func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
 }

@@ -1,0 +1,15 @@
+package images
+
+// Names that the settings of the operator give to images of single programs.
+const (
+	ModelRegistryImage = "quay.io/opendatahub/model-registry:latest"
+	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:latest"
+)
+
+// Program makes an image of one static program, which lies at the path in it and is what a container runs unless it says otherwise.
+func Program(s Store, binary, path string, names ...string) error {
+	return s.Pack(Image{
+		Files:   []File{{Target: "/tmp/", Mode: 0o1777}, {Target: path, Source: binary, Mode: 0o755}},
+		Process: Process{Entrypoint: []string{path}, User: "65532:65532"},
+	}, names...)
+}
