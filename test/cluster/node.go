@@ -95,12 +95,14 @@ func (i *Instance) startNode(ctx context.Context) error {
 	if err := i.run(&Process{Name: RealNode, Args: []string{"isolate", i.dir}, Isolated: true}); err != nil {
 		return err
 	}
-	return i.waitFor(ctx, RealNode, func(context.Context) error {
-		if !settings.NetworkReady() {
-			return errors.New("its network does not exist yet")
-		}
-		return nil
-	})
+	return i.waitFor(ctx, RealNode, i.networkReady)
+}
+
+func (i *Instance) networkReady(context.Context) error {
+	if !node.NetworkReady(i.dir) {
+		return errors.New("its network does not exist yet")
+	}
+	return nil
 }
 
 // Images returns the images that pods of an instance with a real node may name. One that is packed later is found at once.

@@ -54,6 +54,13 @@ func (i *Instance) launch(p *Process) error {
 	return i.state.write(i.dir)
 }
 
+// relaunch starts an ended process as it was.
+func (i *Instance) relaunch(old *Process) error {
+	return i.launch(&Process{
+		Name: old.Name, Path: old.Path, Args: old.Args, Env: old.Env, Log: old.Log, Port: old.Port, Isolated: old.Isolated,
+	})
+}
+
 // Process returns the recorded process of that name, or nil.
 func (i *Instance) Process(name string) *Process {
 	i.mutex.Lock()
@@ -89,7 +96,7 @@ func (i *Instance) Resume(ctx context.Context, name string) error {
 		i.mutex.Unlock()
 		return nil
 	}
-	err := i.launch(&Process{Name: name, Path: old.Path, Args: old.Args, Env: old.Env, Log: old.Log, Port: old.Port})
+	err := i.relaunch(old)
 	i.mutex.Unlock()
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (s Settings) makeNetwork() error {
 			return fmt.Errorf("setting up the network of the node: %w", err)
 		}
 	}
-	if err := os.WriteFile(s.file("network"), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.file(networkFile), nil, 0o600); err != nil {
 		return fmt.Errorf("announcing the network of the node: %w", err)
 	}
 	return nil

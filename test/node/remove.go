@@ -19,8 +19,12 @@ const (
 	removalExpiry = 20 * time.Second
 )
 
-// Remove removes what an ended node leaves outside of its folder: its cgroups. Mounts and network are gone with its processes.
+// Remove removes what an ended node leaves outside of its folder, its cgroups, so that it can be started again or its folder
+// removed. Mounts and network are gone with its processes.
 func Remove(ctx context.Context, dir string) error {
+	if err := os.Remove(filepath.Join(dir, networkFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing what announces the network: %w", err)
+	}
 	record, err := os.ReadFile(filepath.Join(dir, groupsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

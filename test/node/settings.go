@@ -79,8 +79,11 @@ func (s Settings) file(parts ...string) string {
 
 func (s Settings) secret(name string) string { return s.file("certificates", name) }
 
-// NetworkReady tells whether the network of the node exists, so that others may join it.
-func (s Settings) NetworkReady() bool {
-	_, err := os.Stat(s.file("network"))
+// networkFile announces that the network exists.
+const networkFile = "network"
+
+// NetworkReady tells whether the network of the node in that folder exists, so that others may join it.
+func NetworkReady(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, networkFile))
 	return err == nil
 }

@@ -23,6 +23,7 @@ const usage = `testcluster runs real Kubernetes control planes on loopback.
   testcluster build                       compile the control plane, once
   testcluster up NAME [flags]             start an instance and wait until it is ready
   testcluster down NAME... | --all        stop instances and remove everything of them
+  testcluster restart NAME                end a real node as a power cut does, and start it with what it has stored
   testcluster list                        instances and their processes
   testcluster kubeconfig NAME             path of the administrator's kubeconfig
   testcluster kubectl                     path of the kubectl that is built with the control plane
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("reading the command line: %w", err)
 	}
 	commands := map[string]func(context.Context, []string) error{
-		"build": p.build, "up": p.up, "down": p.down, "list": p.list, "kubeconfig": p.kubeconfig, "kubectl": p.kubectl, "env": p.env,
+		"build": p.build, "up": p.up, "down": p.down, "restart": p.restart, "list": p.list, "kubeconfig": p.kubeconfig, "kubectl": p.kubectl, "env": p.env,
 	}
 	command, ok := commands[p.flags.Arg(0)]
 	if !ok {
@@ -101,6 +102,17 @@ func (p *program) up(ctx context.Context, names []string) error {
 	}
 	fmt.Fprintln(p.out, instance.Kubeconfig())
 	return nil
+}
+
+func (p *program) restart(ctx context.Context, names []string) error {
+	if len(names) != 1 {
+		return fmt.Errorf("restart takes one name: %w", errUsage)
+	}
+	instance, err := cluster.Open(names[0])
+	if err != nil {
+		return err
+	}
+	return instance.RestartNode(ctx)
 }
 
 func (p *program) down(ctx context.Context, names []string) error {
