@@ -42,8 +42,12 @@ func Base(ctx context.Context, s Store) error {
 	return s.Pack(Image{Layers: []Digest{layer}, Process: Process{User: "1001:0", Cmd: []string{"sh"}}}, BaseImage)
 }
 
-// Postgres makes an image of the PostgreSQL of this machine's distribution that starts as those of sclorg do.
-func Postgres(ctx context.Context, s Store) error {
+// Postgres makes an image of the PostgreSQL of this machine's distribution that starts as those of sclorg do; the names are PostgresImage
+// unless others are given.
+func Postgres(ctx context.Context, s Store, names ...string) error {
+	if len(names) == 0 {
+		names = []string{PostgresImage}
+	}
 	layer, err := s.debian(ctx, "postgresql")
 	if err != nil {
 		return err
@@ -66,7 +70,7 @@ func Postgres(ctx context.Context, s Store) error {
 			User: fmt.Sprint(postgresUser), Env: []string{"HOME=/var/lib/pgsql"}, WorkingDir: "/var/lib/pgsql",
 			Entrypoint: []string{"container-entrypoint"}, Cmd: []string{"run-postgresql"},
 		},
-	}, PostgresImage)
+	}, names...)
 }
 
 // debian returns a layer with the smallest system of this machine's distribution and the packages.
