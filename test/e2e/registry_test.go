@@ -5,70 +5,167 @@ package e2e_test
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"net/http"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
-	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-//go:embed testdata/writer.yaml
-var writer string
+var (
+	//go:embed testdata/writer.yaml
+	writer string
+	//go:embed testdata/late.yaml
+	late string
+)
 
-var _ = Describe("The generated database of a ModelRegistry", func() {
-	// The pod that takes over starts while the old server still has a client that never leaves, on the same volume.
-	It("keeps every acknowledged write when its pod is deleted", func(ctx SpecContext) {
-		namespace := restrictedNamespace(ctx, "registry")
-		checkout, err := cluster.RepositoryRoot()
-		Expect(err).NotTo(HaveOccurred())
-		kubectl(ctx, "-n", namespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
-		inNamespace := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
-		Eventually(ctx, func(ctx context.Context) error {
-			_, err := tryKubectl(ctx, "", inNamespace("get", "deployment", "modelregistry-sample", "modelregistry-sample-postgres")...)
-			return err
-		}).Should(Succeed())
-		kubectl(ctx, inNamespace("rollout", "status", "deployment/modelregistry-sample-postgres", fmt.Sprint("--timeout=", podTimeout))...)
+const (
+	sample   = "modelregistry-sample"
+	database = "app.kubernetes.io/name=" + sample + "-postgres"
+	// formerPatience is how long a server was given to start before it was restarted.
+	formerPatience = 40 * time.Second
+)
 
-		labels := kubectl(ctx, inNamespace("get", "deployment", "modelregistry-sample", "-o", "jsonpath={.spec.template.metadata.labels}")...)
-		apply(ctx, namespace, strings.ReplaceAll(writer, "${LABELS}", labels))
-		acknowledged := func(ctx context.Context) ([]string, error) {
-			output, err := tryKubectl(ctx, "", inNamespace("logs", "writer")...)
-			return strings.Fields(output), err
-		}
-		Eventually(ctx, acknowledged, podTimeout).ShouldNot(BeEmpty())
-
-		const selector = "--selector=app.kubernetes.io/name=modelregistry-sample-postgres"
-		old := kubectl(ctx, inNamespace("get", "pod", selector, "-o", "name")...)
-		kubectl(ctx, inNamespace("delete", "--wait=false", old)...)
-		kubectl(ctx, inNamespace("wait", "--for=delete", old, fmt.Sprint("--timeout=", podTimeout))...)
-		kubectl(ctx, inNamespace("wait", "--for=condition=Ready", "pod", selector, fmt.Sprint("--timeout=", podTimeout))...)
+var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
+	var (
+		namespace string
+		client    *registryClient
+	)
+	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
+	acknowledged := func(ctx context.Context) ([]string, error) {
+		output, err := tryKubectl(ctx, "", in("logs", "writer")...)
+		return strings.Fields(output), err
+	}
+	// lost lists models that were acknowledged and are not there, after the writer has got further.
+	lost := func(ctx context.Context) []string {
+		GinkgoHelper()
 		before, err := acknowledged(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func(ctx context.Context) (int, error) {
-			numbers, err := acknowledged(ctx)
-			return len(numbers), err
+			names, err := acknowledged(ctx)
+			return len(names), err
 		}, podTimeout).Should(BeNumerically(">", len(before)+5), "the writer gets no further")
-
-		all, err := acknowledged(ctx)
+		names, err := acknowledged(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		stored := kubectl(ctx, inNamespace("exec", "deployment/modelregistry-sample-postgres", "--", "sh", "-c",
-			`psql -h /run/postgresql -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT number FROM writes'`)...)
-		Expect(strings.Fields(stored)).To(ContainElements(all))
+		return client.missing(ctx, names)
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		namespace = restrictedNamespace(ctx, "registry")
+		apply(ctx, namespace, late)
+		client = newRegistry(ctx, namespace)
+	}, NodeTimeout(specTimeout))
+
+	It("stores what is registered through its Service", func(ctx SpecContext) {
+		var stored struct{ ID, Name, Description string }
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			status, body, err := client.ask(ctx, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`)
+			if err == nil && status == http.StatusCreated {
+				err = json.Unmarshal([]byte(body), &stored)
+			}
+			return stored.ID, err
+		}).ShouldNot(BeEmpty())
+		status, body, err := client.ask(ctx, http.MethodGet, "/"+stored.ID, "")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status).To(Equal(http.StatusOK), body)
+		stored.Description = ""
+		Expect(json.Unmarshal([]byte(body), &stored)).To(Succeed())
+		Expect(stored.Name + " " + stored.Description).To(Equal("credit-risk scores"))
+	}, SpecTimeout(specTimeout))
+
+	// The pod that takes over starts while the old server still has clients that never leave, on the same volume.
+	It("keeps every acknowledged write when the pod of its database is deleted", func(ctx SpecContext) {
+		apply(ctx, namespace, writer)
+		Eventually(ctx, acknowledged, podTimeout).ShouldNot(BeEmpty())
+		for _, how := range [][]string{{"--grace-period=120"}, {"--grace-period=0", "--force"}} {
+			By("kubectl delete " + strings.Join(how, " "))
+			old := kubectl(ctx, in("get", "pod", "--selector="+database, "-o", "jsonpath={.items[*].metadata.uid} {.items[*].metadata.name}")...)
+			uid, name, _ := strings.Cut(old, " ")
+			kubectl(ctx, in(append([]string{"delete", "pod", name, "--wait=false"}, how...)...)...)
+			Eventually(ctx, func() ([]int, error) { return processesOf(uid) }, podTimeout).Should(BeEmpty())
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				return tryKubectl(ctx, "", in("get", "pod", "--selector="+database, "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)...)
+			}, podTimeout).Should(Equal("True"))
+			Expect(lost(ctx)).To(BeEmpty())
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("works with another password after its Secret has changed, and loses nothing", func(ctx SpecContext) {
+		const secret = sample + "-postgres-credentials"
+		login := `PGPASSWORD=$0 psql -h ` + sample + `-postgres -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
+		try := func(ctx context.Context, password string) (string, error) {
+			return tryKubectl(ctx, "", in("exec", "deployment/"+sample+"-postgres", "--", "sh", "-c", login, password)...)
+		}
+		old := kubectl(ctx, in("get", "secret", secret, "-o", "go-template={{.data.password | base64decode}}")...)
+		Expect(try(ctx, old)).To(Equal("1"))
+		kubectl(ctx, in("patch", "secret", secret, "--type=merge", "-p", `{"stringData": {"password": "another"}}`)...)
+		Eventually(ctx, func(ctx context.Context) (string, error) { return try(ctx, "another") }, podTimeout).Should(Equal("1"))
+		_, err := try(ctx, old)
+		Expect(err).To(MatchError(ContainSubstring("password authentication failed")))
+		Expect(lost(ctx)).To(BeEmpty())
+		kubectl(ctx, in("delete", "pod", "writer")...)
+	}, SpecTimeout(specTimeout))
+
+	It("waits for a database that comes late without a restart", func(ctx SpecContext) {
+		server := func(ctx context.Context, what string) string {
+			GinkgoHelper()
+			return kubectl(ctx, in("get", "pod", "--selector=app.kubernetes.io/name=late", "-o", "jsonpath={.items[0].status.containerStatuses[0]."+what+"}")...)
+		}
+		Eventually(ctx, func(ctx context.Context) time.Duration {
+			started, err := time.Parse(time.RFC3339, server(ctx, "state.running.startedAt"))
+			Expect(err).NotTo(HaveOccurred())
+			return time.Since(started)
+		}).Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise the spec proves nothing")
+		store, err := env.Instance.Images()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
+		// A new pod: the kubelet tries the image of the old one ever more seldom.
+		kubectl(ctx, in("delete", "pod", "--selector=app.kubernetes.io/name=late-postgres")...)
+		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
+		Expect(server(ctx, "restartCount")).To(Equal("0"))
+		kubectl(ctx, in("delete", "modelregistry", "late")...)
+	}, SpecTimeout(specTimeout))
+
+	It("serves on while its proxy has no certificate, and then those who may", func(ctx SpecContext) {
+		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p", `{"spec": {"kubeRBACProxy": {}}}`)...)
+		kubectl(ctx, in("wait", "--for=condition=ReferencesReady=False", "modelregistry/"+sample)...)
+		status, body, err := client.ask(ctx, http.MethodGet, "", "")
+		Expect(err).NotTo(HaveOccurred(), "the registry cannot be reached")
+		Expect(status).To(Equal(http.StatusOK), body)
+
+		By("the certificate")
+		client.makeCertificate(ctx, sample+"-kube-rbac-proxy")
+		client.base = "https://" + sample + ":8443"
+		for _, account := range []string{"user", "stranger"} {
+			kubectl(ctx, in("create", "serviceaccount", account)...)
+		}
+		kubectl(ctx, in("create", "rolebinding", "user", "--role=registry-user-"+sample, "--serviceaccount="+namespace+":user")...)
+		for _, c := range []struct {
+			account string
+			want    int
+		}{{"", http.StatusUnauthorized}, {"stranger", http.StatusForbidden}, {"user", http.StatusOK}} {
+			client.token = ""
+			if c.account != "" {
+				client.token = kubectl(ctx, in("create", "token", c.account)...)
+			}
+			Eventually(ctx, func(ctx context.Context) (int, error) {
+				status, _, err := client.ask(ctx, http.MethodGet, "", "")
+				return status, err
+			}, podTimeout).Should(Equal(c.want), "as %q", c.account)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("is there again after a power cut, and so is the operator", func(ctx SpecContext) {
+		manager := managerPod(ctx)
+		Expect(env.Instance.RestartNode(ctx)).To(Succeed())
+		Eventually(ctx, client.names, podTimeout).Should(ContainElement("credit-risk"))
+		By("the operator")
+		expectLeader(ctx, namespace, podTimeout)
+		Expect(managerPod(ctx)).To(Equal(manager), "the pod is another one")
 	}, SpecTimeout(specTimeout))
 })
-
-// packRegistry makes the images of Model Registry and of the proxy before it.
-func packRegistry(ctx context.Context, store images.Store) {
-	GinkgoHelper()
-	server, err := programs.ModelRegistry(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Program(store, server, "/model-registry", images.ModelRegistryImage)).To(Succeed())
-	proxy, err := programs.KubeRBACProxy(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Program(store, proxy, "/kube-rbac-proxy", images.KubeRBACProxyImage)).To(Succeed())
-}

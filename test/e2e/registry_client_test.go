@@ -1,0 +1,136 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+)
+
+//go:embed testdata/ask.py
+var askScript string
+
+const models = "/api/model_registry/v1alpha3/registered_models"
+
+// packRegistry makes the images of Model Registry and of the proxy before it.
+func packRegistry(ctx context.Context, store images.Store) {
+	GinkgoHelper()
+	server, err := programs.ModelRegistry(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Program(store, server, "/model-registry", images.ModelRegistryImage)).To(Succeed())
+	proxy, err := programs.KubeRBACProxy(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Program(store, proxy, "/kube-rbac-proxy", images.KubeRBACProxyImage)).To(Succeed())
+}
+
+// registryClient uses the REST API of the registry of a sample out of a pod in its namespace.
+type registryClient struct{ namespace, base, token string }
+
+// newRegistry makes the registry of the sample, whose database is its own, and waits until it is available.
+func newRegistry(ctx context.Context, namespace string) *registryClient {
+	GinkgoHelper()
+	applyRegistry(ctx, namespace)
+	startPod(ctx, namespace, "client", map[string]string{})
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/"+sample, fmt.Sprint("--timeout=", podTimeout))
+	return &registryClient{namespace: namespace, base: "http://" + sample + ":8080"}
+}
+
+// applyRegistry creates the registry of the sample as soon as that of another spec, whose name it has, is gone.
+func applyRegistry(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	checkout, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func(ctx context.Context) error {
+		_, err := tryKubectl(ctx, "", "-n", namespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
+		return err
+	}).Should(Succeed())
+}
+
+// ask sends a request to the models of the registry.
+func (c *registryClient) ask(ctx context.Context, method, path, body string) (status int, answer string, err error) {
+	output, err := tryKubectl(ctx, "", "-n", c.namespace, "exec", "client", "--", "python3", "-c", askScript, method, c.base+models+path, c.token, body)
+	if err != nil {
+		return 0, "", err
+	}
+	first, answer, _ := strings.Cut(output, "\n")
+	status, err = strconv.Atoi(first)
+	return status, answer, err
+}
+
+// names lists all models.
+func (c *registryClient) names(ctx context.Context) ([]string, error) {
+	var names []string
+	for token := ""; ; {
+		status, body, err := c.ask(ctx, http.MethodGet, "?pageSize=1000&nextPageToken="+url.QueryEscape(token), "")
+		if err != nil {
+			return nil, err
+		}
+		if status != http.StatusOK {
+			return nil, fmt.Errorf("listing models: %d %s", status, body)
+		}
+		var page struct {
+			Items         []struct{ Name string }
+			NextPageToken string
+		}
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			names = append(names, item.Name)
+		}
+		if token = page.NextPageToken; token == "" {
+			return names, nil
+		}
+	}
+}
+
+// missing returns those of the names that the registry does not have.
+func (c *registryClient) missing(ctx context.Context, names []string) []string {
+	GinkgoHelper()
+	var stored []string
+	Eventually(ctx, func(ctx context.Context) (err error) {
+		stored, err = c.names(ctx)
+		return err
+	}).Should(Succeed())
+	has := map[string]bool{}
+	for _, name := range stored {
+		has[name] = true
+	}
+	var missing []string
+	for _, name := range names {
+		if !has[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// makeCertificate makes a certificate in the pod, which trusts it from then on, and a Secret of it.
+func (c *registryClient) makeCertificate(ctx context.Context, secret string) {
+	GinkgoHelper()
+	_, err := inPod(ctx, c.namespace, "client", "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=registry "+
+		"-addext subjectAltName=DNS:"+sample+" -keyout /data/tls.key -out /data/tls.crt")
+	Expect(err).NotTo(HaveOccurred())
+	dir := GinkgoT().TempDir()
+	for _, file := range []string{"tls.crt", "tls.key"} {
+		content, err := inPod(ctx, c.namespace, "client", "cat /data/"+file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600)).To(Succeed())
+	}
+	kubectl(ctx, "-n", c.namespace, "create", "secret", "tls", secret, "--cert="+filepath.Join(dir, "tls.crt"), "--key="+filepath.Join(dir, "tls.key"))
+}
