@@ -35,7 +35,8 @@
 //
 // With [Options.Real] pods run, on one node of which package node tells; kwok and its behaviours are not there. All processes
 // of the instance are in the network of that node then, also those of [Instance.StartProcess], and the ports of the control
-// plane are reached as ever. [Instance.Images] is where images for its pods go.
+// plane are reached as ever. [Instance.Images] is where images for its pods go, and [Instance.RestartNode] cuts the power
+// for a moment.
 //
 // # Third-party APIs
 //

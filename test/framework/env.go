@@ -21,7 +21,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-const stopTimeout = time.Minute
+const (
+	stopTimeout = time.Minute
+	// removeTimeout is longer: the folder of a real node has the files of all its images.
+	removeTimeout = 5 * time.Minute
+)
 
 // Env is a running control plane and an administrator's access to it.
 type Env struct {
@@ -93,7 +97,7 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		gomega.Expect(instance.Stop(ctx)).To(gomega.Succeed())
-	}, ginkgo.NodeTimeout(stopTimeout))
+	}, ginkgo.NodeTimeout(removeTimeout))
 	config, err := instance.Config()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	admin, err := client.New(config, client.Options{Scheme: scheme})

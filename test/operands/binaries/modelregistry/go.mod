@@ -1,5 +1,5 @@
 // The server of Kubeflow Model Registry. Its module has another inside, which is not published: see openapi in
-// registry_programs_test.go.
+// test/operands/programs.
 module github.com/odh-platform/odh-platform-operator/test/operands/binaries/modelregistry
 
 go 1.26.0
