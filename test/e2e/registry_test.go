@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,7 +98,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 
 	It("works with another password after its Secret has changed, and loses nothing", func(ctx SpecContext) {
 		const secret = sample + "-postgres-credentials"
-		login := `PGPASSWORD=$0 psql -h ` + sample + `-postgres -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
+		login := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
 		try := func(ctx context.Context, password string) (string, error) {
 			return tryKubectl(ctx, "", in("exec", "deployment/"+sample+"-postgres", "--", "sh", "-c", login, password)...)
 		}
@@ -161,8 +162,14 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is there again after a power cut, and so is the operator", func(ctx SpecContext) {
+		restarts := func(ctx context.Context) (int, error) {
+			return strconv.Atoi(kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o", "jsonpath={.items[0].status.containerStatuses[0].restartCount}"))
+		}
+		before, err := restarts(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		manager := managerPod(ctx)
 		Expect(env.Instance.RestartNode(ctx)).To(Succeed())
+		Eventually(ctx, restarts, podTimeout).Should(BeNumerically(">", before), "otherwise nothing was restarted")
 		Eventually(ctx, client.names, podTimeout).Should(ContainElement("credit-risk"))
 		By("the operator")
 		expectLeader(ctx, namespace, podTimeout)
