@@ -3,4 +3,6 @@
 //
 // There is no network of Services on the test control plane. What a peer would have from its pod comes from here: ports on
 // loopback, a token of its ServiceAccount, and the certificate that it would find mounted.
+//
+// On a real node they are pods, see [Pods].
 package peers

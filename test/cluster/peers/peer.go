@@ -79,13 +79,18 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 	return process, l.waitReady(ctx, p, process)
 }
 
-// read gets the objects out of the files of the peer's module.
-func (l *launch) read(ctx context.Context, p peer) error {
-	files, err := cluster.PeerFiles(ctx, p.name)
+// shippedObjects reads the objects out of the files of a peer's module.
+func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Unstructured, error) {
+	files, err := cluster.PeerFiles(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	objects, err := operator.Kustomize(ctx, filepath.Join(files, "config", "default"))
+	return operator.Kustomize(ctx, filepath.Join(files, "config", "default"))
+}
+
+// read keeps the objects that are installed.
+func (l *launch) read(ctx context.Context, p peer) error {
+	objects, err := shippedObjects(ctx, p.name)
 	if err != nil {
 		return err
 	}

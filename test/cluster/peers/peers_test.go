@@ -24,11 +24,11 @@ func named(kind, name string, more map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-const shipped = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {healthProbeBindAddress: ':8081'}\n" +
+const configuration = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {healthProbeBindAddress: ':8081'}\n" +
 	"leaderElection: {leaderElect: true, resourceName: x}\nintegrations: {frameworks: [workload.codeflare.dev/appwrapper]}\n"
 
 func TestKueueConfig(t *testing.T) {
-	text, err := kueueConfig(shipped, "127.0.0.1:1", "/certs", 2)
+	text, err := kueueConfig(configuration, "127.0.0.1:1", "/certs", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestKueueConfig(t *testing.T) {
 func TestShippedKueueConfig(t *testing.T) {
 	objects := []*unstructured.Unstructured{
 		named("ConfigMap", "other", nil),
-		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: shipped}}),
+		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}}),
 	}
-	if got, err := shippedKueueConfig(objects); err != nil || got != shipped {
+	if got, err := shippedKueueConfig(objects); err != nil || got != configuration {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := shippedKueueConfig(objects[:1]); err == nil {
@@ -68,7 +68,7 @@ func TestShippedKueueConfig(t *testing.T) {
 
 // The arguments of Kueue lead to the configuration that was written for it.
 func TestKueueArgs(t *testing.T) {
-	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: shipped}})
+	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}})
 	l := &launch{
 		dir: t.TempDir(), objects: []*unstructured.Unstructured{config}, health: "127.0.0.1:1", installed: &operator.Installed{WebhookPort: 2},
 	}
@@ -123,5 +123,23 @@ func TestAnswers(t *testing.T) {
 	server.Close()
 	if answers(request) {
 		t.Error("no program listens")
+	}
+}
+
+func TestContainer(t *testing.T) {
+	deployment := named("Deployment", "x", nil)
+	if _, _, err := container([]*unstructured.Unstructured{named("Service", "x", nil)}); err == nil {
+		t.Error("without a Deployment there is no image")
+	}
+	if _, _, err := container([]*unstructured.Unstructured{deployment}); err == nil {
+		t.Error("without a command it is not known where the program lies")
+	}
+	containers := []any{map[string]any{"image": "example.com/a:1", "command": []any{"/manager", "run"}}}
+	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	image, program, err := container([]*unstructured.Unstructured{named("Service", "x", nil), deployment})
+	if err != nil || image != "example.com/a:1" || program != "/manager" {
+		t.Errorf("%q runs %q, %v", image, program, err)
 	}
 }

@@ -1,0 +1,64 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+// Pods builds a peer, packs the image that its shipped manifests name, and returns the manifests, for a cluster with a real node.
+func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress io.Writer) (manifests string, err error) {
+	binary, err := cluster.BuildPeer(ctx, peer, progress)
+	if err != nil {
+		return "", err
+	}
+	objects, err := shippedObjects(ctx, peer)
+	if err != nil {
+		return "", err
+	}
+	image, program, err := container(objects)
+	if err != nil {
+		return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
+	}
+	if err := images.Program(store, binary, program, image); err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("writing the manifests of %s: %w", peer, err)
+		}
+		fmt.Fprintf(&text, "---\n%s", document)
+	}
+	return text.String(), nil
+}
+
+// container returns the image of the first Deployment and the program that it runs.
+func container(objects []*unstructured.Unstructured) (image, program string, err error) {
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+			return "", "", fmt.Errorf("decoding Deployment %s: %w", object.GetName(), err)
+		}
+		containers := deployment.Spec.Template.Spec.Containers
+		if len(containers) == 0 || len(containers[0].Command) == 0 {
+			return "", "", fmt.Errorf("Deployment %s names no command", object.GetName())
+		}
+		return containers[0].Image, containers[0].Command[0], nil
+	}
+	return "", "", errors.New("no Deployment")
+}
