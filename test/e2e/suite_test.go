@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -28,6 +30,10 @@ const (
 
 	operatorNamespace = "opendatahub"
 	managerDeployment = "deployment/odh-platform-operator-controller-manager"
+	// busybox is what samples run.
+	busybox = "quay.io/project-codeflare/busybox:1.36"
+	// certGenerator is what waits for the certificates of Ray's pods.
+	certGenerator = "registry.redhat.io/ubi9:latest"
 )
 
 var (
@@ -35,10 +41,13 @@ var (
 	kubectlPath string
 )
 
+// digests are those of images, which only their makers can make.
+var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
+
 func TestEndToEnd(t *testing.T) { framework.Run(t, "End to end") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme))
+	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
 	var err error
 	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -47,10 +56,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	store, err := env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Operator(ctx, store, checkout)).To(Succeed())
-	Expect(images.Base(ctx, store)).To(Succeed())
+	Expect(images.Base(ctx, store, busybox, certGenerator)).To(Succeed())
 	Expect(images.Postgres(ctx, store)).To(Succeed())
 	packRegistry(ctx, store)
-	kubectl(ctx, "apply", "--server-side", "-k", checkout+"/config/overlays/kubernetes")
+	manifests := digests.ReplaceAllString(kubectl(ctx, "kustomize", checkout+"/config/overlays/kubernetes"), ":latest")
+	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, "--timeout=5m")
 }, NodeTimeout(startTimeout))
 

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+func describeAppWrappers() {
+	It("runs a Job to its end, gives its quota back, and removes it after its time [appwrapper-43]", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
+		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
+		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+			return appWrapper(ctx, namespace, "next-job").Status.Phase == v1beta2.PhaseSucceeded
+		})
+		done := appWrapper(ctx, namespace, "sample-job")
+		Expect(done.Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
+		Expect(meta.IsStatusConditionFalse(done.Status.Conditions, v1beta2.ConditionQuotaReserved)).To(BeTrue())
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return tryKubectl(ctx, "", "-n", namespace, "get", "jobs,pods", "--selector=workload.codeflare.dev/appwrapper=sample-job", "-o", "name")
+		}, podTimeout).Should(BeEmpty())
+		Expect(appWrapper(ctx, namespace, "sample-job").Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
+	}, SpecTimeout(specTimeout))
+
+	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards [appwrapper-41]", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		// A shell that is the first process of its container does not listen to SIGTERM.
+		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
+			"sleep 10000", "while :; do sleep 1; done"))
+		podsReady(ctx, namespace, "sample-deployment")
+
+		apply(ctx, namespace, urgent)
+		terminating := false
+		watchQuota(ctx, namespace, "2", func(ctx context.Context, live []corev1.Pod) bool {
+			for i := range live {
+				terminating = terminating || live[i].DeletionTimestamp != nil
+			}
+			return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
+		})
+		Expect(terminating).To(BeTrue(), "otherwise the quota was not put to the test")
+		Expect(appWrapper(ctx, namespace, "sample-deployment").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
+
+		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "urgent")
+		podsReady(ctx, namespace, "sample-deployment")
+	}, SpecTimeout(specTimeout))
+
+	It("is tried again with a new pod when its pod fails, and fails in the end with what was wrong [appwrapper-44]", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		apply(ctx, namespace, sample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
+			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))
+		tries := sets.New[types.UID]()
+		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+			var pods corev1.PodList
+			Expect(env.Admin.List(ctx, &pods)).To(Succeed())
+			for i := range pods.Items {
+				if pods.Items[i].Namespace == namespace {
+					tries.Insert(pods.Items[i].UID)
+				}
+			}
+			aw := appWrapper(ctx, namespace, "sample-failing-pod")
+			return aw.Status.Phase == v1beta2.PhaseFailed && meta.IsStatusConditionFalse(aw.Status.Conditions, v1beta2.ConditionQuotaReserved)
+		})
+		Expect(tries).To(HaveLen(2))
+		aw := appWrapper(ctx, namespace, "sample-failing-pod")
+		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
+		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("17"))
+		Expect(kubectl(ctx, "-n", namespace, "get", "pods", "-o", "name")).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	It("gives up when its image cannot be pulled [appwrapper-47]", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		const prefix = "    workload.codeflare.dev.appwrapper/"
+		apply(ctx, namespace, sample("appwrapper_job.yaml", "quay.io/project-codeflare/busybox:1.36", "quay.io/example/absent:1",
+			prefix+"successTTLDuration: 1m\n", prefix+"warmupGracePeriodDuration: 8s\n"+prefix+"admissionGracePeriodDuration: 2s\n"+
+				prefix+"retryLimit: \"1\"\n"+prefix+"retryPausePeriodDuration: 1s\n"))
+		var aw *v1beta2.AppWrapper
+		reasons := sets.New[string]()
+		Eventually(ctx, func(ctx context.Context) v1beta2.AppWrapperPhase {
+			aw = appWrapper(ctx, namespace, "sample-job")
+			if aw.Status.LastFailure != nil {
+				reasons.Insert(aw.Status.LastFailure.Message)
+			}
+			return aw.Status.Phase
+		}, podTimeout).Should(Equal(v1beta2.PhaseFailed))
+		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
+		Expect(reasons.UnsortedList()).To(ContainElement(ContainSubstring("cannot be pulled")))
+		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	// Nobody says then that the containers have ended.
+	It("is removed by force when the kubelet is lost [appwrapper-51]", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
+			"  labels:\n    kueue", "  annotations: {workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 8s}\n  labels:\n    kueue"))
+		podsReady(ctx, namespace, "sample-deployment")
+		signalKubelet(syscall.SIGSTOP)
+		DeferCleanup(signalKubelet, syscall.SIGCONT)
+		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "sample-deployment", fmt.Sprint("--timeout=", podTimeout))
+		Expect(kubectl(ctx, "-n", namespace, "get", "deployments,pods", "-o", "name")).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+}
+
+// podsReady waits until an AppWrapper runs with all its pods.
+func podsReady(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=PodsReady", "appwrapper/"+name, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// signalKubelet sends a signal to the kubelet of the suite's instance.
+func signalKubelet(signal syscall.Signal) {
+	GinkgoHelper()
+	programs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	sent := 0
+	for _, file := range programs {
+		command, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(command, []byte("--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))) {
+			continue // it has ended, or is another's
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(pid, signal)).To(Succeed())
+		sent++
+	}
+	Expect(sent).To(Equal(1))
+}

@@ -1,0 +1,137 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+)
+
+var (
+	//go:embed testdata/kueue.yaml
+	kueueObjects string
+	//go:embed testdata/queue.yaml
+	queueTemplate string
+	//go:embed testdata/urgent.yaml
+	urgent string
+)
+
+// Kueue judges every Job of the cluster, so it is there for these specs only.
+var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func(ctx SpecContext) {
+		startPeer(ctx, cluster.Kueue, "kueue-system", "kueue-controller-manager")
+		Eventually(ctx, func(ctx context.Context) error { // its webhooks answer a moment later
+			_, err := tryKubectl(ctx, kueueObjects, "apply", "-f", "-")
+			return err
+		}, podTimeout).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	Describe("An AppWrapper", describeAppWrappers)
+})
+
+// startPeer runs the operator of another project as a pod, until the specs of the container end.
+func startPeer(ctx context.Context, peer cluster.Peer, namespace, deployment string) {
+	GinkgoHelper()
+	store, err := env.Instance.Images()
+	Expect(err).NotTo(HaveOccurred())
+	manifests, err := peers.Pods(ctx, peer, store, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) {
+		kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "apiservice,validatingwebhookconfiguration,mutatingwebhookconfiguration",
+			"--selector=app.kubernetes.io/name="+string(peer))
+		kubectl(ctx, "-n", namespace, "delete", "--wait=false", "deployment", deployment)
+	}, NodeTimeout(specTimeout))
+	kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/"+deployment, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// queue makes a namespace with the queue of the samples and a quota of its own.
+func queue(ctx context.Context, cpus string) (namespace string) {
+	GinkgoHelper()
+	namespace = env.Namespace(ctx, "queue")
+	apply(ctx, namespace, os.Expand(queueTemplate, func(key string) string {
+		return map[string]string{"NAMESPACE": namespace, "CPUS": cpus}[key]
+	}))
+	return namespace
+}
+
+// sample reads a file of config/samples and replaces texts in it, given in pairs.
+func sample(file string, changes ...string) string {
+	GinkgoHelper()
+	checkout, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(checkout, "config", "samples", file))
+	Expect(err).NotTo(HaveOccurred())
+	for i := 0; i < len(changes); i += 2 {
+		Expect(string(content)).To(ContainSubstring(changes[i]))
+	}
+	return strings.NewReplacer(changes...).Replace(string(content))
+}
+
+// appWrapper reads one.
+func appWrapper(ctx context.Context, namespace, name string) *v1beta2.AppWrapper {
+	GinkgoHelper()
+	aw := &v1beta2.AppWrapper{}
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, aw)).To(Succeed())
+	return aw
+}
+
+// reach waits until an AppWrapper is in a phase and returns it.
+func reach(ctx context.Context, namespace, name string, phase v1beta2.AppWrapperPhase) *v1beta2.AppWrapper {
+	GinkgoHelper()
+	var aw *v1beta2.AppWrapper
+	Eventually(ctx, func(ctx context.Context) v1beta2.AppWrapperPhase {
+		aw = appWrapper(ctx, namespace, name)
+		return aw.Status.Phase
+	}, podTimeout).Should(Equal(phase), func() string { return fmt.Sprintf("%+v", aw.Status) })
+	return aw
+}
+
+// livePods are those whose containers may still run.
+func livePods(ctx context.Context, namespace string) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+	var live []corev1.Pod
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			live = append(live, pod)
+		}
+	}
+	return live
+}
+
+// watchQuota waits for a condition, and ends the spec when the pods of a namespace ask for more CPUs than their quota.
+func watchQuota(ctx context.Context, namespace, cpus string, reached func(ctx context.Context, live []corev1.Pod) bool) {
+	GinkgoHelper()
+	quota := resource.MustParse(cpus)
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
+		live, used := livePods(ctx, namespace), resource.Quantity{}
+		var names []string
+		for i := range live {
+			names = append(names, live[i].Name)
+			for _, container := range live[i].Spec.Containers {
+				used.Add(*container.Resources.Requests.Cpu())
+			}
+		}
+		if used.Cmp(quota) > 0 {
+			return false, StopTrying(fmt.Sprintf("pods %s use %s CPUs of %s", names, used.String(), cpus))
+		}
+		return reached(ctx, live), nil
+	}, podTimeout).Should(BeTrue())
+}
