@@ -1,0 +1,28 @@
+package images
+
+import (
+	"context"
+	_ "embed"
+)
+
+// RayImage is what samples of RayClusters name.
+const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
+
+// rayRequirements is Ray with all that it needs.
+//
+//go:embed python/ray.txt
+var rayRequirements string
+
+// Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.
+func Ray(ctx context.Context, s Store) error {
+	layers, err := s.python(ctx, pythonSystem{debian: []string{"openssl", "wget"}, requirements: rayRequirements, options: []string{"--no-deps"}})
+	if err != nil {
+		return err
+	}
+	const home = "/opt/app-root/src"
+	return s.Pack(Image{
+		Layers:  layers,
+		Files:   []File{{Target: "/opt/app-root/", Mode: 0o755}, {Target: home + "/", Mode: 0o775}},
+		Process: Process{User: "1001:0", Env: []string{pythonPath, "HOME=" + home}, WorkingDir: home},
+	}, RayImage)
+}
