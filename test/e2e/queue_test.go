@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,6 +21,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
+
+// touchEvery is how often the pods of a peer are touched that starts.
+const touchEvery = 2 * time.Second
 
 var (
 	//go:embed testdata/kueue.yaml
@@ -33,31 +37,60 @@ var (
 // Kueue judges every Job of the cluster, so it is there for these specs only.
 var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
-		startPeer(ctx, cluster.Kueue, "kueue-system", "kueue-controller-manager")
-		Eventually(ctx, func(ctx context.Context) error { // its webhooks answer a moment later
+		operators := []peer{
+			{cluster.Kueue, "kueue-system", "kueue-controller-manager"},
+			{cluster.KubeRayOperator, "default", "kuberay-operator"},
+		}
+		for _, p := range operators {
+			p.start(ctx)
+		}
+		for _, p := range operators {
+			p.waitReady(ctx)
+		}
+		Eventually(ctx, func(ctx context.Context) error { // the webhooks of Kueue answer a moment later
 			_, err := tryKubectl(ctx, kueueObjects, "apply", "-f", "-")
 			return err
 		}, podTimeout).Should(Succeed())
-	}, NodeTimeout(specTimeout))
+	}, NodeTimeout(startTimeout))
 
 	Describe("An AppWrapper", describeAppWrappers)
+	Describe("A RayCluster", describeRayClusters)
 })
 
-// startPeer runs the operator of another project as a pod, until the specs of the container end.
-func startPeer(ctx context.Context, peer cluster.Peer, namespace, deployment string) {
+// peer is the operator of another project.
+type peer struct {
+	name                  cluster.Peer
+	namespace, deployment string
+}
+
+// start has it run as a pod, from its own manifests, until the specs of the container end.
+func (p peer) start(ctx context.Context) {
 	GinkgoHelper()
 	store, err := env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
-	manifests, err := peers.Pods(ctx, peer, store, GinkgoWriter)
+	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
 		kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "apiservice,validatingwebhookconfiguration,mutatingwebhookconfiguration",
-			"--selector=app.kubernetes.io/name="+string(peer))
-		kubectl(ctx, "-n", namespace, "delete", "--wait=false", "deployment", deployment)
+			"--selector=app.kubernetes.io/name="+string(p.name))
+		kubectl(ctx, "-n", p.namespace, "delete", "--wait=false", "deployment", p.deployment)
 	}, NodeTimeout(specTimeout))
-	kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/"+deployment, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// waitReady touches its pods meanwhile: a kubelet brings the volumes of a pod that changes up to date at once, and Kueue waits
+// for its certificate.
+func (p peer) waitReady(ctx context.Context) {
+	GinkgoHelper()
+	touched := 0
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		touched++
+		if _, err := tryKubectl(ctx, "", "-n", p.namespace, "annotate", "pods", "--all", "--overwrite", fmt.Sprint("e2e/touched=", touched)); err != nil {
+			return "", err
+		}
+		return tryKubectl(ctx, "", "-n", p.namespace, "get", "deployment", p.deployment, "-o", "jsonpath={.status.availableReplicas}")
+	}, podTimeout, touchEvery).Should(Equal("1"))
 }
 
 // queue makes a namespace with the queue of the samples and a quota of its own.

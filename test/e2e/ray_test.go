@@ -1,0 +1,224 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+//go:embed testdata/ray
+var rayFiles embed.FS
+
+func rayFile(name string) string {
+	GinkgoHelper()
+	content, err := rayFiles.ReadFile("testdata/ray/" + name)
+	Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// runPython runs a program of testdata/ray in a pod.
+func runPython(ctx context.Context, namespace, pod, container, program string, args ...string) (string, error) {
+	return tryKubectl(ctx, rayFile(program), append([]string{"-n", namespace, "exec", "-i", pod, "-c", container, "--", "python3", "-"}, args...)...)
+}
+
+// rayPod returns the only pod of a type, once there is just one that is not going.
+func rayPod(ctx context.Context, namespace, nodeType string) *corev1.Pod {
+	GinkgoHelper()
+	var found []corev1.Pod
+	Eventually(ctx, func(ctx context.Context) []corev1.Pod {
+		found = nil
+		var pods corev1.PodList
+		Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{raycluster.LabelNodeType: nodeType})).To(Succeed())
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp == nil {
+				found = append(found, pods.Items[i])
+			}
+		}
+		return found
+	}, podTimeout).Should(HaveLen(1))
+	return &found[0]
+}
+
+// rayDemo is the cluster of the sample, and strangers in its namespace and in another one.
+type rayDemo struct {
+	namespace, outside string
+	names              raycluster.Names
+	head               *corev1.Pod
+}
+
+func startRayDemo(ctx context.Context) *rayDemo {
+	GinkgoHelper()
+	d := &rayDemo{namespace: env.Namespace(ctx, "ray"), outside: env.Namespace(ctx, "ray-outside")}
+	apply(ctx, d.namespace, sample("raycluster.yaml"))
+	for _, namespace := range []string{d.namespace, d.outside} {
+		startPod(ctx, namespace, "stranger", map[string]string{})
+	}
+	kubectl(ctx, "-n", d.namespace, "wait", "raycluster/demo", "--for=condition=RayClusterProvisioned", fmt.Sprint("--timeout=", podTimeout))
+	demo := &unstructured.Unstructured{}
+	demo.SetGroupVersionKind(raycluster.GVK)
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: "demo"}, demo)).To(Succeed())
+	d.names, d.head = raycluster.View(demo.Object).Names(), rayPod(ctx, d.namespace, raycluster.NodeTypeHead)
+	return d
+}
+
+// runTasks runs tasks on all nodes.
+func (d *rayDemo) runTasks(ctx context.Context) (string, error) {
+	return runPython(ctx, d.namespace, d.head.Name, "ray-head", "tasks.py")
+}
+
+// secret returns one of the cluster, as soon as it is there.
+func (d *rayDemo) secret(ctx context.Context, name string) *corev1.Secret {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: name}}
+	Eventually(ctx, func(ctx context.Context) error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret) }, podTimeout).Should(Succeed())
+	return secret
+}
+
+// openDashboard asks the proxy of the dashboard from another namespace, with the token of an account there or none.
+func (d *rayDemo) openDashboard(ctx context.Context, account string) (string, error) {
+	token := ""
+	if account != "" {
+		token = kubectl(ctx, "-n", d.outside, "create", "token", account)
+	}
+	url := fmt.Sprintf("https://%s.%s.svc/api/version", d.names.ProxyService, d.namespace)
+	return runPython(ctx, d.outside, "stranger", "main", "dashboard.py", url, string(d.secret(ctx, d.names.ProxyTLS).Data["ca.crt"]), token)
+}
+
+func describeRayClusters() {
+	var demo *rayDemo
+
+	BeforeAll(func(ctx SpecContext) {
+		store, err := env.Instance.Images()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(images.Ray(ctx, store)).To(Succeed())
+		demo = startRayDemo(ctx)
+	}, NodeTimeout(startTimeout))
+
+	It("has its head and its worker join over TLS, and runs tasks on both", func(ctx SpecContext) {
+		Expect(demo.runTasks(ctx)).To(Equal("2 1"))
+		status := kubectl(ctx, "-n", demo.namespace, "exec", demo.head.Name, "-c", "ray-head", "--", "ray", "status")
+		Expect(strings.Count(status, " node_")).To(Equal(2), status)
+	}, SpecTimeout(specTimeout))
+
+	It("lets in whom its policies promise", func(ctx SpecContext) {
+		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
+		for _, one := range []struct {
+			namespace string
+			pod       *corev1.Pod
+			port      int32
+			want      string
+		}{
+			{demo.namespace, demo.head, 6379, "closed"},
+			{demo.namespace, demo.head, raycluster.PortDashboard, "open"},
+			{demo.namespace, demo.head, raycluster.PortClient, "open"},
+			{demo.namespace, demo.head, raycluster.PortProxy, "open"},
+			{demo.namespace, worker, raycluster.PortMetrics, "closed"},
+			{demo.outside, demo.head, 6379, "closed"},
+			{demo.outside, demo.head, raycluster.PortDashboard, "closed"},
+			{demo.outside, demo.head, raycluster.PortClient, "open"},
+			{demo.outside, demo.head, raycluster.PortProxy, "open"},
+		} {
+			answer, err := runPython(ctx, one.namespace, "stranger", "main", "connect.py", one.pod.Status.PodIP, fmt.Sprint(one.port))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answer).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
+		}
+		// Otherwise a closed port would say nothing.
+		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, raycluster.PortMetrics: worker} {
+			Expect(runPython(ctx, demo.namespace, demo.head.Name, "ray-head", "connect.py", pod.Status.PodIP, fmt.Sprint(port))).To(Equal("open"))
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("serves clients of other namespaces that have a certificate of its CA, and no others", func(ctx SpecContext) {
+		authority := demo.secret(ctx, demo.names.CASecret)
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.outside, Name: "authority"}, Data: authority.Data})).To(Succeed())
+		apply(ctx, demo.outside, rayFile("client.yaml"))
+		kubectl(ctx, "-n", demo.outside, "wait", "--for=condition=Ready", "pod/client", fmt.Sprint("--timeout=", podTimeout))
+		host := demo.names.HeadService + "." + demo.namespace + ".svc"
+		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", host)).To(Equal("42"))
+		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", host, "with")).To(Equal("talks"))
+		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", host, "without")).To(BeElementOf("closes", "refuses"))
+	}, SpecTimeout(specTimeout))
+
+	It("shows its dashboard to users who may get pods", func(ctx SpecContext) {
+		for _, account := range []string{"ana", "eve"} {
+			kubectl(ctx, "-n", demo.outside, "create", "serviceaccount", account)
+		}
+		kubectl(ctx, "-n", demo.namespace, "create", "rolebinding", "ana-view", "--clusterrole=view", "--serviceaccount="+demo.outside+":ana")
+		Expect(demo.openDashboard(ctx, "")).To(Equal("401"))
+		Expect(demo.openDashboard(ctx, "eve")).To(Equal("403"))
+		Expect(demo.openDashboard(ctx, "ana")).To(Equal("200 True"))
+	}, SpecTimeout(specTimeout))
+
+	It("works on while its certificates are renewed, and takes a new worker afterwards", func(ctx SpecContext) {
+		before, err := demo.runTasks(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
+		demo.renew(ctx, worker)
+
+		var calls int
+		_, err = fmt.Sscanf(before, "2 %d", &calls)
+		Expect(err).NotTo(HaveOccurred(), before)
+		Expect(demo.runTasks(ctx)).To(Equal(fmt.Sprintf("2 %d", calls+1)), "the same actor answers")
+
+		kubectl(ctx, "-n", demo.namespace, "delete", "pod", worker.Name)
+		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"), "the actor has gone with its worker")
+		Eventually(ctx, demo.openDashboard, podTimeout).WithArguments("ana").Should(Equal("200 True"), "the proxy has the new certificate")
+	}, SpecTimeout(specTimeout))
+
+	It("runs a job in an AppWrapper, which makes room for what is more urgent and then starts again", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		apply(ctx, namespace, rayFile("job.yaml"))
+		podsReady(ctx, namespace, "job")
+
+		apply(ctx, namespace, urgent)
+		urgentRuns := func(ctx context.Context, live []corev1.Pod) bool {
+			return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
+		}
+		watchQuota(ctx, namespace, "2", urgentRuns)
+		Expect(appWrapper(ctx, namespace, "job").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
+
+		kubectl(ctx, "-n", namespace, "create", "configmap", "go", "--from-literal=go=1")
+		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "urgent")
+		reach(ctx, namespace, "job", v1beta2.PhaseRunning)
+		reach(ctx, namespace, "job", v1beta2.PhaseSucceeded)
+		Expect(kubectl(ctx, "-n", namespace, "get", "rayjob", "job", "-o", "jsonpath={.status.jobStatus}")).To(Equal("SUCCEEDED"))
+		apply(ctx, namespace, urgent)
+		watchQuota(ctx, namespace, "2", urgentRuns)
+	}, SpecTimeout(specTimeout))
+}
+
+// renew has all certificates of the cluster issued again, and returns when its pods have them.
+func (d *rayDemo) renew(ctx context.Context, worker *corev1.Pod) {
+	GinkgoHelper()
+	old := map[string][]byte{}
+	for _, name := range []string{d.names.HeadTLS, d.names.WorkerTLS, d.names.ProxyTLS} {
+		old[name] = d.secret(ctx, name).Data[corev1.TLSCertKey]
+		kubectl(ctx, "-n", d.namespace, "delete", "secret", name)
+	}
+	for name, certificate := range old {
+		Eventually(ctx, func(ctx context.Context) bool {
+			return bytes.Equal(d.secret(ctx, name).Data[corev1.TLSCertKey], certificate)
+		}, podTimeout).Should(BeFalse(), name)
+	}
+	for pod, secret := range map[string]string{d.head.Name: d.names.HeadTLS, worker.Name: d.names.WorkerTLS} {
+		kubectl(ctx, "-n", d.namespace, "annotate", "pod", pod, "e2e/renewed=true") // its kubelet looks at once
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return inPod(ctx, d.namespace, pod, `cat "$RAY_TLS_SERVER_CERT"`)
+		}, podTimeout).Should(Equal(strings.TrimSpace(string(d.secret(ctx, secret).Data[corev1.TLSCertKey]))))
+	}
+}
