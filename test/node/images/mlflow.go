@@ -14,18 +14,17 @@ const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 // release that takes the MLflow of the list.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
+// EarlierMLflowImage has the release before last, whose database has to be migrated; its commands are not those of the release.
+const EarlierMLflowImage = "localhost/mlflow:3.12.0"
+
+const earlierMLflow = "mlflow==3.12.0\nmlflow-skinny==3.12.0\nmlflow-tracing==3.12.0\n"
+
 // MLflow makes an image of the public release of MLflow that [operands] tests as well, with the plugins that images of the
 // platform have, and gives it the names.
 //
 // [operands]: https://pkg.go.dev/github.com/odh-platform/odh-platform-operator/test/operands
 func MLflow(ctx context.Context, s Store, checkout string, names ...string) error {
-	requirements, err := os.ReadFile(filepath.Join(checkout, "test", "operands", "requirements.txt"))
-	if err != nil {
-		return fmt.Errorf("reading what MLflow needs: %w", err)
-	}
-	layers, err := s.python(ctx, pythonSystem{
-		suite: recentPython, requirements: string(requirements) + mlflowPlugins + "\n", options: []string{"--no-deps"},
-	})
+	layers, err := s.mlflow(ctx, checkout)
 	if err != nil {
 		return err
 	}
@@ -35,4 +34,33 @@ func MLflow(ctx context.Context, s Store, checkout string, names ...string) erro
 		Files:   []File{{Target: "/opt/app/bin/python3.12", Content: "#!/bin/sh\nexec /opt/app/bin/python3 \"$@\"\n", Mode: 0o755}},
 		Process: Process{User: "1001:0", Env: []string{pythonPath}, WorkingDir: "/"},
 	}, names...)
+}
+
+// EarlierMLflow makes [EarlierMLflowImage] of the layers of [MLflow], with the earlier release before the other on Python's path.
+func EarlierMLflow(ctx context.Context, s Store, checkout string) error {
+	layers, err := s.mlflow(ctx, checkout)
+	if err != nil {
+		return err
+	}
+	const folder = "/opt/app/earlier"
+	earlier, err := s.python(ctx, pythonSystem{
+		suite: recentPython, requirements: earlierMLflow, options: []string{"--no-deps", "--target=" + folder},
+	})
+	if err != nil {
+		return err
+	}
+	return s.Pack(Image{
+		Layers:  append(layers, earlier[1]),
+		Process: Process{User: "1001:0", Env: []string{pythonPath, "PYTHONPATH=" + folder}, WorkingDir: "/"},
+	}, EarlierMLflowImage)
+}
+
+func (s Store) mlflow(ctx context.Context, checkout string) ([]Digest, error) {
+	requirements, err := os.ReadFile(filepath.Join(checkout, "test", "operands", "requirements.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("reading what MLflow needs: %w", err)
+	}
+	return s.python(ctx, pythonSystem{
+		suite: recentPython, requirements: string(requirements) + mlflowPlugins + "\n", options: []string{"--no-deps"},
+	})
 }

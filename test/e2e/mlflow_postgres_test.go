@@ -1,0 +1,109 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/kind"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+//go:embed testdata/mlflow_earlier.yaml
+var mlflowEarlier string
+
+// readEarlier prints what a pod of mlflow_earlier.yaml wrote: of the run argv[1], and the model.
+const readEarlier = `
+import sys
+import mlflow
+client = mlflow.MlflowClient()
+print(client.get_run(sys.argv[1]).data.metrics["loss"], client.get_registered_model("earlier").name)
+`
+
+// inDatabase runs a statement in the database that make apply-kind deploys.
+func inDatabase(ctx context.Context, statement string) string {
+	GinkgoHelper()
+	return kubectl(ctx, "-n", operatorNamespace, "exec", "deployment/postgres-deployment", "--", "sh", "-c",
+		`psql -h /run/postgresql -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc '`+statement+`'`)
+}
+
+// removeDatabase removes what make apply-kind deploys beside MLflow.
+func removeDatabase(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "-n", operatorNamespace, "delete", "--ignore-not-found", "deployment/postgres-deployment", "service/postgres-service",
+		"pvc/postgres-data", "secret/postgres-credentials", "secret/mlflow-db-credentials", "pod/mlflow-earlier")
+}
+
+var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordered, func() {
+	const revision = "SELECT version_num FROM alembic_version"
+	var (
+		team mlflowTeam
+		// old is the revision of the database before the migration, run what was in it.
+		old, run string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		checkout, err := cluster.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		store, err := env.Instance.Images()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
+		Expect(images.EarlierMLflow(ctx, store, checkout)).To(Succeed())
+		team = newMLflowTeam(ctx)
+
+		options := kind.Defaults()
+		options.BackendStore = kind.Postgres
+		deployer := kind.Deployer{Client: env.Admin, Clock: clock.RealClock{}, Out: GinkgoWriter}
+		objects, err := deployer.Objects(ctx, options)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(removeDatabase)
+		var server client.Object
+		for _, object := range objects {
+			if object.GetObjectKind().GroupVersionKind().Kind == "MLflow" {
+				server = object // once there is something to migrate
+				continue
+			}
+			Expect(deployer.Apply(ctx, object)).To(Succeed())
+		}
+		kubectl(ctx, "-n", operatorNamespace, "rollout", "status", "deployment/postgres-deployment", fmt.Sprint("--timeout=", podTimeout))
+		apply(ctx, operatorNamespace, mlflowEarlier)
+		kubectl(ctx, "-n", operatorNamespace, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/mlflow-earlier", fmt.Sprint("--timeout=", podTimeout))
+		written := strings.Fields(kubectl(ctx, "-n", operatorNamespace, "logs", "mlflow-earlier"))
+		run = written[len(written)-1]
+		Expect(written[len(written)-2]).To(Equal("3.12.0"))
+		old = inDatabase(ctx, revision)
+
+		DeferCleanup(removeMLflow)
+		Expect(deployer.Apply(ctx, server)).To(Succeed())
+		awaitMLflow(ctx)
+		team.trust(ctx)
+	}, NodeTimeout(startTimeout))
+
+	It("migrates a database of an earlier release with what is in it", func(ctx SpecContext) {
+		Expect(old).NotTo(BeEmpty())
+		Expect(inDatabase(ctx, revision)).NotTo(Equal(old))
+		Expect(mlflowField(ctx, ".status['version','migration.outcome']")).To(Equal("3.14.0 Completed"))
+		// What was there before there were workspaces is in the one of this name.
+		for _, role := range []string{"view", "edit"} {
+			kubectl(ctx, "-n", "default", "create", "rolebinding", "ana-"+role, "--clusterrole=mlflow-operator-mlflow-"+role,
+				"--serviceaccount="+team.namespace+":ana")
+			DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", "default", "delete", "rolebinding", "ana-"+role) })
+		}
+		Expect(team.python(ctx, "default", readEarlier, run)).To(Equal("0.5 earlier"))
+	}, SpecTimeout(specTimeout))
+
+	It("keeps runs, artifacts and models of a client", func(ctx SpecContext) {
+		written := team.write(ctx)
+		Expect(team.read(ctx, written)).To(Equal(wroteAll))
+		Expect(inDatabase(ctx, "SELECT run_uuid FROM runs")).To(ContainSubstring(written))
+	}, SpecTimeout(specTimeout))
+})
