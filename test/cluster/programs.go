@@ -55,9 +55,10 @@ func nodeModules() []module {
 // Peer is a program of another project that tests run beside ours.
 type Peer string
 
-// The peers. Their requirements exclude each other, so each is a module of its own.
+// The peers. Their requirements exclude each other, so each is a module of its own; that of Kueue requires JobSet.
 const (
 	Kueue           Peer = "kueue"
+	JobSet          Peer = "jobset"
 	KubeRayOperator Peer = "kuberay"
 	// Etcdctl is the client of etcd on the command line.
 	Etcdctl Peer = "etcdctl"
@@ -68,6 +69,7 @@ const (
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
 	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
+	JobSet:          {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/jobset"}},
 	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
 	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
 	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{

@@ -3,7 +3,10 @@ module github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kueue
 
 go 1.26.0
 
-tool sigs.k8s.io/kueue/cmd/kueue
+tool (
+	sigs.k8s.io/jobset
+	sigs.k8s.io/kueue/cmd/kueue
+)
 
 require (
 	cel.dev/expr v0.24.0 // indirect
