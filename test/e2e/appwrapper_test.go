@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,7 +23,7 @@ import (
 )
 
 func describeAppWrappers() {
-	It("runs a Job to its end, gives its quota back, and removes it after its time [appwrapper-43]", func(ctx SpecContext) {
+	It("runs a Job to its end, gives its quota back, and removes it after its time [appwrapper-42] [appwrapper-43]", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
 		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
@@ -38,7 +39,17 @@ func describeAppWrappers() {
 		Expect(appWrapper(ctx, namespace, "sample-job").Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
 	}, SpecTimeout(specTimeout))
 
-	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards [appwrapper-41]", func(ctx SpecContext) {
+	It("runs a JobSet to its end", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		apply(ctx, namespace, sample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
+		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+			return appWrapper(ctx, namespace, "sample-jobset").Status.Phase == v1beta2.PhaseSucceeded
+		})
+		Expect(kubectl(ctx, "-n", namespace, "get", "jobset", "sample-jobset", "-o", "jsonpath={.status.terminalState}")).To(Equal("Completed"))
+		Expect(strings.Fields(kubectl(ctx, "-n", namespace, "get", "pods", "--field-selector=status.phase=Succeeded", "-o", "name"))).To(HaveLen(5))
+	}, SpecTimeout(specTimeout))
+
+	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		// A shell that is the first process of its container does not listen to SIGTERM.
 		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
@@ -60,7 +71,7 @@ func describeAppWrappers() {
 		podsReady(ctx, namespace, "sample-deployment")
 	}, SpecTimeout(specTimeout))
 
-	It("is tried again with a new pod when its pod fails, and fails in the end with what was wrong [appwrapper-44]", func(ctx SpecContext) {
+	It("is tried again with a new pod when its pod fails, and fails in the end with what was wrong", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		apply(ctx, namespace, sample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
 			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))
@@ -83,7 +94,7 @@ func describeAppWrappers() {
 		Expect(kubectl(ctx, "-n", namespace, "get", "pods", "-o", "name")).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("gives up when its image cannot be pulled [appwrapper-47]", func(ctx SpecContext) {
+	It("gives up when its image cannot be pulled", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		const prefix = "    workload.codeflare.dev.appwrapper/"
 		apply(ctx, namespace, sample("appwrapper_job.yaml", "quay.io/project-codeflare/busybox:1.36", "quay.io/example/absent:1",
@@ -104,7 +115,7 @@ func describeAppWrappers() {
 	}, SpecTimeout(specTimeout))
 
 	// Nobody says then that the containers have ended.
-	It("is removed by force when the kubelet is lost [appwrapper-51]", func(ctx SpecContext) {
+	It("is removed by force when the kubelet is lost", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
 			"  labels:\n    kueue", "  annotations: {workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 8s}\n  labels:\n    kueue"))

@@ -3,4 +3,6 @@
 // It starts where a user does, with `kubectl apply -k config/overlays/kubernetes` and an image that is made as the Dockerfile
 // says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` runs it; a machine that cannot run a
 // real node skips it and says what is missing.
+//
+// Kueue, JobSet and KubeRay run as pods of their own manifests, see package peers.
 package e2e

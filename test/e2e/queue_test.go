@@ -38,8 +38,9 @@ var (
 var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
 		operators := []peer{
-			{cluster.Kueue, "kueue-system", "kueue-controller-manager"},
+			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
 			{cluster.KubeRayOperator, "default", "kuberay-operator"},
+			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: it judges Deployments too
 		}
 		for _, p := range operators {
 			p.start(ctx)
@@ -79,8 +80,8 @@ func (p peer) start(ctx context.Context) {
 	}, NodeTimeout(specTimeout))
 }
 
-// waitReady touches its pods meanwhile: a kubelet brings the volumes of a pod that changes up to date at once, and Kueue waits
-// for its certificate.
+// waitReady touches its pods meanwhile: a kubelet brings the volumes of a pod that changes up to date at once, and Kueue and
+// JobSet wait for their certificates.
 func (p peer) waitReady(ctx context.Context) {
 	GinkgoHelper()
 	touched := 0
