@@ -25,8 +25,8 @@ import (
 func describeAppWrappers() {
 	It("runs a Job to its end, gives its quota back, and removes it after its time [appwrapper-42] [appwrapper-43]", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
-		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
-		apply(ctx, namespace, sample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			return appWrapper(ctx, namespace, "next-job").Status.Phase == v1beta2.PhaseSucceeded
 		})
@@ -41,7 +41,7 @@ func describeAppWrappers() {
 
 	It("runs a JobSet to its end", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
-		apply(ctx, namespace, sample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
+		apply(ctx, namespace, changedSample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			return appWrapper(ctx, namespace, "sample-jobset").Status.Phase == v1beta2.PhaseSucceeded
 		})
@@ -52,7 +52,7 @@ func describeAppWrappers() {
 	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		// A shell that is the first process of its container does not listen to SIGTERM.
-		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
+		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
 			"sleep 10000", "while :; do sleep 1; done"))
 		podsReady(ctx, namespace, "sample-deployment")
 
@@ -73,7 +73,7 @@ func describeAppWrappers() {
 
 	It("is tried again with a new pod when its pod fails, and fails in the end with what was wrong", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
-		apply(ctx, namespace, sample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
+		apply(ctx, namespace, changedSample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
 			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))
 		tries := sets.New[types.UID]()
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
@@ -97,7 +97,7 @@ func describeAppWrappers() {
 	It("gives up when its image cannot be pulled", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		const prefix = "    workload.codeflare.dev.appwrapper/"
-		apply(ctx, namespace, sample("appwrapper_job.yaml", "quay.io/project-codeflare/busybox:1.36", "quay.io/example/absent:1",
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "quay.io/project-codeflare/busybox:1.36", "quay.io/example/absent:1",
 			prefix+"successTTLDuration: 1m\n", prefix+"warmupGracePeriodDuration: 8s\n"+prefix+"admissionGracePeriodDuration: 2s\n"+
 				prefix+"retryLimit: \"1\"\n"+prefix+"retryPausePeriodDuration: 1s\n"))
 		var aw *v1beta2.AppWrapper
@@ -117,7 +117,7 @@ func describeAppWrappers() {
 	// Nobody says then that the containers have ended.
 	It("is removed by force when the kubelet is lost", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		apply(ctx, namespace, sample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
+		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
 			"  labels:\n    kueue", "  annotations: {workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 8s}\n  labels:\n    kueue"))
 		podsReady(ctx, namespace, "sample-deployment")
 		signalKubelet(syscall.SIGSTOP)

@@ -104,8 +104,8 @@ func queue(ctx context.Context, cpus string) (namespace string) {
 	return namespace
 }
 
-// sample reads a file of config/samples and replaces texts in it, given in pairs.
-func sample(file string, changes ...string) string {
+// changedSample reads a file of config/samples and replaces texts in it, given in pairs.
+func changedSample(file string, changes ...string) string {
 	GinkgoHelper()
 	checkout, err := cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())

@@ -64,7 +64,7 @@ type rayDemo struct {
 func startRayDemo(ctx context.Context) *rayDemo {
 	GinkgoHelper()
 	d := &rayDemo{namespace: env.Namespace(ctx, "ray"), outside: env.Namespace(ctx, "ray-outside")}
-	apply(ctx, d.namespace, sample("raycluster.yaml"))
+	apply(ctx, d.namespace, changedSample("raycluster.yaml"))
 	for _, namespace := range []string{d.namespace, d.outside} {
 		startPod(ctx, namespace, "stranger", map[string]string{})
 	}
