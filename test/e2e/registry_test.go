@@ -133,14 +133,15 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("serves on while its proxy has no certificate, and then those who may", func(ctx SpecContext) {
-		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p", `{"spec": {"kubeRBACProxy": {}}}`)...)
+		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p",
+			`{"spec": {"kubeRBACProxy": {"tlsCertificateSecret": {"name": "ours", "key": "tls.crt"}, "tlsKeySecret": {"name": "ours", "key": "tls.key"}}}}`)...)
 		kubectl(ctx, in("wait", "--for=condition=ReferencesReady=False", "modelregistry/"+sample)...)
 		status, body, err := client.ask(ctx, http.MethodGet, "", "")
 		Expect(err).NotTo(HaveOccurred(), "the registry cannot be reached")
 		Expect(status).To(Equal(http.StatusOK), body)
 
 		By("the certificate")
-		client.makeCertificate(ctx, sample+"-kube-rbac-proxy")
+		client.makeCertificate(ctx, "ours")
 		client.base = "https://" + sample + ":8443"
 		for _, account := range []string{"user", "stranger"} {
 			kubectl(ctx, in("create", "serviceaccount", account)...)
