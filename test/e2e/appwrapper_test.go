@@ -114,7 +114,7 @@ func describeAppWrappers() {
 		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	// Nobody says then that the containers have ended.
+	// Nothing reports then that the containers have ended.
 	It("is removed by force when the kubelet is lost", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",

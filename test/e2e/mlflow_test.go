@@ -61,7 +61,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(team.status(ctx, ana, create, body)).To(Equal("200"))
 		Expect(team.status(ctx, stranger, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
 		_, err := team.python(ctx, "default", mlflowWrite)
-		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "the workspace of others")
+		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "a foreign workspace")
 	}, SpecTimeout(specTimeout))
 
 	It("keeps runs, artifacts and models of a client", func(ctx SpecContext) {
