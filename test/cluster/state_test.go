@@ -186,8 +186,11 @@ func TestSweepRemovesOrphans(t *testing.T) {
 			t.Errorf("%s: %v", filepath.Base(dir), err)
 		}
 	}
-	if orphan.Running() || !lasting.Running() || !api.Running() {
-		t.Errorf("orphan runs %t, owned runs %t, alive runs %t", orphan.Running(), lasting.Running(), api.Running())
+	if err := orphan.Wait(t.Context(), time.Minute); err != nil {
+		t.Errorf("the orphan: %v", err)
+	}
+	if !lasting.Running() || !api.Running() {
+		t.Errorf("owned runs %t, alive runs %t", lasting.Running(), api.Running())
 	}
 }
 
