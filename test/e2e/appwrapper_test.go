@@ -3,12 +3,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -18,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
@@ -62,7 +60,7 @@ func describeAppWrappers() {
 			for i := range live {
 				terminating = terminating || live[i].DeletionTimestamp != nil
 			}
-			return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
+			return urgentRuns(namespace)(ctx, live)
 		})
 		Expect(terminating).To(BeTrue(), "otherwise the quota was not put to the test")
 		Expect(appWrapper(ctx, namespace, "sample-deployment").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
@@ -78,11 +76,9 @@ func describeAppWrappers() {
 		tries := sets.New[types.UID]()
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			var pods corev1.PodList
-			Expect(env.Admin.List(ctx, &pods)).To(Succeed())
+			Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
 			for i := range pods.Items {
-				if pods.Items[i].Namespace == namespace {
-					tries.Insert(pods.Items[i].UID)
-				}
+				tries.Insert(pods.Items[i].UID)
 			}
 			aw := appWrapper(ctx, namespace, "sample-failing-pod")
 			return aw.Status.Phase == v1beta2.PhaseFailed && meta.IsStatusConditionFalse(aw.Status.Conditions, v1beta2.ConditionQuotaReserved)
@@ -136,18 +132,7 @@ func podsReady(ctx context.Context, namespace, name string) {
 // signalKubelet sends a signal to the kubelet of the suite's instance.
 func signalKubelet(signal syscall.Signal) {
 	GinkgoHelper()
-	programs, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	Expect(err).NotTo(HaveOccurred())
-	sent := 0
-	for _, file := range programs {
-		command, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(command, []byte("--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))) {
-			continue // it has ended, or is another's
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(syscall.Kill(pid, signal)).To(Succeed())
-		sent++
-	}
-	Expect(sent).To(Equal(1))
+	kubelets := processes("cmdline", "--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))
+	Expect(kubelets).To(HaveLen(1))
+	Expect(syscall.Kill(kubelets[0], signal)).To(Succeed())
 }

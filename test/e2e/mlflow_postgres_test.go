@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/kind"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
@@ -52,10 +51,6 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		checkout, err := cluster.RepositoryRoot()
-		Expect(err).NotTo(HaveOccurred())
-		store, err := env.Instance.Images()
-		Expect(err).NotTo(HaveOccurred())
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		Expect(images.EarlierMLflow(ctx, store, checkout)).To(Succeed())
 		team = newMLflowTeam(ctx)
@@ -74,7 +69,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 			}
 			Expect(deployer.Apply(ctx, object)).To(Succeed())
 		}
-		kubectl(ctx, "-n", operatorNamespace, "rollout", "status", "deployment/postgres-deployment", fmt.Sprint("--timeout=", podTimeout))
+		rolledOut(ctx, operatorNamespace, "deployment/postgres-deployment")
 		apply(ctx, operatorNamespace, mlflowEarlier)
 		kubectl(ctx, "-n", operatorNamespace, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/mlflow-earlier", fmt.Sprint("--timeout=", podTimeout))
 		written := strings.Fields(kubectl(ctx, "-n", operatorNamespace, "logs", "mlflow-earlier"))

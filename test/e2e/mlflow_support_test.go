@@ -6,7 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/base64"
-	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,7 +53,7 @@ func (t mlflowTeam) trust(ctx context.Context) {
 	encoded := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `jsonpath={.data.ca\.crt}`)
 	authority, err := base64.StdEncoding.DecodeString(encoded)
 	Expect(err).NotTo(HaveOccurred())
-	kubectl(ctx, "-n", t.namespace, "wait", "--for=condition=Ready", "pod/client", fmt.Sprint("--timeout=", podTimeout))
+	podReady(ctx, t.namespace, "client")
 	_, err = tryKubectl(ctx, string(authority), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
@@ -32,10 +31,6 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		checkout, err := cluster.RepositoryRoot()
-		Expect(err).NotTo(HaveOccurred())
-		store, err := env.Instance.Images()
-		Expect(err).NotTo(HaveOccurred())
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage, mlflowUpgrade)).To(Succeed())
 		manifest = kubectl(ctx, "patch", "--local", "-f", filepath.Join(checkout, "config", "samples", "mlflow.yaml"),
 			"--type=merge", "-p", mlflowChores, "-o", "yaml")

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 const (
@@ -39,24 +36,9 @@ func managerPod(ctx context.Context) string {
 }
 
 // processesOf lists the processes of a pod, by its UID, which stands in the names of their cgroups.
-func processesOf(uid string) ([]int, error) {
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	var found []int
-	for _, file := range groups {
-		content, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(content), uid) {
-			continue // others come and go
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, pid)
-	}
-	return found, nil
+func processesOf(uid string) []int {
+	GinkgoHelper()
+	return processes("cgroup", uid)
 }
 
 // expectLeader has a child object of the registry of a sample deleted, which only a leader makes again.
@@ -116,7 +98,7 @@ var _ = Describe("The operator as a pod", func() {
 		before := w.count()
 		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
 		kubectl(ctx, "-n", operatorNamespace, "rollout", "restart", managerDeployment)
-		kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, fmt.Sprint("--timeout=", podTimeout))
+		rolledOut(ctx, operatorNamespace, managerDeployment)
 		// The old pod is there a while longer.
 		Eventually(ctx, func(ctx context.Context) []string { return strings.Fields(managerPod(ctx)) }).Should(HaveLen(1))
 		before = w.count()
@@ -153,8 +135,7 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 
 	It("leads again at once after its process was killed in its pod", func(ctx SpecContext) {
 		holder, pod := lease(ctx, "holderIdentity"), managerPod(ctx)
-		pids, err := processesOf(pod)
-		Expect(err).NotTo(HaveOccurred())
+		pids := processesOf(pod)
 		killed := 0
 		for _, pid := range pids {
 			command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -178,9 +159,9 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 		kubectl(ctx, "-n", operatorNamespace, "patch", managerDeployment, "--type=json", "-p", fmt.Sprintf(args, duration, retry))
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, "-n", operatorNamespace, "rollout", "undo", managerDeployment)
-			kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, fmt.Sprint("--timeout=", podTimeout))
+			rolledOut(ctx, operatorNamespace, managerDeployment)
 		}, NodeTimeout(podTimeout))
-		kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, fmt.Sprint("--timeout=", podTimeout))
+		rolledOut(ctx, operatorNamespace, managerDeployment)
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("15"))
 		holder := lease(ctx, "holderIdentity")
 
@@ -234,10 +215,6 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 
 // tryManage runs a target of `make` that installs or removes the operator.
 func tryManage(ctx context.Context, target string) (string, error) {
-	checkout, err := cluster.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
 	command := exec.CommandContext(ctx, "make", "-s", target, "KUBECTL="+kubectlPath, "OVERLAY=kubernetes")
 	command.Dir, command.Env = checkout, append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
 	output, err := command.CombinedOutput()
@@ -271,5 +248,5 @@ func deployUnlessDone(ctx SpecContext) {
 func deploy(ctx context.Context) {
 	GinkgoHelper()
 	manage(ctx, "deploy")
-	kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, fmt.Sprint("--timeout=", podTimeout))
+	rolledOut(ctx, operatorNamespace, managerDeployment)
 }

@@ -32,7 +32,7 @@ func startPod(ctx context.Context, namespace, name string, values map[string]str
 		values["VOLUME"] = "emptyDir: {}"
 	}
 	apply(ctx, namespace, os.Expand(podTemplate, func(key string) string { return values[key] }))
-	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
+	podReady(ctx, namespace, name)
 }
 
 // inPod runs a shell script in a pod.
@@ -48,7 +48,7 @@ var _ = Describe("Pods on a real node", func() {
 	It("keeps what Pod Security, volumes, probes and Services promise", func(ctx SpecContext) {
 		namespace := restrictedNamespace(ctx, "web")
 		apply(ctx, namespace, web)
-		kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/web", fmt.Sprint("--timeout=", podTimeout))
+		rolledOut(ctx, namespace, "deployment/web")
 
 		By("what the process may do")
 		output, err := inPod(ctx, namespace, "deployment/web", `id -u; id -G; cat /etc/secret/key; echo; stat -L -c %a /etc/secret/key; `+
@@ -75,7 +75,7 @@ var _ = Describe("Pods on a real node", func() {
 	It("enforces NetworkPolicies", func(ctx SpecContext) {
 		namespace := restrictedNamespace(ctx, "policies")
 		apply(ctx, namespace, web)
-		kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/web", fmt.Sprint("--timeout=", podTimeout))
+		rolledOut(ctx, namespace, "deployment/web")
 		startPod(ctx, namespace, "friend", map[string]string{"LABELS": `friend: "true"`})
 		startPod(ctx, namespace, "stranger", map[string]string{})
 		ask := func(pod string) func(context.Context) (string, error) {

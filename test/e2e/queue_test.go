@@ -67,8 +67,6 @@ type peer struct {
 // start has it run as a pod, from its own manifests, until the specs of the container end.
 func (p peer) start(ctx context.Context) {
 	GinkgoHelper()
-	store, err := env.Instance.Images()
-	Expect(err).NotTo(HaveOccurred())
 	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
@@ -107,8 +105,6 @@ func queue(ctx context.Context, cpus string) (namespace string) {
 // changedSample reads a file of config/samples and replaces texts in it, given in pairs.
 func changedSample(file string, changes ...string) string {
 	GinkgoHelper()
-	checkout, err := cluster.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(checkout, "config", "samples", file))
 	Expect(err).NotTo(HaveOccurred())
 	for i := 0; i < len(changes); i += 2 {
@@ -148,6 +144,13 @@ func livePods(ctx context.Context, namespace string) []corev1.Pod {
 		}
 	}
 	return live
+}
+
+// urgentRuns tells that the AppWrapper of urgent.yaml has the namespace, whose live pods are given, to itself.
+func urgentRuns(namespace string) func(ctx context.Context, live []corev1.Pod) bool {
+	return func(ctx context.Context, live []corev1.Pod) bool {
+		return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
+	}
 }
 
 // watchQuota waits for a condition, and ends the spec when the pods of a namespace ask for more CPUs than their quota.

@@ -103,8 +103,6 @@ func describeRayClusters() {
 	var demo *rayDemo
 
 	BeforeAll(func(ctx SpecContext) {
-		store, err := env.Instance.Images()
-		Expect(err).NotTo(HaveOccurred())
 		Expect(images.Ray(ctx, store)).To(Succeed())
 		demo = startRayDemo(ctx)
 	}, NodeTimeout(startTimeout))
@@ -147,7 +145,7 @@ func describeRayClusters() {
 		authority := demo.secret(ctx, demo.names.CASecret)
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.outside, Name: "authority"}, Data: authority.Data})).To(Succeed())
 		apply(ctx, demo.outside, rayFile("client.yaml"))
-		kubectl(ctx, "-n", demo.outside, "wait", "--for=condition=Ready", "pod/client", fmt.Sprint("--timeout=", podTimeout))
+		podReady(ctx, demo.outside, "client")
 		host := demo.names.HeadService + "." + demo.namespace + ".svc"
 		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", host)).To(Equal("42"))
 		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", host, "with")).To(Equal("talks"))
@@ -186,10 +184,7 @@ func describeRayClusters() {
 		podsReady(ctx, namespace, "job")
 
 		apply(ctx, namespace, urgent)
-		urgentRuns := func(ctx context.Context, live []corev1.Pod) bool {
-			return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
-		}
-		watchQuota(ctx, namespace, "2", urgentRuns)
+		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
 		Expect(appWrapper(ctx, namespace, "job").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 
 		kubectl(ctx, "-n", namespace, "create", "configmap", "go", "--from-literal=go=1")
@@ -198,7 +193,7 @@ func describeRayClusters() {
 		reach(ctx, namespace, "job", v1beta2.PhaseSucceeded)
 		Expect(kubectl(ctx, "-n", namespace, "get", "rayjob", "job", "-o", "jsonpath={.status.jobStatus}")).To(Equal("SUCCEEDED"))
 		apply(ctx, namespace, urgent)
-		watchQuota(ctx, namespace, "2", urgentRuns)
+		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
 	}, SpecTimeout(specTimeout))
 }
 

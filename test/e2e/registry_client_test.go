@@ -17,7 +17,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
@@ -28,7 +27,7 @@ var askScript string
 const models = "/api/model_registry/v1alpha3/registered_models"
 
 // packRegistry makes the images of Model Registry and of the proxy before it.
-func packRegistry(ctx context.Context, store images.Store) {
+func packRegistry(ctx context.Context) {
 	GinkgoHelper()
 	server, err := programs.ModelRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())
@@ -53,8 +52,6 @@ func newRegistry(ctx context.Context, namespace string) *registryClient {
 // applyRegistry creates the registry of the sample as soon as that of another spec, whose name it has, is gone.
 func applyRegistry(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	checkout, err := cluster.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := tryKubectl(ctx, "", "-n", namespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 		if err != nil && !strings.Contains(err.Error(), "already exists in namespace") {

@@ -88,7 +88,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 			old := kubectl(ctx, in("get", "pod", "--selector="+database, "-o", "jsonpath={.items[*].metadata.uid} {.items[*].metadata.name}")...)
 			uid, name, _ := strings.Cut(old, " ")
 			kubectl(ctx, in(append([]string{"delete", "pod", name, "--wait=false"}, how...)...)...)
-			Eventually(ctx, func() ([]int, error) { return processesOf(uid) }, podTimeout).Should(BeEmpty())
+			Eventually(ctx, processesOf, podTimeout).WithArguments(uid).Should(BeEmpty())
 			Eventually(ctx, func(ctx context.Context) (string, error) {
 				return tryKubectl(ctx, "", in("get", "pod", "--selector="+database, "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)...)
 			}, podTimeout).Should(Equal("True"))
@@ -122,8 +122,6 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred())
 			return time.Since(started)
 		}).Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise the spec proves nothing")
-		store, err := env.Instance.Images()
-		Expect(err).NotTo(HaveOccurred())
 		Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
 		// A new pod: the kubelet tries the image of the old one ever more seldom.
 		kubectl(ctx, in("delete", "pod", "--selector=app.kubernetes.io/name=late-postgres")...)

@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +42,10 @@ const (
 var (
 	env         *framework.Env
 	kubectlPath string
+	// checkout is the folder of the project.
+	checkout string
+	// store has the images that pods may name.
+	store images.Store
 )
 
 // digests are those of images, which only their makers can make.
@@ -51,18 +58,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	checkout, err := cluster.RepositoryRoot()
+	checkout, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
-	store, err := env.Instance.Images()
+	store, err = env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Operator(ctx, store, checkout)).To(Succeed())
 	Expect(images.Base(ctx, store, busybox, certGenerator)).To(Succeed())
 	Expect(images.Postgres(ctx, store)).To(Succeed())
-	packRegistry(ctx, store)
+	packRegistry(ctx)
 	manifests := digests.ReplaceAllString(kubectl(ctx, "kustomize", checkout+"/config/overlays/kubernetes"), ":latest")
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
-	kubectl(ctx, "-n", operatorNamespace, "rollout", "status", managerDeployment, "--timeout=5m")
+	rolledOut(ctx, operatorNamespace, managerDeployment)
 }, NodeTimeout(startTimeout))
 
 var _ = AfterEach(func(ctx SpecContext) {
@@ -103,6 +110,36 @@ func apply(ctx context.Context, namespace, manifests string) {
 	GinkgoHelper()
 	_, err := tryKubectl(ctx, manifests, "-n", namespace, "apply", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// rolledOut waits until the pods of a Deployment are those of its template.
+func rolledOut(ctx context.Context, namespace, deployment string) {
+	GinkgoHelper()
+	kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// podReady waits until a pod is ready.
+func podReady(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// processes lists those whose file in /proc, such as cmdline, holds a text.
+func processes(file, text string) []int {
+	GinkgoHelper()
+	files, err := filepath.Glob("/proc/[0-9]*/" + file)
+	Expect(err).NotTo(HaveOccurred())
+	var found []int
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(content, []byte(text)) {
+			continue // others come and go
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		Expect(err).NotTo(HaveOccurred())
+		found = append(found, pid)
+	}
+	return found
 }
 
 // restrictedNamespace makes a namespace in which only pods of the strictest standard run.
