@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -32,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 var (
@@ -110,17 +108,9 @@ func testMapper() meta.RESTMapper {
 	return m
 }
 
-// testScheme takes long to make, so all tests share it.
-var testScheme = sync.OnceValue(func() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(awv1beta2.AddToScheme(scheme))
-	return scheme
-})
-
 func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *fixture {
 	t.Helper()
-	scheme := testScheme()
+	scheme := fakeapi.Scheme(awv1beta2.AddToScheme)
 	w := &fixture{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
 		born: map[string][]types.UID{}}
 	none := func(string) error { return nil }

@@ -12,9 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -25,19 +23,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
 // observer is a controller before a fake API server that refuses to list a kind, if one is named.
 func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *objects {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mlflowv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if broken != nil && reflect.TypeOf(list) == reflect.TypeOf(broken) {
 				return errors.New("not now")

@@ -9,12 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,17 +53,11 @@ func newFixture(t *testing.T, there ...client.Object) *fixture {
 // newServer is a fake API server that knows MLflow.
 func newServer(t testing.TB, there ...client.Object) *fakeapi.Server {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{ // each type costs time with every write
-		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, mlflowv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return fakeapi.New(t, fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}, &batchv1.Job{}).
-		WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }), there...)
+	scheme := fakeapi.Scheme(mlflowv1.AddToScheme)
+	return fakeapi.New(t, func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}, &batchv1.Job{}).
+			WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+	}, there...)
 }
 
 // startOn is a reconciler that has just been started, and one reconciliation of it.

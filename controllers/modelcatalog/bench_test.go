@@ -36,6 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 // bench is the reconciler before a fake API server whose requests can be made to fail.
@@ -80,12 +81,7 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
 	for _, kind := range optionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})

@@ -33,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	shared "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -55,13 +56,7 @@ type bench struct {
 // newBench serves the given optional kinds beside those of Kubernetes.
 func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1beta1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
 	for _, kind := range everything { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})

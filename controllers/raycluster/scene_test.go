@@ -28,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 // scene is the controller on a fake API server, whose objects the cache shows at once.
@@ -70,7 +71,7 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 	t.Helper()
 	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, known: true,
 		refuse: func(string, string) error { return nil }}
-	s.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
+	s.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
 	writer := interceptor.NewClient(s.server, interceptor.Funcs{

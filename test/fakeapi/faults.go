@@ -2,13 +2,11 @@ package fakeapi
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -27,72 +25,48 @@ type Scenario struct {
 // maxReconciliations is after how many reconciliations a scenario must have ended.
 const maxReconciliations = 40
 
-// fault is what happens at one write: the reconciler is cut off after it, or it is refused once.
-type fault struct {
-	write   int
-	refusal bool
-	came    *bool
-}
-
-func (f fault) refuses(write int) error {
-	if !f.refusal || write != f.write || *f.came {
-		return nil
-	}
-	*f.came = true
-	return apierrors.NewInternalError(errors.New("refused by the test"))
-}
-
-func (f fault) cutsOff(write int) bool {
-	if f.refusal || write != f.write {
-		return false
-	}
-	*f.came = true
-	return true
-}
-
-// SurvivesFaults runs a scenario once without a fault. Then it runs it again with the reconciler cut off after the first write
-// and started again, after the second, and so on, and again with each write refused once. All must end with the same objects.
+// SurvivesFaults runs a scenario once without a fault. Then it starts the reconciler again after the first write, as if it had been cut
+// off there, after the second, and so on, and runs the scenario again with each write refused once. All must end with the same objects.
 func (sc Scenario) SurvivesFaults(t *testing.T) {
 	t.Helper()
-	undisturbed := sc.run(t, fault{})
+	start := sc.Server(t)
+	start.Writes = nil
+	var after []*Server // each write
+	undisturbed := start.clone(t)
+	undisturbed.written = func() { after = append(after, undisturbed.clone(t)) }
+	sc.run(t, undisturbed)
 	want := undisturbed.Picture()
 	for i, write := range undisturbed.Writes {
-		for how, refusal := range map[string]bool{"cut off after": false, "refused": true} {
+		refused := start.clone(t)
+		refused.refused = i + 1
+		for how, server := range map[string]*Server{"cut off after": after[i], "refused": refused} {
 			t.Run(fmt.Sprintf("%s write %d: %s", how, i+1, write), func(t *testing.T) {
-				came := false
-				s := sc.run(t, fault{i + 1, refusal, &came})
-				if !came {
-					t.Fatal("the fault did not come")
+				sc.run(t, server)
+				if server.refused > 0 {
+					t.Fatal("no write was refused")
 				}
-				if diff := gocmp.Diff(want, s.Picture()); diff != "" {
-					t.Errorf("it ends differently (-without +with the fault):\n%s\nwrites: %v", diff, s.Writes)
+				if diff := gocmp.Diff(want, server.Picture()); diff != "" {
+					t.Errorf("it ends differently (-without +with the fault):\n%s\nwrites: %v", diff, server.Writes)
 				}
 			})
 		}
 	}
 }
 
-func (sc Scenario) run(t *testing.T, f fault) *Server {
+func (sc Scenario) run(t *testing.T, s *Server) {
 	t.Helper()
-	s := sc.Server(t)
-	s.fault, s.Writes = f, nil
+	s.t = t
 	reconcile := sc.Start(s)
 	var last error
 	for range maxReconciliations {
 		before := len(s.Writes)
 		last = reconcile()
-		if s.cutOff {
-			s.cutOff = false
-			reconcile = sc.Start(s)
-			continue
-		}
 		if last == nil && len(s.Writes) == before && sc.Done(s) {
-			return s
+			return
 		}
 		sc.Kubernetes(s)
 	}
 	t.Fatalf("it does not end: %v\nwrites: %v", last, s.Writes)
-	return nil
 }
 
 // Picture is all objects without what differs from run to run.

@@ -1,12 +1,14 @@
 // Package fakeapi is an API server in memory for tests that run whole reconciliations: the fake client of controller-runtime
-// with UIDs and generations, which refuses chosen writes and can cut a reconciler off after any of them.
+// with UIDs and generations, which refuses chosen writes and can be copied after any of them.
 package fakeapi
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,9 +31,6 @@ type Write struct{ Verb, Kind, Name string }
 // String is the form for names of tests and failures.
 func (w Write) String() string { return w.Verb + " " + w.Kind + " " + w.Name }
 
-// errCutOff answers every request of a reconciler that has been cut off.
-var errCutOff = errors.New("the process of the reconciler has ended")
-
 // Server keeps objects. Its embedded client is the one of the reconciler under test; what the test itself does with it passes
 // through the same checks.
 type Server struct {
@@ -42,10 +41,11 @@ type Server struct {
 	Writes []Write
 
 	t       testing.TB
+	builder func() *fake.ClientBuilder
 	stored  client.WithWatch // without the checks
 	objects map[object]int   // all that were ever there, and how often they were created
-	fault   fault
-	cutOff  bool
+	refused int              // the number of the write that is refused once; zero for none
+	written func()           // called after each write
 }
 
 type object struct {
@@ -54,18 +54,37 @@ type object struct {
 }
 
 // New starts a server with objects. The builder has the scheme and the subresources.
-func New(t testing.TB, builder *fake.ClientBuilder, objects ...client.Object) *Server {
+func New(t testing.TB, builder func() *fake.ClientBuilder, objects ...client.Object) *Server {
 	t.Helper()
-	s := &Server{t: t, Refuse: func(Write) error { return nil }, objects: map[object]int{}}
-	s.stored = builder.WithReturnManagedFields().WithObjects(objects...).
+	s := start(t, builder, objects)
+	for _, o := range objects {
+		s.complete(t.Context(), s.identify(o), nil, o)
+	}
+	return s
+}
+
+// clone is another server with the same objects.
+func (s *Server) clone(t testing.TB) *Server {
+	t.Helper()
+	var objects []client.Object
+	for o := range s.objects {
+		if found := s.find(t.Context(), o); found != nil {
+			objects = append(objects, found)
+		}
+	}
+	out := start(t, s.builder, objects)
+	out.objects, out.Writes, out.Refuse = maps.Clone(s.objects), slices.Clone(s.Writes), s.Refuse
+	return out
+}
+
+func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Object) *Server {
+	s := &Server{t: t, builder: builder, Refuse: func(Write) error { return nil }, objects: map[object]int{}, written: func() {}}
+	s.stored = builder().WithReturnManagedFields().WithObjects(objects...).
 		// The one of client-go refuses some objects half of the time: a port may be a number or a name.
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	s.WithWatch = interceptor.NewClient(s.stored, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return s.read(func() error { return c.Get(ctx, key, o, opts...) })
-		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return s.read(func() error { return s.list(ctx, list, opts...) })
+			return s.list(ctx, list, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			target, is := o.(interface {
@@ -93,17 +112,7 @@ func New(t testing.TB, builder *fake.ClientBuilder, objects ...client.Object) *S
 			return s.write(ctx, "patch "+sub+" of", s.identify(o), o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
-	for _, o := range objects {
-		s.complete(t.Context(), s.identify(o), nil, o)
-	}
 	return s
-}
-
-func (s *Server) read(carryOut func() error) error {
-	if s.cutOff {
-		return errCutOff
-	}
-	return carryOut()
 }
 
 // list gives nothing of kinds that have no Go type, which the fake client cannot list.
@@ -117,11 +126,11 @@ func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...clien
 // write carries a request out. The answer is what the request is about, as the reconciler sees it afterwards.
 func (s *Server) write(ctx context.Context, verb string, o object, answer metav1.Object, carryOut func() error) error {
 	w := Write{verb, o.Kind, o.Name}
-	if s.cutOff {
-		return errCutOff
+	if s.refused == len(s.Writes)+1 {
+		s.refused = 0
+		return apierrors.NewInternalError(errors.New("refused by the test"))
 	}
-	number := len(s.Writes) + 1
-	if err := errors.Join(s.fault.refuses(number), s.Refuse(w)); err != nil {
+	if err := s.Refuse(w); err != nil {
 		return err
 	}
 	before := s.find(ctx, o)
@@ -130,10 +139,7 @@ func (s *Server) write(ctx context.Context, verb string, o object, answer metav1
 	}
 	s.complete(ctx, o, before, answer)
 	s.Writes = append(s.Writes, w)
-	if s.fault.cutsOff(number) {
-		s.cutOff = true
-		return errCutOff
-	}
+	s.written()
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,6 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 // scene has both controllers on a fake API server, whose objects the cache shows at once.
@@ -57,12 +57,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	t.Helper()
 	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: meshsettings.Default(), served: served, enabled: true,
 		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuse: func(string, string) error { return nil }}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
 	existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid-of-team"}})
 	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()

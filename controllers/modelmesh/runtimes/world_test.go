@@ -33,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
@@ -94,12 +95,7 @@ var plainKinds = []schema.GroupVersionKind{
 // newWorld has the manager in namespace own and an etcd Secret there; namespace ns is served.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor.GroupVersion().WithKind("ServiceMonitorList"), &unstructured.UnstructuredList{})
 	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), etcdSecret("own"))

@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
@@ -56,7 +57,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100),
 		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
 	}
-	w.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
+	w.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(demo(t), metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	cached := interceptor.NewClient(w.server, interceptor.Funcs{

@@ -1,0 +1,25 @@
+package fakeapi
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// Scheme has the kinds of Kubernetes that the operator makes or reads, and more. Each write of the fake client goes through all kinds
+// of its scheme: with the one of client-go, which has all versions of all groups, that is most of what a test does.
+func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range append([]func(*runtime.Scheme) error{
+		appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme,
+	}, more...) {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
