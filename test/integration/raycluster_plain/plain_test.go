@@ -37,9 +37,15 @@ spec:
 	return u
 }
 
-func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+// create makes a cluster once admission answers and has read the settings with which it adds this sidecar.
+func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluster.Auth) *unstructured.Unstructured {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed(), "the webhooks answer a moment after the start")
+	Eventually(func(g Gomega) {
+		trial := u.DeepCopy()
+		g.Expect(env.Admin.Create(ctx, trial, client.DryRunAll)).To(Succeed())
+		g.Expect(raycluster.View(trial.Object).Injected().Sidecar).To(Equal(sidecar))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
 		env.WaitGone(ctx, u)
@@ -103,7 +109,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	It("has a proxy that checks tokens before its dashboard, and says that it waits for a domain [R16] [R38]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "proxy")
 		mark := env.Mark()
-		u := create(ctx, rayCluster(ns, "demo"))
+		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		certificate := &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
 		appear(ctx, &corev1.ConfigMap{ObjectMeta: meta(u, n.ProxyConfig)}, &corev1.Service{ObjectMeta: meta(u, n.ProxyService)},
@@ -128,7 +134,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that no client could reach [R17] [R32]", func(ctx SpecContext) {
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
-		u := create(ctx, rayCluster(ns, "demo"))
+		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthNone)
 		n := names(u)
 		dashboard, head := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.NetworkPolicy{ObjectMeta: meta(u, n.HeadPolicy)}
 		appear(ctx, dashboard, head)
@@ -151,7 +157,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	It("loses sidecar and certificates when they are switched off, and all that was made for them [R28]", func(ctx SpecContext) {
 		configure(ctx, "kuberay: {ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "off")
-		u := create(ctx, rayCluster(ns, "demo"))
+		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}
 		secret, account := &corev1.Secret{ObjectMeta: meta(u, n.CASecret)}, &corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}
