@@ -102,7 +102,8 @@ func (b *bootstrap) namespace(ctx context.Context) (string, error) {
 	return running[0], nil
 }
 
-// running are the namespaces in which an older operator, or this one before its Catalog was lost, runs a catalog.
+// running are the namespaces in which an older operator runs a catalog. What belongs to a Catalog that has been deleted is not
+// counted: the garbage collector may not have removed it yet.
 func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
@@ -112,7 +113,8 @@ func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 	}
 	var namespaces []string
 	for i := range list.Items {
-		if list.Items[i].Name == resources.Name && list.Items[i].DeletionTimestamp.IsZero() {
+		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
+		if list.Items[i].Name == resources.Name && list.Items[i].DeletionTimestamp.IsZero() && (owner == nil || owner.Kind != aihubv1alpha1.Kind) {
 			namespaces = append(namespaces, list.Items[i].Namespace)
 		}
 	}

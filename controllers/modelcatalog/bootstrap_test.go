@@ -42,6 +42,15 @@ func legacy() []client.Object {
 	}
 }
 
+// left is what a deleted Catalog leaves until the garbage collector comes.
+func left() []client.Object {
+	objects := legacy()
+	for _, o := range objects {
+		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(sample(), aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))})
+	}
+	return objects
+}
+
 func TestStartMakesACatalog(t *testing.T) {
 	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
 	confined := func(s *Settings) { s.Namespace = "lab-registries" }
@@ -56,6 +65,7 @@ func TestStartMakesACatalog(t *testing.T) {
 		"an older catalog runs":             {legacy(), open, true},
 		"an older catalog runs there":       {legacy(), confined, true},
 		"an older catalog runs elsewhere":   {legacy(), elsewhere, false},
+		"a Catalog was just deleted":        {left(), open, false},
 		"no one asked":                      {nil, confined, false},
 		"a user's Deployment of the name":   {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false},
 		"asked for, but no namespace known": {nil, func(s *Settings) { s.RequestModelCatalog = true }, false},
