@@ -30,6 +30,7 @@ BUNDLE_IMG ?= quay.io/opendatahub/odh-platform-operator-bundle:v$(VERSION)
 GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
+SIZES ?= 1000,5000
 # A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.
 MESH_FUZZ ?= 30000x
 
@@ -275,6 +276,10 @@ fuzz-mesh: ## What users of ModelMesh may write, fuzzed for about a minute; long
 .PHONY: bench
 bench: cluster-build ## Measure size, memory, requests and writes, and print them beside the targets
 	go run -tags $(TAGS) ./test/bench
+
+.PHONY: scale
+scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, beside 50,000 Secrets and pods of others
+	go run -tags $(TAGS) ./test/bench -scale=$(SIZES) -secrets=50000
 
 .PHONY: ci
 ci: verify lint test fuzz-mesh test-operands build ## What CI runs

@@ -102,6 +102,7 @@ func (b *bench) noteRequests(name string, objects int, since framework.Mark, tar
 		return err
 	}
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+	b.show(mine)
 	each := func(count int) float64 { return float64(count) / float64(objects) }
 	all := len(mine.Writes())
 	events := all - len(mine.WithoutEvents().Writes())

@@ -32,7 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-const limit = 30 * time.Minute
+const limit = 3 * time.Hour
 
 // bench is one run.
 type bench struct {
@@ -56,6 +56,9 @@ type bench struct {
 	// list prints each request that is counted.
 	list    bool
 	figures []figure
+	// sizes are the numbers of objects of each kind with which growth is measured instead of everything else.
+	sizes sizes
+	curve []usage
 }
 
 // figure is one line of the table; all but the name and the value may be empty.
@@ -74,6 +77,7 @@ func main() {
 	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
+	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of Secrets and pods of others")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -87,6 +91,12 @@ func main() {
 	}
 }
 
+// step is a part of a run.
+type step struct {
+	title string
+	run   func(context.Context) error
+}
+
 // run measures everything and leaves nothing running.
 func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
@@ -96,8 +106,12 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
+	platform := cluster.OpenShift
+	if len(b.sizes) > 0 {
+		platform = cluster.Plain // no router of OpenShift is here, which registries would wait for
+	}
 	b.instance, err = cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: cluster.OpenShift, Ephemeral: true, Progress: progress,
+		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: platform, Ephemeral: true, Progress: progress,
 	})
 	if err != nil {
 		return err
@@ -111,10 +125,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 			err = errors.Join(err, b.network.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	for _, step := range []struct {
-		title string
-		run   func(context.Context) error
-	}{
+	steps := []step{
 		{"starting without objects", b.idle},
 		{"starting again without objects", b.again},
 		{"creating an MLflow", b.creation},
@@ -124,7 +135,11 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"running AppWrappers", b.appWrappers},
 		{"bringing up RayClusters", b.rayClusters},
 		{"loading models", b.loadedModels},
-	} {
+	}
+	if len(b.sizes) > 0 {
+		steps = []step{{"starting without objects", b.idle}, {"growing", b.grow}}
+	}
+	for _, step := range steps {
 		fmt.Fprintln(progress, step.title)
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.title, err)
@@ -178,4 +193,7 @@ func (b *bench) print(out io.Writer) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.name, f.value, f.target, f.originals)
 	}
 	_ = table.Flush()
+	if len(b.curve) > 0 {
+		fmt.Fprintln(out, b.plot())
+	}
 }

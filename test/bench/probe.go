@@ -67,22 +67,29 @@ func (b *bench) requests(since framework.Mark) (reads, writes int, others string
 	entries, err := b.audit.Since(since)
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
 	objects := mine.WithoutDiscovery()
-	if b.list {
-		// To see which requests a figure is made of, and whether each has a reason.
-		fmt.Fprintf(os.Stderr, "%s\n%s\n", objects.Reads(), objects.WithoutEvents().Writes())
-	}
+	b.show(objects)
 	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(mine)-len(objects))
 	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
 }
 
-// residentMemory reads it from the kernel, in bytes.
-func (b *bench) residentMemory() (float64, error) {
+// show prints the requests of which a figure is made, to see whether each has a reason.
+func (b *bench) show(objects framework.Entries) {
+	if b.list {
+		fmt.Fprintf(os.Stderr, "%s\n%s\n", objects.Reads(), objects.WithoutEvents().Writes())
+	}
+}
+
+// residentMemory of the manager, in bytes.
+func (b *bench) residentMemory() (float64, error) { return b.kernelMemory("VmRSS") }
+
+// kernelMemory reads a figure of the manager from the kernel, in bytes.
+func (b *bench) kernelMemory(field string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.manager.Process.PID))
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of the manager: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == field+":" {
 			kib, err := strconv.ParseFloat(fields[1], 64)
 			return kib * 1024, err
 		}

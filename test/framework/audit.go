@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
@@ -35,6 +36,8 @@ type Entry struct {
 	UID, ResourceVersion string
 	// Request is the body of a write as the server understood it.
 	Request json.RawMessage
+	// At is when the answer was complete.
+	At time.Time
 }
 
 // String is one line for failure messages.
@@ -231,8 +234,10 @@ type auditEvent struct {
 	Stage      string
 	Verb       string
 	RequestURI string
-	User       struct{ Username string }
-	ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	// StageTimestamp is the end of the stage.
+	StageTimestamp time.Time
+	User           struct{ Username string }
+	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
 	ResponseStatus struct {
 		Code    int
@@ -262,7 +267,7 @@ func parseEntry(line []byte) (Entry, bool, error) {
 		Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource, Namespace: ref.Namespace, Name: ref.Name,
 		DryRun:  strings.Contains(event.RequestURI, "dryRun=All") || bytes.Contains(event.RequestObject, []byte(`"dryRun":["All"]`)),
 		Request: event.RequestObject,
-		UID:     answer.UID, ResourceVersion: answer.ResourceVersion,
+		UID:     answer.UID, ResourceVersion: answer.ResourceVersion, At: event.StageTimestamp,
 	}
 	if entry.Name == "" && entry.Verb == "create" {
 		entry.Name = answer.Name

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// secretSize is the size of a certificate with its key.
+const secretSize = 2 << 10
+
+// isCreation tells a request that made an object.
+func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated && e.Subresource == "" }
+
+// compare brings up a burst of a population, and then has a client create the same children in another namespace, together with ConfigMaps
+// of the size of the custom resources, while no manager runs.
+func (b *bench) compare(ctx context.Context, c *population) error {
+	mark, ours, err := b.create(ctx, c, burst)
+	if err != nil {
+		return err
+	}
+	entries, err := b.audit.Since(mark)
+	if err != nil {
+		return err
+	}
+	created := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Where(isCreation)
+	objects := make([]*unstructured.Unstructured, 0, len(created))
+	place := c.namespace + "-bare"
+	for _, e := range created {
+		object := &unstructured.Unstructured{}
+		if e.Resource == "secrets" { // the log has not what is in them
+			object.SetAPIVersion("v1")
+			object.SetKind("Secret")
+			object.SetNamespace(place)
+			object.SetName(e.Name)
+			object.Object["stringData"] = map[string]any{"key": strings.Repeat("x", secretSize)}
+		} else if err := object.UnmarshalJSON(e.Request); err != nil {
+			return fmt.Errorf("decoding what the manager sent: %w", err)
+		}
+		objects = append(objects, copyTo(object, place))
+	}
+	if err := b.manager.Stop(ctx); err != nil {
+		return err
+	}
+	bare, err := b.createBare(ctx, c, place, objects)
+	if err := errors.Join(err, b.manager.Restart(ctx)); err != nil {
+		return err
+	}
+	if err := b.untilAtRest(ctx); err != nil {
+		return err
+	}
+	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", burst, c.name, len(objects)),
+		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", ours.Seconds(), bare.Seconds(), ours.Seconds()/bare.Seconds()), "<= 1.5 times", "")
+	return b.noteRequests("requests for each", burst, mark, c.target)
+}
+
+// copyTo is an object for another namespace, or of another name, which nobody owns.
+func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	out := object.DeepCopy()
+	for _, field := range []string{"ownerReferences", "uid", "resourceVersion", "managedFields", "creationTimestamp", "finalizers"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	if out.GetNamespace() == "" {
+		out.SetName(out.GetName() + "-bare")
+	} else {
+		out.SetNamespace(namespace)
+	}
+	return out
+}
+
+// createBare creates objects as fast as the API server takes them.
+func (b *bench) createBare(ctx context.Context, c *population, place string, objects []*unstructured.Unstructured) (time.Duration, error) {
+	if err := b.newNamespace(ctx, place); err != nil {
+		return 0, err
+	}
+	all := make([]client.Object, 0, burst+len(objects))
+	for i := range burst {
+		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": c.manifest(i)}})
+	}
+	for _, object := range objects {
+		all = append(all, object)
+	}
+	began, errs := b.clock.Now(), make([]error, len(all))
+	workqueue.ParallelizeUntil(ctx, writers, len(all), func(i int) { errs[i] = b.admin.Create(ctx, all[i]) })
+	took := b.clock.Since(began)
+	if err := errors.Join(errs...); err != nil {
+		return 0, fmt.Errorf("creating the same objects without the manager: %w", err)
+	}
+	return took, nil
+}

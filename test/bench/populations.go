@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// population is many objects of one kind, and how they are made. KubeRay does not run: what it would do is not measured.
+type population struct {
+	name      string
+	namespace string
+	// prepare makes what all of them need.
+	prepare func(ctx context.Context) error
+	// manifest of the object of a number, without its namespace.
+	manifest func(number int) string
+	// ready tells whether an object is as it shall be; nil where nothing but the children shows it.
+	ready func(object *unstructured.Unstructured) bool
+	// target of the writes and live reads for each object.
+	target string
+
+	size int // objects so far
+}
+
+// populations has a population of each component of which a cluster has many.
+func (b *bench) populations() []*population {
+	return []*population{
+		{
+			name: "ModelRegistry", namespace: "scale-registries", prepare: b.databasePassword, ready: available, target: "9 children + 1, 0",
+			manifest: func(number int) string {
+				return fmt.Sprintf(`{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: r%d}, spec: {rest: {serviceRoute: disabled}, postgres:
+					{host: database, username: registry, database: registry, passwordSecret: {name: database, key: password}}}}`, number)
+			},
+		},
+		{
+			name: "RayCluster", namespace: "scale-rays", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-rays") }, target: "children + 1, 0",
+			manifest: func(number int) string {
+				return fmt.Sprintf(`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c%d}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec:
+					{containers: [{name: ray-head, image: 'registry.example.com/ray:1', resources: {requests: {cpu: 10m}}}]}}}}}`, number)
+			},
+		},
+		{
+			name: "AppWrapper", namespace: "scale-workloads", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-workloads") }, target: "1 child + 1, 0", ready: succeeded,
+			manifest: func(number int) string {
+				return fmt.Sprintf(`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w%d}, spec: {components: [{template: {apiVersion: batch/v1, kind: Job,
+					metadata: {name: w%d}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'registry.example.com/step:1'}]}}}}}]}}`, number, number)
+			},
+		},
+		{
+			name: "Predictor", namespace: "scale-models", prepare: func(ctx context.Context) error { return b.mesh(ctx, "scale-models") }, ready: loaded, target: "0 children + 1, 0",
+			manifest: func(number int) string {
+				return fmt.Sprintf(`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m%d},
+					spec: {modelType: {name: onnx}, storage: {key: localMinIO, path: models/a}}}`, number)
+			},
+		},
+	}
+}
+
+// object is the one of a number.
+func (c *population) object(number int) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(c.manifest(number)), &object.Object); err != nil {
+		return nil, fmt.Errorf("decoding a %s: %w", c.name, err)
+	}
+	object.SetNamespace(c.namespace)
+	return object, nil
+}
+
+// allReady tells whether all objects of a population are as they shall be.
+func (b *bench) allReady(ctx context.Context, c *population) (bool, error) {
+	if c.ready == nil {
+		return true, nil
+	}
+	first, err := c.object(0)
+	if err != nil {
+		return false, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(first.GroupVersionKind().GroupVersion().WithKind(first.GetKind() + "List"))
+	if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
+		return false, fmt.Errorf("listing each %s: %w", c.name, err)
+	}
+	for i := range list.Items {
+		if !c.ready(&list.Items[i]) {
+			return false, nil
+		}
+	}
+	return len(list.Items) == c.size, nil
+}
+
+func available(object *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if fields, ok := condition.(map[string]any); ok && fields["type"] == "Available" {
+			return fields["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return false
+}
+
+func succeeded(object *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	return phase == "Succeeded"
+}
+
+func loaded(object *unstructured.Unstructured) bool {
+	state, _, _ := unstructured.NestedString(object.Object, "status", "activeModelState")
+	return state == "Loaded"
+}
+
+func (b *bench) newNamespace(ctx context.Context, name string) error {
+	if err := b.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// databasePassword makes the Secret that the registries name.
+func (b *bench) databasePassword(ctx context.Context) error {
+	if err := b.newNamespace(ctx, "scale-registries"); err != nil {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "scale-registries", Name: "database"}, StringData: map[string]string{"password": "secret"},
+	}
+	if err := b.admin.Create(ctx, secret); err != nil {
+		return fmt.Errorf("creating the password of the database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// writers create objects side by side, as fast as the API server takes them.
+	writers = 16
+	// burst is how many objects of a kind are compared with the bare API server.
+	burst = 100
+)
+
+// sizes are numbers of objects of each kind, in increasing order.
+type sizes []int
+
+func (s *sizes) String() string { return strings.Trim(fmt.Sprint(*s), "[]") }
+
+// Set reads numbers with commas between them.
+func (s *sizes) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		size, err := strconv.Atoi(part)
+		if err != nil || size <= burst || len(*s) > 0 && size <= (*s)[len(*s)-1] {
+			return fmt.Errorf("%q: must be numbers above %d in increasing order, such as 1000,5000", text, burst)
+		}
+		*s = append(*s, size)
+	}
+	return nil
+}
+
+// usage is what a process needs with some objects of each kind.
+type usage struct {
+	objects   int
+	rss, heap float64
+	// restart is how long a new process takes until it has reconciled everything.
+	restart time.Duration
+}
+
+// grow measures how requests, memory and the time of a restart grow with the number of objects.
+func (b *bench) grow(ctx context.Context) error {
+	populations := b.populations()
+	for _, c := range populations {
+		if err := c.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if err := b.untilAtRest(ctx); err != nil {
+		return err
+	}
+	for _, c := range populations {
+		if err := b.compare(ctx, c); err != nil {
+			return err
+		}
+	}
+	idle, err := b.measureRestart(ctx, burst)
+	if err != nil {
+		return err
+	}
+	b.curve = append(b.curve, idle)
+	for _, size := range b.sizes {
+		for _, c := range populations {
+			if err := b.enlarge(ctx, c, size); err != nil {
+				return err
+			}
+		}
+		now, err := b.measureRestart(ctx, size)
+		if err != nil {
+			return err
+		}
+		before := b.curve[len(b.curve)-1]
+		added := float64((now.objects - before.objects) * len(populations))
+		b.note(fmt.Sprintf("%d of each: memory of a new process", size), fmt.Sprintf("%s resident, %s live heap", mebibytes(now.rss), mebibytes(now.heap)), "", "")
+		b.note("for each object more", fmt.Sprintf("%.1f KiB resident, %.1f KiB live heap", (now.rss-before.rss)/added/1024, (now.heap-before.heap)/added/1024), "<= 20 KiB", "")
+		b.curve = append(b.curve, now)
+	}
+	return b.beside(ctx)
+}
+
+// enlarge brings a population to a size.
+func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
+	fmt.Fprintf(os.Stderr, "%d of %s\n", size, c.name)
+	added := size - c.size
+	mark, took, err := b.create(ctx, c, size)
+	if err != nil {
+		return err
+	}
+	peak, err := b.kernelMemory("VmHWM")
+	if err != nil {
+		return err
+	}
+	b.note(fmt.Sprintf("%s, %d to %d: until the last child", c.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
+	b.note("peak of resident memory so far", mebibytes(peak), "", "")
+	return b.noteRequests("requests for each", added, mark, c.target)
+}
+
+// create makes objects until there are as many as wanted and waits until they are ready. It returns the place in the audit log before
+// them, and the time from the first of them to the last object that the manager created or, without children, to its last write.
+func (b *bench) create(ctx context.Context, c *population, size int) (framework.Mark, time.Duration, error) {
+	mark, err := b.audit.Mark()
+	if err != nil {
+		return 0, 0, err
+	}
+	began, errs, first := b.clock.Now(), make([]error, size-c.size), c.size
+	workqueue.ParallelizeUntil(ctx, writers, len(errs), func(i int) {
+		object, err := c.object(first + i)
+		if err == nil {
+			err = b.admin.Create(ctx, object)
+		}
+		errs[i] = err
+	})
+	if err := errors.Join(errs...); err != nil {
+		return 0, 0, fmt.Errorf("creating each %s: %w", c.name, err)
+	}
+	c.size = size
+	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
+		return 0, 0, err
+	}
+	if err := b.untilAtRest(ctx); err != nil {
+		return 0, 0, err
+	}
+	entries, err := b.audit.Since(mark)
+	if err != nil {
+		return 0, 0, err
+	}
+	writes := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+	if created := writes.Where(isCreation); len(created) > 0 {
+		writes = created
+	}
+	return mark, latest(writes).Sub(began), nil
+}
+
+// latest is when the last of some requests was answered.
+func latest(entries framework.Entries) time.Time {
+	var last time.Time
+	for _, e := range entries {
+		if e.At.After(last) {
+			last = e.At
+		}
+	}
+	return last
+}
+
+// measureRestart restarts the manager and measures it at rest.
+func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) {
+	mark, err := b.audit.Mark()
+	if err != nil {
+		return usage{}, err
+	}
+	began := b.clock.Now()
+	if err := b.manager.Restart(ctx); err != nil {
+		return usage{}, err
+	}
+	if err := b.untilReconciled(ctx, objects); err != nil {
+		return usage{}, err
+	}
+	out := usage{objects: objects, restart: b.clock.Since(began)}
+	if out.rss, out.heap, err = b.memory(ctx); err != nil {
+		return usage{}, err
+	}
+	reads, writes, others, err := b.requests(mark)
+	b.note(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes, %s", out.restart.Seconds(), reads, writes, others),
+		"<= 60 s with 5000, 0 writes", "")
+	return out, err
+}
+
+// untilReconciled waits until a new process has reconciled as many objects of each kind, and has nothing left to do.
+func (b *bench) untilReconciled(ctx context.Context, objects int) error {
+	return b.until(ctx, 10*poll, func() (bool, error) {
+		metrics, err := b.metrics(ctx)
+		if err != nil {
+			return false, err
+		}
+		done := metrics["controller_runtime_reconcile_total"] >= float64(objects*len(b.populations()))
+		return done && metrics["workqueue_depth"] == 0 && metrics["controller_runtime_active_workers"] == 0, nil
+	})
+}
+
+// beside measures a new process beside many Secrets and pods of others.
+func (b *bench) beside(ctx context.Context) error {
+	if b.secrets == 0 {
+		return nil
+	}
+	const place = "scale-others"
+	if err := b.newNamespace(ctx, place); err != nil {
+		return err
+	}
+	errs := make([]error, b.secrets)
+	workqueue.ParallelizeUntil(ctx, writers, b.secrets, func(i int) {
+		name := metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("other-%d", i)}
+		if i%2 == 0 {
+			errs[i] = b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})
+			return
+		}
+		// No scheduler knows it, so that no kubelet adds to what is measured.
+		errs[i] = b.admin.Create(ctx, &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
+			SchedulerName: "absent", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/other:1"}},
+		}})
+	})
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("creating Secrets and pods of others: %w", err)
+	}
+	before := b.curve[len(b.curve)-1]
+	now, err := b.measureRestart(ctx, before.objects)
+	b.note(fmt.Sprintf("%d Secrets and pods of others", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
+		"< 5 MiB more", "")
+	return err
+}
+
+// plot shows as a chart how memory and restarts grow, for docs/performance.md.
+func (b *bench) plot() string {
+	line := func(title, unit string, value func(usage) float64) string {
+		x, y := make([]string, len(b.curve)), make([]string, len(b.curve))
+		for i, u := range b.curve {
+			x[i], y[i] = strconv.Itoa(u.objects), strconv.FormatFloat(value(u), 'f', 1, 64)
+		}
+		return fmt.Sprintf("```mermaid\nxychart-beta\n  title %q\n  x-axis \"objects of each kind\" [%s]\n  y-axis %q\n  line [%s]\n```\n",
+			title, strings.Join(x, ", "), unit, strings.Join(y, ", "))
+	}
+	return line("Resident memory of a new process", "MiB", func(u usage) float64 { return u.rss / (1 << 20) }) +
+		line("Restart until everything is reconciled", "s", func(u usage) float64 { return u.restart.Seconds() })
+}
