@@ -81,7 +81,7 @@ func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := strings.TrimSuffix(m.packages[0], "/cmd/kueue")
+	path, _, _ := strings.Cut(m.packages[0], "/cmd/")
 	dirs, err := moduleDirs(ctx, filepath.Join(root, "test", "cluster", "binaries", m.dir), []Module{{Path: path}})
 	if err != nil {
 		return "", err

@@ -55,11 +55,14 @@ func nodeModules() []module {
 // Peer is a program of another project that tests run beside ours.
 type Peer string
 
-// The peers. Their requirements exclude each other, so each is a module of its own; that of Kueue requires JobSet.
+// The peers. Their requirements exclude each other, so each is a module of its own; that of Kueue requires JobSet and the
+// training operator.
 const (
 	Kueue           Peer = "kueue"
 	JobSet          Peer = "jobset"
 	KubeRayOperator Peer = "kuberay"
+	// TrainingOperator runs PyTorchJobs.
+	TrainingOperator Peer = "training-operator"
 	// Etcdctl is the client of etcd on the command line.
 	Etcdctl Peer = "etcdctl"
 	// KServeTypes is a small program of ours around the types of KServe.
@@ -68,8 +71,11 @@ const (
 
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
-	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
-	JobSet:          {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/jobset"}},
+	Kueue:  {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
+	JobSet: {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/jobset"}},
+	TrainingOperator: {dir: "kueue", ldflags: "-s -w", packages: []string{
+		"github.com/kubeflow/training-operator/cmd/training-operator.v1",
+	}},
 	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
 	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
 	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{

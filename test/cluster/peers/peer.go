@@ -85,7 +85,11 @@ func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	return operator.Kustomize(ctx, filepath.Join(files, "config", "default"))
+	manifests := filepath.Join("config", "default")
+	if name == cluster.TrainingOperator {
+		manifests = filepath.Join("manifests", "overlays", "standalone")
+	}
+	return operator.Kustomize(ctx, filepath.Join(files, manifests))
 }
 
 // read keeps the objects that are installed.

@@ -35,11 +35,15 @@ var (
 
 // Base makes an image of the system of this machine, which has more names if wanted; user 1001 runs in it.
 func Base(ctx context.Context, s Store, names ...string) error {
-	layer, err := s.debian(ctx, "ca-certificates", "openssl", "python3")
+	layer, err := s.base(ctx)
 	if err != nil {
 		return err
 	}
 	return s.Pack(Image{Layers: []Digest{layer}, Process: Process{User: "1001:0", Cmd: []string{"sh"}}}, append(names, BaseImage)...)
+}
+
+func (s Store) base(ctx context.Context) (Digest, error) {
+	return s.debian(ctx, "ca-certificates", "openssl", "python3")
 }
 
 // Postgres makes an image of the PostgreSQL of this machine's distribution that starts as those of sclorg do; the names are PostgresImage

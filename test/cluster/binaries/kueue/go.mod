@@ -4,6 +4,7 @@ module github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kueue
 go 1.26.0
 
 tool (
+	github.com/kubeflow/training-operator/cmd/training-operator.v1
 	sigs.k8s.io/jobset
 	sigs.k8s.io/kueue/cmd/kueue
 )
