@@ -40,6 +40,7 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
 		operators := []peer{
 			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
 			{cluster.KubeRayOperator, "default", "kuberay-operator"},
+			{cluster.TrainingOperator, "kubeflow", "training-operator"},
 			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: it judges Deployments too
 		}
 		for _, p := range operators {
@@ -55,6 +56,8 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
 	}, NodeTimeout(startTimeout))
 
 	Describe("An AppWrapper", describeAppWrappers)
+	Describe("An AppWrapper whose node is lost", describeLostNodes)
+	Describe("An AppWrapper with a PyTorchJob", describePyTorchJobs)
 	Describe("A RayCluster", describeRayClusters)
 })
 
@@ -69,11 +72,14 @@ func (p peer) start(ctx context.Context) {
 	GinkgoHelper()
 	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+	applied, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-", "-o", "name")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
-		kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "apiservice,validatingwebhookconfiguration,mutatingwebhookconfiguration",
-			"--selector=app.kubernetes.io/name="+string(p.name))
+		for name := range strings.FieldsSeq(applied) { // without its pod they would refuse everything
+			if strings.Contains(name, "webhookconfiguration.") || strings.HasPrefix(name, "apiservice.") {
+				kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", name)
+			}
+		}
 		kubectl(ctx, "-n", p.namespace, "delete", "--wait=false", "deployment", p.deployment)
 	}, NodeTimeout(specTimeout))
 }

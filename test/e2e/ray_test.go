@@ -39,19 +39,7 @@ func runPython(ctx context.Context, namespace, pod, container, program string, a
 // rayPod returns the only pod of a type, once there is just one that is not going.
 func rayPod(ctx context.Context, namespace, nodeType string) *corev1.Pod {
 	GinkgoHelper()
-	var found []corev1.Pod
-	Eventually(ctx, func(ctx context.Context) []corev1.Pod {
-		found = nil
-		var pods corev1.PodList
-		Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{raycluster.LabelNodeType: nodeType})).To(Succeed())
-		for i := range pods.Items {
-			if pods.Items[i].DeletionTimestamp == nil {
-				found = append(found, pods.Items[i])
-			}
-		}
-		return found
-	}, podTimeout).Should(HaveLen(1))
-	return &found[0]
+	return onlyPod(ctx, namespace, client.MatchingLabels{raycluster.LabelNodeType: nodeType})
 }
 
 // rayDemo is the cluster of the sample, and strangers in its namespace and in another one.
@@ -64,15 +52,18 @@ type rayDemo struct {
 func startRayDemo(ctx context.Context) *rayDemo {
 	GinkgoHelper()
 	d := &rayDemo{namespace: env.Namespace(ctx, "ray"), outside: env.Namespace(ctx, "ray-outside")}
-	apply(ctx, d.namespace, changedSample("raycluster.yaml"))
+	apply(ctx, d.namespace, changedSample("raycluster.yaml", "spec:\n  rayVersion", "spec:\n  suspend: true\n  rayVersion"))
+	demo := &unstructured.Unstructured{}
+	demo.SetGroupVersionKind(raycluster.GVK)
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: "demo"}, demo)).To(Succeed())
+	d.names = raycluster.View(demo.Object).Names()
+	d.publishNextCA(ctx)
+	kubectl(ctx, "-n", d.namespace, "patch", "raycluster", "demo", "--type=merge", "-p", `{"spec": {"suspend": false}}`)
 	for _, namespace := range []string{d.namespace, d.outside} {
 		startPod(ctx, namespace, "stranger", map[string]string{})
 	}
 	kubectl(ctx, "-n", d.namespace, "wait", "raycluster/demo", "--for=condition=RayClusterProvisioned", fmt.Sprint("--timeout=", podTimeout))
-	demo := &unstructured.Unstructured{}
-	demo.SetGroupVersionKind(raycluster.GVK)
-	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: "demo"}, demo)).To(Succeed())
-	d.names, d.head = raycluster.View(demo.Object).Names(), rayPod(ctx, d.namespace, raycluster.NodeTypeHead)
+	d.head = rayPod(ctx, d.namespace, raycluster.NodeTypeHead)
 	return d
 }
 
@@ -162,10 +153,11 @@ func describeRayClusters() {
 		Expect(demo.openDashboard(ctx, "ana")).To(Equal("200 True"))
 	}, SpecTimeout(specTimeout))
 
-	It("works on while its certificates are renewed, and takes a new worker afterwards", func(ctx SpecContext) {
+	It("works on while another CA takes over and all certificates are renewed, and takes a new worker afterwards", func(ctx SpecContext) {
 		before, err := demo.runTasks(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
+		demo.replaceCA(ctx)
 		demo.renew(ctx, worker)
 
 		var calls int
@@ -176,6 +168,8 @@ func describeRayClusters() {
 		kubectl(ctx, "-n", demo.namespace, "delete", "pod", worker.Name)
 		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"), "the actor has gone with its worker")
 		Eventually(ctx, demo.openDashboard, podTimeout).WithArguments("ana").Should(Equal("200 True"), "the proxy has the new certificate")
+		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", demo.names.HeadService+"."+demo.namespace+".svc")).
+			To(Equal("42"), "a client whose certificate the former CA signed")
 	}, SpecTimeout(specTimeout))
 
 	It("runs a job in an AppWrapper, which makes room for what is more urgent and then starts again", func(ctx SpecContext) {

@@ -17,6 +17,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -122,6 +124,34 @@ func rolledOut(ctx context.Context, namespace, deployment string) {
 func podReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// onlyPod returns the only pod with the labels that is not being deleted, once there is just one.
+func onlyPod(ctx context.Context, namespace string, labels client.MatchingLabels) *corev1.Pod {
+	GinkgoHelper()
+	var found []corev1.Pod
+	Eventually(ctx, func(ctx context.Context) []corev1.Pod {
+		found = nil
+		var pods corev1.PodList
+		Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace), labels)).To(Succeed())
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp == nil {
+				found = append(found, pods.Items[i])
+			}
+		}
+		return found
+	}, podTimeout).Should(HaveLen(1))
+	return &found[0]
+}
+
+// readySince is when a pod became ready, zero while it is not.
+func readySince(pod *corev1.Pod) time.Time {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // processes lists those whose file in /proc, such as cmdline, holds a text.

@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+const (
+	realNode = "node-0"
+	// impatient are annotations of an AppWrapper that is tried again soon.
+	impatient = `  annotations:
+    workload.codeflare.dev.appwrapper/admissionGracePeriodDuration: 5s
+    workload.codeflare.dev.appwrapper/warmupGracePeriodDuration: 20s
+    workload.codeflare.dev.appwrapper/failureGracePeriodDuration: 2s
+    workload.codeflare.dev.appwrapper/retryPausePeriodDuration: 1s
+    workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 5s
+`
+	// unreachableAt gives a pod no time on a node that does not report.
+	unreachableAt = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]"
+)
+
+func describeLostNodes() {
+	It("is tried again when its node reports no more, and runs once there is a node", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "  annotations:\n", impatient, "restartPolicy: Never", "restartPolicy: Never\n            "+unreachableAt))
+		podsReady(ctx, namespace, "sample-job")
+		old := livePods(ctx, namespace)
+		Expect(old).To(HaveLen(1))
+
+		By("the node does not report")
+		addNode(ctx)
+		signalKubelet(syscall.SIGSTOP)
+		DeferCleanup(func(ctx context.Context) {
+			signalKubelet(syscall.SIGCONT)
+			Eventually(ctx, nodeReports).Should(Equal("True"))
+		}, NodeTimeout(podTimeout))
+		// What the controller of nodes would write after its time, without which it would also take the operator's pod for unready.
+		report(ctx, realNode, corev1.ConditionUnknown)
+		var aw *v1beta2.AppWrapper
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			aw = appWrapper(ctx, namespace, "sample-job")
+			state := string(aw.Status.Phase)
+			for _, pod := range livePods(ctx, namespace) {
+				state += fmt.Sprintf(", old %t, unschedulable %t", pod.UID == old[0].UID, unschedulable(&pod))
+			}
+			return state, nil
+		}, podTimeout).Should(Equal("Running, old false, unschedulable true"))
+		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
+		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonInsufficientPods))
+
+		By("the node reports again")
+		signalKubelet(syscall.SIGCONT)
+		podsReady(ctx, namespace, "sample-job")
+	}, SpecTimeout(specTimeout))
+
+	It("leaves a node whose GPUs are to be left, without counting it, and runs once they are well [appwrapper-46]", func(ctx SpecContext) {
+		const gpus = `[{"op": "%[1]s", "path": "/status/capacity/nvidia.com~1gpu", "value": "1"}, {"op": "%[1]s", "path": "/status/allocatable/nvidia.com~1gpu", "value": "1"}]`
+		patchGPUs := func(ctx context.Context, operation string) {
+			kubectl(ctx, "patch", "node", realNode, "--subresource=status", "--type=json", "-p", fmt.Sprintf(gpus, operation))
+		}
+		patchGPUs(ctx, "add")
+		DeferCleanup(func(ctx context.Context) { patchGPUs(ctx, "remove") })
+		namespace := queue(ctx, "1")
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "  annotations:\n", impatient,
+			"restartPolicy: Never", "restartPolicy: Never\n            terminationGracePeriodSeconds: 0", "cpu: 1", "cpu: 1\n                limits: {nvidia.com/gpu: 1}"))
+		podsReady(ctx, namespace, "sample-job")
+		old := livePods(ctx, namespace)
+		Expect(old).To(HaveLen(1))
+
+		label := func(ctx context.Context, value string) {
+			kubectl(ctx, "label", "node", realNode, "--overwrite", v1beta2.LabelAutopilot+value)
+		}
+		label(ctx, "=EVICT")
+		DeferCleanup(label, "-")
+		var aw *v1beta2.AppWrapper
+		Eventually(ctx, func(ctx context.Context) bool {
+			aw = appWrapper(ctx, namespace, "sample-job")
+			pods := livePods(ctx, namespace)
+			return len(pods) == 1 && pods[0].UID != old[0].UID && unschedulable(&pods[0])
+		}, podTimeout).Should(BeTrue(), "no new pod waits for another node")
+		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonAutopilotNoExecute))
+		Expect(aw.Status.Retries).To(BeZero())
+
+		label(ctx, "=WARN")
+		podsReady(ctx, namespace, "sample-job")
+	}, SpecTimeout(specTimeout))
+}
+
+// addNode adds a node that nothing runs on until the spec ends. While no node at all reports, pods are not moved.
+func addNode(ctx context.Context) {
+	GinkgoHelper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	Expect(env.Admin.Create(ctx, node)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "node", node.Name) })
+	report(ctx, node.Name, corev1.ConditionTrue)
+}
+
+// report says of a node, in place of its kubelet, whether it is ready.
+func report(ctx context.Context, node string, ready corev1.ConditionStatus) {
+	GinkgoHelper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	kubectl(ctx, "patch", "node", node, "--subresource=status", "-p", fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": %q, "reason": "Reported",
+		"lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`, ready, now, now))
+}
+
+// nodeReports says whether the node is ready.
+func nodeReports(ctx context.Context) (string, error) {
+	return tryKubectl(ctx, "", "get", "node", realNode, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+}
+
+// unschedulable tells whether the scheduler has no node for a pod.
+func unschedulable(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
