@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -21,7 +22,7 @@ const mlflowChores = `{"spec": {
 	"garbageCollection": {"schedule": "0 0 1 1 *"},
 	"traceArchival": {"enabled": true, "schedule": "0 0 1 1 *", "location": "file:///mlflow/archive", "retention": "1h"}}}`
 
-var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
+var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() {
 	var (
 		team mlflowTeam
 		// run is a run with an artifact and a model that has to live until the end.
@@ -38,6 +39,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		apply(ctx, "", manifest)
 		team = newMLflowTeam(ctx)
 		awaitMLflow(ctx)
+		startThrottled(ctx)
 		team.trust(ctx)
 	}, NodeTimeout(startTimeout))
 
@@ -63,6 +65,10 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		run = team.write(ctx)
 		Expect(team.read(ctx, run)).To(Equal(wroteAll))
 		Expect(inServer(ctx, "find /mlflow/artifacts -path '*"+run+"*' -name weights.txt -exec cat {} +")).To(Equal("weights"))
+	}, SpecTimeout(specTimeout))
+
+	It("keeps every acknowledged write when its pod is deleted, with one server at a time on the file", func(ctx SpecContext) {
+		replaceServer(ctx, team)
 	}, SpecTimeout(specTimeout))
 
 	It("removes deleted runs and their files for good, and nothing else", func(ctx SpecContext) {
@@ -94,6 +100,13 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(tryKubectl(ctx, "", "-n", operatorNamespace, "get", "pods", "--selector=app=mlflow", "--field-selector=status.phase=Running",
 			"-o", "jsonpath={.items[*].spec.containers[0].image}")).To(Equal(mlflowUpgrade))
 		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+	}, SpecTimeout(specTimeout))
+
+	It("starts with a tenth of a processor", func(ctx SpecContext) {
+		took, restarts := expectThrottled(ctx)
+		AddReportEntry("a throttled server", fmt.Sprint("was ready after ", took))
+		Expect(took).To(BeNumerically(">", impatience), "otherwise the spec proves nothing")
+		Expect(restarts).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
 	It("leaves the claim when it is deleted, and takes it up again", func(ctx SpecContext) {

@@ -1,0 +1,148 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	//go:embed testdata/mlflow_writer.py
+	mlflowWriter string
+	//go:embed testdata/mlflow_missing.py
+	mlflowMissing string
+)
+
+const (
+	// throttled is the name of a server with little of a processor.
+	throttled = "mlflow-throttled"
+	// impatience is how long a server was given to start before it had a startup probe.
+	impatience = 60 * time.Second
+)
+
+// startWriter has a client write in the background until it is stopped.
+func (t mlflowTeam) startWriter(ctx context.Context) {
+	GinkgoHelper()
+	_, err := tryKubectl(ctx, mlflowWriter, "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c",
+		"cat > /tmp/writer.py; python3 -u /tmp/writer.py > /tmp/acknowledged 2> /tmp/writer.log < /dev/null &")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) error {
+		_, err := inPod(ctx, t.namespace, "client", "touch /tmp/stop")
+		return err
+	})
+	t.writesOn(ctx)
+}
+
+// writesOn waits until more has been acknowledged than now.
+func (t mlflowTeam) writesOn(ctx context.Context) {
+	GinkgoHelper()
+	count := func(ctx context.Context) (int, error) {
+		output, err := inPod(ctx, t.namespace, "client", "wc -l < /tmp/acknowledged")
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(output)
+	}
+	before, err := count(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, count, podTimeout).Should(BeNumerically(">", before+5), "the writer gets no further")
+}
+
+// podsOf are those of a server.
+func podsOf(ctx context.Context, app string) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(env.Admin.List(ctx, &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app": app})).To(Succeed())
+	return pods.Items
+}
+
+// servers are the processes of MLflow's server in a pod, without what starts them.
+func servers(pod types.UID) []int {
+	GinkgoHelper()
+	var found []int
+	for _, pid := range processesOf(string(pod)) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.Contains(command, []byte("\x00uvicorn\x00")) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// replaceServer deletes the pod of the server, which has a client that never leaves, while another client writes.
+func replaceServer(ctx context.Context, team mlflowTeam) {
+	GinkgoHelper()
+	team.startWriter(ctx)
+	pods := podsOf(ctx, "mlflow")
+	Expect(pods).To(HaveLen(1))
+	old := pods[0]
+	running := servers(old.UID)
+	Expect(running).NotTo(BeEmpty(), "otherwise no second server would be seen")
+	kubectl(ctx, "-n", operatorNamespace, "delete", "pod", old.Name, "--wait=false")
+	next := func(ctx context.Context) *corev1.Pod {
+		return onlyPod(ctx, operatorNamespace, client.MatchingLabels{"app": "mlflow"})
+	}
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return tryKubectl(ctx, "", "-n", operatorNamespace, "logs", next(ctx).Name)
+	}, podTimeout).Should(ContainSubstring("Another server still uses this volume"))
+	Expect(servers(next(ctx).UID)).To(BeEmpty())
+	Expect(servers(old.UID)).NotTo(BeEmpty(), "the first server is gone already")
+	for _, pid := range running { // it would do so by itself in less than a minute
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
+		if len(servers(old.UID)) > 0 && len(servers(next(ctx).UID)) > 0 {
+			return false, StopTrying("two servers use one file")
+		}
+		return !readySince(next(ctx)).IsZero(), nil
+	}, podTimeout).Should(BeTrue())
+	team.writesOn(ctx)
+	Expect(team.python(ctx, team.namespace, mlflowMissing)).To(BeEmpty())
+}
+
+// startThrottled makes another server out of the pod of the first one, with a tenth of a processor and a volume of its own.
+// It starts while the specs of the first one continue.
+func startThrottled(ctx context.Context) {
+	GinkgoHelper()
+	var server appsv1.Deployment
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &server)).To(Succeed())
+	labels := map[string]string{"app": throttled}
+	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: throttled}, Spec: server.Spec}
+	other.Spec.Selector, other.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	other.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+	for i := range other.Spec.Template.Spec.Volumes {
+		volume := &other.Spec.Template.Spec.Volumes[i]
+		if volume.PersistentVolumeClaim != nil {
+			volume.VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		}
+	}
+	Expect(env.Admin.Create(ctx, other)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "deployment", throttled) })
+}
+
+// expectThrottled waits until the other server is ready, and returns how long it took and how often it was restarted.
+func expectThrottled(ctx context.Context) (took time.Duration, restarts int32) {
+	GinkgoHelper()
+	rolledOut(ctx, operatorNamespace, "deployment/"+throttled)
+	pods := podsOf(ctx, throttled)
+	Expect(pods).To(HaveLen(1))
+	status := pods[0].Status.ContainerStatuses[0]
+	Expect(status.State.Running).NotTo(BeNil())
+	return readySince(&pods[0]).Sub(status.State.Running.StartedAt.Time), status.RestartCount
+}
