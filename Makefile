@@ -247,12 +247,16 @@ test-integration: cluster-build ## Suites against real control planes, five at a
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
 
 .PHONY: test-operands
-test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
+test-operands: ## What pods would run, with real MLflow, Model Registry, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
 .PHONY: e2e
 e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing
 	go test -tags e2e -count=1 -timeout 90m ./test/e2e
+
+.PHONY: e2e-ci
+e2e-ci: ## The part of e2e that covers data, guards and the rollout of the operator
+	go test -tags e2e -count=1 -timeout 60m ./test/e2e -ginkgo.label-filter=ci
 
 .PHONY: cluster-build
 cluster-build: ## Build the control plane into the user's cache directory (about six minutes the first time)

@@ -4,5 +4,8 @@
 // says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` runs it; a machine that cannot run a
 // real node skips it and says what is missing.
 //
-// Kueue, JobSet and KubeRay run as pods of their own manifests, see package peers.
+// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the
+// catalog is a placeholder: no release of it can be had as a Go module.
+//
+// Specs with the label `ci` cover data, guards and the rollout of the operator, for machines that have little time: `make e2e-ci`.
 package e2e

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,6 +26,12 @@ const (
 	managerPods    = "--selector=control-plane=controller-manager"
 	writesASecond  = 20
 	restartTimeout = time.Minute // far less than the Lease of a leader that is gone
+
+	// leaseDuration and leaseRetry are those of shortLease.
+	leaseDuration, leaseRetry = 10 * time.Second, time.Second
+	shortLease                = `[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-lease-duration=10s"},
+		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-renew-deadline=7s"},
+		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-retry-period=1s"}]`
 )
 
 // managerPod is the UID of the only pod of the operator.
@@ -82,58 +87,19 @@ func (w *writes) count() int {
 	return w.done
 }
 
-var _ = Describe("The operator as a pod", func() {
-	It("refuses no write while it is rolled out", func(ctx SpecContext) {
-		registry := &v1beta1.ModelRegistry{
-			ObjectMeta: metav1.ObjectMeta{Name: "written", Namespace: env.Namespace(ctx, "rollout")},
-			Spec: v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "nowhere.example.com", Username: "u", Database: "d",
-				PasswordSecret: &v1beta1.SecretKeyValue{Name: "absent", Key: "password"}}},
-		}
-		Expect(env.Admin.Create(ctx, registry)).To(Succeed())
-		var w writes
-		writing, stop := context.WithCancel(ctx)
-		var ended sync.WaitGroup
-		ended.Go(func() { w.run(writing, registry.DeepCopy()) })
-		DeferCleanup(func() { stop(); ended.Wait() })
-		before := w.count()
-		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
-		kubectl(ctx, "-n", operatorNamespace, "rollout", "restart", managerDeployment)
-		rolledOut(ctx, operatorNamespace, managerDeployment)
-		// The old pod is there a while longer.
-		Eventually(ctx, func(ctx context.Context) []string { return strings.Fields(managerPod(ctx)) }).Should(HaveLen(1))
-		before = w.count()
-		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
-		stop()
-		ended.Wait()
-		Expect(w.failures).To(BeEmpty(), "of %d writes", w.count())
-	}, SpecTimeout(specTimeout))
-})
-
-var _ = Describe("The operator with a registry", Ordered, func() {
-	var (
-		namespace string
-		registry  *registryClient
-	)
-	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
+// describeOperator is about the operator beside a registry with data.
+func describeOperator(registry *registryClient) {
+	in := func(args ...string) []string { return append([]string{"-n", registry.namespace}, args...) }
 	lease := func(ctx context.Context, field string) string {
 		GinkgoHelper()
 		return kubectl(ctx, "-n", operatorNamespace, "get", "lease", leaseName, "-o", "jsonpath={.spec."+field+"}")
 	}
 	serves := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(ctx, registry.names, podTimeout).Should(ConsistOf("kept"))
+		Eventually(ctx, registry.names, podTimeout).Should(ContainElement("credit-risk"))
 	}
 
-	BeforeAll(func(ctx SpecContext) {
-		namespace = restrictedNamespace(ctx, "operator")
-		registry = newRegistry(ctx, namespace)
-		Eventually(ctx, func(ctx context.Context) (int, error) {
-			status, _, err := registry.ask(ctx, http.MethodPost, "", `{"name": "kept", "customProperties": {}}`)
-			return status, err
-		}).Should(Equal(http.StatusCreated))
-	}, NodeTimeout(specTimeout))
-
-	It("leads again at once after its process was killed in its pod", func(ctx SpecContext) {
+	It("has an operator that leads again at once after its process was killed in its pod", func(ctx SpecContext) {
 		holder, pod := lease(ctx, "holderIdentity"), managerPod(ctx)
 		pids := processesOf(pod)
 		killed := 0
@@ -146,23 +112,34 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 			}
 		}
 		Expect(killed).To(Equal(1), "%d", pids)
-		expectLeader(ctx, namespace, restartTimeout)
+		expectLeader(ctx, registry.namespace, restartTimeout)
 		Expect(managerPod(ctx)).To(Equal(pod))
 		Expect(lease(ctx, "holderIdentity")).To(Equal(holder))
 	}, SpecTimeout(specTimeout))
 
-	It("has a new leader after the time of the Lease when the pod was removed by force", func(ctx SpecContext) {
-		const duration, retry = 15 * time.Second, 2 * time.Second
-		const args = `[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-lease-duration=%s"},
-			{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-renew-deadline=10s"},
-			{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-retry-period=%s"}]`
-		kubectl(ctx, "-n", operatorNamespace, "patch", managerDeployment, "--type=json", "-p", fmt.Sprintf(args, duration, retry))
-		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "-n", operatorNamespace, "rollout", "undo", managerDeployment)
-			rolledOut(ctx, operatorNamespace, managerDeployment)
-		}, NodeTimeout(podTimeout))
+	It("has an operator that refuses no write while it is rolled out", func(ctx SpecContext) {
+		var w writes
+		writing, stop := context.WithCancel(ctx)
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			w.run(writing, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: sample, Namespace: registry.namespace}})
+		})
+		DeferCleanup(func() { stop(); ended.Wait() })
+		Eventually(w.count).Should(BeNumerically(">", writesASecond))
+		// Another Lease, for the next spec.
+		kubectl(ctx, "-n", operatorNamespace, "patch", managerDeployment, "--type=json", "-p", shortLease)
 		rolledOut(ctx, operatorNamespace, managerDeployment)
-		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("15"))
+		// The old pod is there a while longer.
+		Eventually(ctx, func(ctx context.Context) []string { return strings.Fields(managerPod(ctx)) }).Should(HaveLen(1))
+		before := w.count()
+		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
+		stop()
+		ended.Wait()
+		Expect(w.failures).To(BeEmpty(), "of %d writes", w.count())
+	}, SpecTimeout(specTimeout))
+
+	It("has a new leader after the time of the Lease when the pod of the operator was removed by force", func(ctx SpecContext) {
+		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("10"))
 		holder := lease(ctx, "holderIdentity")
 
 		old, begin := managerPod(ctx), time.Now()
@@ -175,24 +152,24 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "holderIdentity") }).ShouldNot(BeElementOf("", holder))
 		took := time.Since(begin)
 		AddReportEntry("a new leader", fmt.Sprintf("after %s, of which the start of its pod took %s", took, start))
-		Expect(took).To(BeNumerically("<", max(start, duration)+retry*22/10+5*time.Second))
-		expectLeader(ctx, namespace, restartTimeout)
+		Expect(took).To(BeNumerically("<", max(start, leaseDuration)+leaseRetry*22/10+5*time.Second))
+		expectLeader(ctx, registry.namespace, restartTimeout)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves what runs and is stored when it is undeployed, and takes it up again", func(ctx SpecContext) {
+	It("runs on and keeps its data when the operator is undeployed, and is taken up again", func(ctx SpecContext) {
 		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
 		Expect(manage(ctx, "undeploy")).To(ContainSubstring("Removed."))
 		Expect(managerPod(ctx)).To(BeEmpty())
 		serves(ctx)
 		output, err := tryManage(ctx, "uninstall")
 		Expect(err).To(HaveOccurred())
-		Expect(output).To(SatisfyAll(ContainSubstring("ModelRegistry "+namespace+"/"+sample), ContainSubstring("Nothing was removed.")))
+		Expect(output).To(SatisfyAll(ContainSubstring("ModelRegistry "+registry.namespace+"/"+sample), ContainSubstring("Nothing was removed.")))
 		deploy(ctx)
-		expectLeader(ctx, namespace, restartTimeout)
+		expectLeader(ctx, registry.namespace, restartTimeout)
 		serves(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("is gone with all its definitions after an uninstallation, and the data of users stays", func(ctx SpecContext) {
+	It("leaves its data behind when the operator is uninstalled with all its definitions", func(ctx SpecContext) {
 		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
 		claims := func() string { return kubectl(ctx, in("get", "pvc,secret", "-o", "name")...) }
 		before := claims()
@@ -208,10 +185,11 @@ var _ = Describe("The operator with a registry", Ordered, func() {
 
 		By("a registry of the same name")
 		deploy(ctx)
-		applyRegistry(ctx, namespace)
+		applyRegistry(ctx, registry.namespace)
+		registry.base, registry.token = plainRegistry, ""
 		serves(ctx)
 	}, SpecTimeout(specTimeout))
-})
+}
 
 // tryManage runs a target of `make` that installs or removes the operator.
 func tryManage(ctx context.Context, target string) (string, error) {

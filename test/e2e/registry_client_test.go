@@ -24,6 +24,9 @@ import (
 //go:embed testdata/ask.py
 var askScript string
 
+// plainRegistry is where the registry of the sample is without a proxy.
+const plainRegistry = "http://" + sample + ":8080"
+
 const models = "/api/model_registry/v1alpha3/registered_models"
 
 // packRegistry makes the images of Model Registry and of the proxy before it.
@@ -46,7 +49,7 @@ func newRegistry(ctx context.Context, namespace string) *registryClient {
 	applyRegistry(ctx, namespace)
 	startPod(ctx, namespace, "client", map[string]string{})
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/"+sample, fmt.Sprint("--timeout=", podTimeout))
-	return &registryClient{namespace: namespace, base: "http://" + sample + ":8080"}
+	return &registryClient{namespace: namespace, base: plainRegistry}
 }
 
 // applyRegistry creates the registry of the sample as soon as that of another spec, whose name it has, is gone.

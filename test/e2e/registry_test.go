@@ -8,12 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
@@ -25,17 +29,19 @@ var (
 	late string
 )
 
+// lateServer selects the pod of the server whose database comes late.
+var lateServer = crclient.MatchingLabels{"app.kubernetes.io/name": "late"}
+
 const (
-	sample   = "modelregistry-sample"
-	database = "app.kubernetes.io/name=" + sample + "-postgres"
+	sample = "modelregistry-sample"
 	// formerPatience is how long a server was given to start before it was restarted.
 	formerPatience = 40 * time.Second
 )
 
-var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
+var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("ci"), func() {
 	var (
 		namespace string
-		client    *registryClient
+		client    = &registryClient{}
 	)
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
 	acknowledged := func(ctx context.Context) ([]string, error) {
@@ -59,7 +65,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		namespace = restrictedNamespace(ctx, "registry")
 		apply(ctx, namespace, late)
-		client = newRegistry(ctx, namespace)
+		*client = *newRegistry(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
 	It("stores what is registered through its Service", func(ctx SpecContext) {
@@ -79,24 +85,45 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 		Expect(stored.Name + " " + stored.Description).To(Equal("credit-risk scores"))
 	}, SpecTimeout(specTimeout))
 
-	// The pod that takes over starts while the old server still has clients that never leave, on the same volume.
 	It("keeps every acknowledged write when the pod of its database is deleted", func(ctx SpecContext) {
 		apply(ctx, namespace, writer)
 		Eventually(ctx, acknowledged, podTimeout).ShouldNot(BeEmpty())
-		for _, how := range [][]string{{"--grace-period=120"}, {"--grace-period=0", "--force"}} {
-			By("kubectl delete " + strings.Join(how, " "))
-			old := kubectl(ctx, in("get", "pod", "--selector="+database, "-o", "jsonpath={.items[*].metadata.uid} {.items[*].metadata.name}")...)
-			uid, name, _ := strings.Cut(old, " ")
-			kubectl(ctx, in(append([]string{"delete", "pod", name, "--wait=false"}, how...)...)...)
-			Eventually(ctx, processesOf, podTimeout).WithArguments(uid).Should(BeEmpty())
-			Eventually(ctx, func(ctx context.Context) (string, error) {
-				return tryKubectl(ctx, "", in("get", "pod", "--selector="+database, "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)...)
-			}, podTimeout).Should(Equal("True"))
-			Expect(lost(ctx)).To(BeEmpty())
+		replaceDatabase(ctx, namespace, "--grace-period=120")
+		Expect(lost(ctx)).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	// A Deployment replaces a pod at once, on the same volume, and the server in it is process 1 as well.
+	It("has one server at a time on the volume of its database, also while the first one hangs, and loses nothing", func(ctx SpecContext) {
+		const waits = "Another server still uses this volume"
+		old := databasePod(ctx, namespace)
+		signal := func(s syscall.Signal) {
+			signalled := 0
+			for _, pid := range processesOf(string(old.UID)) {
+				if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(command), "postgres") {
+					_ = syscall.Kill(pid, s) // its children end with the first
+					signalled++
+				}
+			}
+			Expect(signalled).To(BeNumerically(">", 1), "the server has processes beside the first")
 		}
+		signal(syscall.SIGSTOP)
+		kubectl(ctx, in("delete", "pod", old.Name, "--wait=false")...)
+		log := func(ctx context.Context) (string, error) {
+			return tryKubectl(ctx, "", in("logs", databasePod(ctx, namespace).Name)...)
+		}
+		Eventually(ctx, log, podTimeout).Should(ContainSubstring(waits))
+		By("a pod that is deleted while it waits, which has two minutes and needs none")
+		kubectl(ctx, in("delete", "pod", databasePod(ctx, namespace).Name, "--timeout=60s")...)
+		Eventually(ctx, log, podTimeout).Should(ContainSubstring(waits))
+		By("the end of the first server")
+		signal(syscall.SIGKILL)
+		Eventually(ctx, log, podTimeout).Should(ContainSubstring("ready to accept connections"))
+		Expect(processesOf(string(old.UID))).To(BeEmpty())
+		Expect(lost(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("works with another password after its Secret has changed, and loses nothing", func(ctx SpecContext) {
+		bringLate(ctx, namespace) // its server starts meanwhile
 		const secret = sample + "-postgres-credentials"
 		login := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
 		try := func(ctx context.Context, password string) (string, error) {
@@ -113,20 +140,8 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("waits for a database that comes late without a restart", func(ctx SpecContext) {
-		server := func(ctx context.Context, what string) string {
-			GinkgoHelper()
-			return kubectl(ctx, in("get", "pod", "--selector=app.kubernetes.io/name=late", "-o", "jsonpath={.items[0].status.containerStatuses[0]."+what+"}")...)
-		}
-		Eventually(ctx, func(ctx context.Context) time.Duration {
-			started, err := time.Parse(time.RFC3339, server(ctx, "state.running.startedAt"))
-			Expect(err).NotTo(HaveOccurred())
-			return time.Since(started)
-		}).Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise the spec proves nothing")
-		Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
-		// A new pod: the kubelet tries the image of the old one ever more seldom.
-		kubectl(ctx, in("delete", "pod", "--selector=app.kubernetes.io/name=late-postgres")...)
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
-		Expect(server(ctx, "restartCount")).To(Equal("0"))
+		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 		kubectl(ctx, in("delete", "modelregistry", "late")...)
 	}, SpecTimeout(specTimeout))
 
@@ -158,6 +173,19 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 				return status, err
 			}, podTimeout).Should(Equal(c.want), "as %q", c.account)
 		}
+
+		By("what a user may do: this proxy asks for the verb of the method [S4]")
+		for _, c := range []struct {
+			method, path, body string
+			want               int
+		}{
+			{http.MethodPost, "", `{"name": "by-a-user", "customProperties": {}}`, http.StatusCreated},
+			{http.MethodPatch, "/1", `{"description": "other"}`, http.StatusForbidden},
+		} {
+			status, body, err := client.ask(ctx, c.method, c.path, c.body)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(status).To(Equal(c.want), body)
+		}
 	}, SpecTimeout(specTimeout))
 
 	It("is there again after a power cut, and so is the operator", func(ctx SpecContext) {
@@ -174,4 +202,34 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, func() {
 		expectLeader(ctx, namespace, podTimeout)
 		Expect(managerPod(ctx)).To(Equal(manager), "the pod is another one")
 	}, SpecTimeout(specTimeout))
+
+	describeOperator(client)
 })
+
+// bringLate lets the database of the other registry start, for which its server has waited.
+func bringLate(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	server := onlyPod(ctx, namespace, lateServer)
+	Eventually(ctx, func() time.Duration {
+		return time.Since(server.Status.ContainerStatuses[0].State.Running.StartedAt.Time)
+	}).
+		Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise nothing is proven")
+	Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
+	// A new pod: the kubelet tries the image of the old one ever more seldom.
+	kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", "--selector=app.kubernetes.io/name=late-postgres")
+}
+
+// databasePod is the pod of the database that is not being deleted, as soon as there is one.
+func databasePod(ctx context.Context, namespace string) *corev1.Pod {
+	GinkgoHelper()
+	return onlyPod(ctx, namespace, crclient.MatchingLabels{"app.kubernetes.io/name": sample + "-postgres"})
+}
+
+// replaceDatabase deletes the pod of the database, and returns when its processes are gone and the next one is ready.
+func replaceDatabase(ctx context.Context, namespace, how string) {
+	GinkgoHelper()
+	old := databasePod(ctx, namespace)
+	kubectl(ctx, "-n", namespace, "delete", "pod", old.Name, "--wait=false", how)
+	Eventually(ctx, processesOf, podTimeout).WithArguments(string(old.UID)).Should(BeEmpty())
+	Eventually(ctx, func(ctx context.Context) time.Time { return readySince(databasePod(ctx, namespace)) }, podTimeout).ShouldNot(BeZero())
+}
