@@ -4,8 +4,6 @@ package operands
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -32,37 +30,25 @@ import (
 var movedRegistry = []struct{ rendered, here, why string }{
 	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: here the local one only"},
 	{"--port=8080", "--port={rest}", "the port of the server: here one that is free"},
-	{"--secure-listen-address=0.0.0.0:8443", "--secure-listen-address=127.0.0.1:{proxy}", "the port of the proxy"},
-	{"--upstream=http://127.0.0.1:8080/", "--upstream=http://127.0.0.1:{rest}/", "the port of the server"},
-	{"--proxy-endpoints-port=8888", "--proxy-endpoints-port={health}", "the port for probes"},
 	{"=/etc/", "={dir}/etc/", "volumes"},
 }
 
-// addedRegistry is what images and kubelet add: the proxy finds the API server by its account, here by a file.
-var addedRegistry = map[string]string{"kube-rbac-proxy": "--kubeconfig={dir}/kubeconfig"}
-
-// registryPod is a place on this machine where the containers of a registry run.
+// registryPod is a place on this machine where the server of a registry runs.
 type registryPod struct {
-	t                   *testing.T
-	dir                 string
-	rest, proxy, health int
-	spec                corev1.PodSpec
+	t    *testing.T
+	dir  string
+	rest int
+	spec corev1.PodSpec
 	// content has the data of Secrets and ConfigMaps that volumes and variables name.
 	content map[string]map[string]string
-	client  http.Client
 }
 
 func newRegistryPod(t *testing.T, spec corev1.PodSpec, content map[string]map[string]string) *registryPod {
 	t.Helper()
 	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content}
-	for _, port := range []*int{&p.rest, &p.proxy, &p.health} {
-		free, err := freePort()
-		p.must(err)
-		*port = free
-	}
-	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(authority.ca)
-	p.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+	var err error
+	p.rest, err = freePort()
+	p.must(err)
 	for i := range spec.Containers {
 		for _, mount := range spec.Containers[i].VolumeMounts {
 			p.mount(mount)
@@ -113,7 +99,7 @@ func (p *registryPod) here(text string) string {
 }
 
 func (p *registryPod) fill(text string) string {
-	return strings.NewReplacer("{dir}", p.dir, "{rest}", strconv.Itoa(p.rest), "{proxy}", strconv.Itoa(p.proxy), "{health}", strconv.Itoa(p.health)).Replace(text)
+	return strings.NewReplacer("{dir}", p.dir, "{rest}", strconv.Itoa(p.rest)).Replace(text)
 }
 
 // running is a process of a container.
@@ -127,22 +113,15 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), buildExpiry)
 	defer cancel()
-	build := programs.KubeRBACProxy
-	if len(container.Command) > 0 {
-		if !slices.Equal(container.Command, []string{"/model-registry", "proxy"}) {
-			p.t.Fatalf("%s runs %v", container.Name, container.Command)
-		}
-		build = programs.ModelRegistry
+	if !slices.Equal(container.Command, []string{"/model-registry", "proxy"}) {
+		p.t.Fatalf("%s runs %v", container.Name, container.Command)
 	}
-	program, err := build(ctx)
+	program, err := programs.ModelRegistry(ctx)
 	p.must(err)
 	env := p.environment(container, leftOut)
-	words := container.Command[min(1, len(container.Command)):]
+	words := container.Command[1:]
 	for _, word := range container.Args {
 		words = append(slices.Clip(words), p.here(expand(word, env)))
-	}
-	if extra := addedRegistry[container.Name]; extra != "" {
-		words = append(words, p.fill(extra))
 	}
 	r := &running{log: filepath.Join(p.dir, container.Name+".log")}
 	log, err := os.Create(r.log)
@@ -210,45 +189,34 @@ func (p *registryPod) ready(container *corev1.Container, process *running) {
 		}
 		url := p.probed(container, probe.HTTPGet)
 		NewWithT(p.t).Eventually(func(g Gomega) {
-			status, text, err := p.ask(http.MethodGet, url, "", "")
+			status, text, err := p.ask(http.MethodGet, url, "")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status).To(Equal(http.StatusOK), text)
 		}, startExpiry, poll).Should(Succeed(), func() string { return name + " " + url + "\n" + process.read() })
 	}
 }
 
-// probed is the address that a probe asks. Kubelets do not verify certificates, but these are good for this machine.
+// probed is the address that a probe asks.
 func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAction) string {
-	port := map[intstr.IntOrString]int{
-		intstr.FromString("http-api"): p.rest, intstr.FromString("https-proxy"): p.proxy, intstr.FromString("proxy-healthz"): p.health,
-		intstr.FromInt32(8443): p.proxy, // of the other container, so by its number
-	}[get.Port]
-	named := get.Port.Type == intstr.Int || slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
-	if port == 0 || !named {
+	named := slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
+	if get.Port != intstr.FromString("http-api") || !named {
 		p.t.Fatalf("the probe of %s uses %s, which it does not have", container.Name, get.Port.String())
 	}
-	scheme := "http"
-	if get.Scheme == corev1.URISchemeHTTPS {
-		scheme = "https"
-	}
-	return fmt.Sprintf("%s://localhost:%d%s", scheme, port, get.Path)
+	return fmt.Sprintf("http://localhost:%d%s", p.rest, get.Path)
 }
 
-// ask sends a request, with a token if there is one, and JSON if there is any.
-func (p *registryPod) ask(method, url, token, body string) (status int, answer string, err error) {
+// ask sends a request, with JSON if there is any.
+func (p *registryPod) ask(method, url, body string) (status int, answer string, err error) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := p.client.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, "", err
 	}

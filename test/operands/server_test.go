@@ -47,45 +47,36 @@ func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	return spec
 }
 
-// TestServer starts everything of an MLflow in the order in which a cluster would: authorities, migration, server, jobs.
+// TestServer starts everything of an MLflow in the order in which a cluster would: authorities, migration, server, jobs. With
+// SQLite the suite e2e does so on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []string{"PostgreSQL", "SQLite"} {
-		t.Run(dialect, func(t *testing.T) {
-			t.Parallel()
-			p := newPod(t)
-			port, err := freePort()
-			p.must(err)
-			p.port = strconv.Itoa(port)
-			// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
-			spec := mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db"}
-			if dialect == "PostgreSQL" {
-				p.must(database.create(t.Context(), "whole"))
-				spec = fromSecret(p, database.uri("whole"), "")
-			}
-			s := &served{pod: p, dialect: dialect, spec: spec}
-			s.bundle()
-			s.migrated()
-			s.started()
-			s.answers()
-			s.collected()
-			s.archived()
-			s.ended()
-		})
-	}
+	p := newPod(t)
+	port, err := freePort()
+	p.must(err)
+	p.port = strconv.Itoa(port)
+	p.must(database.create(t.Context(), "whole"))
+	// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
+	s := &served{pod: p, spec: fromSecret(p, database.uri("whole"), "")}
+	s.bundle()
+	s.migrated()
+	s.started()
+	s.answers()
+	s.collected()
+	s.archived()
+	s.ended()
 }
 
 // served is an MLflow that runs on this machine.
 type served struct {
 	*pod
-	dialect string
 	spec    mlflowv1.MLflowSpec
 	client  http.Client
 	process *exec.Cmd
 	exited  chan struct{}
 }
 
-func (s *served) said(started, answered string) { report.add(started+", "+s.dialect, answered) }
+func (s *served) said(started, answered string) { report.add(started, answered) }
 
 // bundle runs the init container.
 func (s *served) bundle() {
