@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+)
+
+var (
+	//go:embed testdata/catalog.py
+	catalogServer string
+	//go:embed testdata/catalog_source.yaml
+	catalogSource string
+)
+
+// The pods of a Catalog are real but for its server.
+var _ = Describe("A Catalog with a placeholder for its server", Ordered, Label("ci"), func() {
+	var namespace string
+	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
+	available := func(ctx context.Context) {
+		GinkgoHelper()
+		kubectl(ctx, in("wait", "catalogs.aihub.opendatahub.io/catalog", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))...)
+	}
+	// podOf is the pod of the server or of the database that is not being deleted.
+	podOf := func(ctx context.Context, name string) *corev1.Pod {
+		GinkgoHelper()
+		return onlyPod(ctx, namespace, client.MatchingLabels{"app.kubernetes.io/name": name})
+	}
+	ask := func(ctx context.Context, account string) (string, error) {
+		token := ""
+		if account != "" {
+			token = kubectl(ctx, in("create", "token", account)...)
+		}
+		return tryKubectl(ctx, "", in("exec", "client", "--", "python3", "-c", askScript, http.MethodGet, "https://model-catalog."+namespace+".svc:8443/", token, "")...)
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		registry, err := programs.ModelRegistry(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(images.Catalog(ctx, store, registry, catalogServer)).To(Succeed())
+		namespace = restrictedNamespace(ctx, "catalog")
+		apply(ctx, namespace, catalogSource)
+		kubectl(ctx, in("apply", "-f", filepath.Join(checkout, "config", "samples", "aihub_catalog.yaml"))...)
+		DeferCleanup(func(ctx context.Context) {
+			kubectl(ctx, in("delete", "catalogs.aihub.opendatahub.io/catalog", "--timeout=60s")...)
+		}, NodeTimeout(podTimeout))
+		startPod(ctx, namespace, "client", map[string]string{})
+		available(ctx)
+		authority := kubectl(ctx, in("get", "secret", "model-catalog-kube-rbac-proxy", "-o", `go-template={{index .data "ca.crt" | base64decode}}`)...)
+		_, err = tryKubectl(ctx, authority, in("exec", "-i", "client", "--", "sh", "-c", "cat > /data/tls.crt")...)
+		Expect(err).NotTo(HaveOccurred())
+	}, NodeTimeout(startTimeout))
+
+	It("shows what its data image and its sources hold to users of the cluster alone", func(ctx SpecContext) {
+		Expect(ask(ctx, "")).To(HavePrefix("401\n"))
+		Expect(ask(ctx, "default")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring("/shared-data/models-catalog.yaml"),
+			ContainSubstring("/shared-benchmark-data/figures.ndjson"), ContainSubstring(`"/data/labeled-sources/team-models/sources.yaml": "catalogs: []"`)))
+		kubectl(ctx, in("patch", "catalogs.aihub.opendatahub.io/catalog", "--type=merge", "-p", `{"spec": {"access": {"authenticated": "Disabled"}}}`)...)
+		Eventually(ctx, ask).WithArguments("default").Should(HavePrefix("403\n"))
+		kubectl(ctx, in("patch", "catalogs.aihub.opendatahub.io/catalog", "--type=merge", "-p", `{"spec": {"access": null}}`)...)
+		Eventually(ctx, ask).WithArguments("default").Should(HavePrefix("200\n"))
+	}, SpecTimeout(specTimeout))
+
+	It("lets in only those whom its policies promise", func(ctx SpecContext) {
+		for _, c := range []struct {
+			pod  string
+			port int
+			want string
+		}{{"model-catalog", 8443, "open"}, {"model-catalog", 8080, "closed"}, {"model-catalog-postgres", 5432, "closed"}} {
+			Expect(runPython(ctx, namespace, "client", "main", "connect.py", podOf(ctx, c.pod).Status.PodIP, fmt.Sprint(c.port))).To(Equal(c.want), "%+v", c)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("fills a database that had to begin again, and follows changed sources", func(ctx SpecContext) {
+		old := podOf(ctx, "model-catalog").UID
+		kubectl(ctx, in("delete", "pod", podOf(ctx, "model-catalog-postgres").Name, "--wait=false")...)
+		Eventually(ctx, func(ctx context.Context) bool {
+			server := podOf(ctx, "model-catalog")
+			return server.UID != old && !readySince(server).IsZero()
+		}, podTimeout).Should(BeTrue(), "no other server fills the database")
+		available(ctx)
+
+		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", `{"data": {"sources.yaml": "catalogs: [] # changed"}}`)...)
+		kubectl(ctx, in("annotate", "pod", podOf(ctx, "model-catalog").Name, "e2e/changed=true")...) // its kubelet looks at once
+		Eventually(ctx, ask, podTimeout).WithArguments("default").Should(ContainSubstring("# changed"))
+	}, SpecTimeout(specTimeout))
+})
