@@ -126,6 +126,26 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestPyTorchOnly(t *testing.T) {
+	deployment := named("Deployment", "x", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "a"}},
+	}}}})
+	kept, err := pyTorchOnly([]*unstructured.Unstructured{
+		named("CustomResourceDefinition", "tfjobs.kubeflow.org", nil), named("CustomResourceDefinition", "pytorchjobs.kubeflow.org", nil), deployment,
+	})
+	if err != nil || len(kept) != 2 || kept[0].GetName() != "pytorchjobs.kubeflow.org" {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	containers, _, _ := unstructured.NestedSlice(kept[1].Object, "spec", "template", "spec", "containers")
+	if args := containers[0].(map[string]any)["args"]; !slices.Equal(args.([]any), []any{"--enable-scheme=pytorchjob"}) {
+		t.Errorf("arguments %v", args)
+	}
+	deployment.Object["spec"] = "none"
+	if _, err := pyTorchOnly([]*unstructured.Unstructured{deployment}); err == nil {
+		t.Error("a Deployment without containers is no error")
+	}
+}
+
 func TestContainer(t *testing.T) {
 	deployment := named("Deployment", "x", nil)
 	if _, _, err := container([]*unstructured.Unstructured{named("Service", "x", nil)}); err == nil {

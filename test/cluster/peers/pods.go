@@ -26,6 +26,11 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 	if err != nil {
 		return "", err
 	}
+	if peer == cluster.TrainingOperator {
+		if objects, err = pyTorchOnly(objects); err != nil {
+			return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
+		}
+	}
 	image, program, err := container(objects)
 	if err != nil {
 		return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
@@ -42,6 +47,32 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 		fmt.Fprintf(&text, "---\n%s", document)
 	}
 	return text.String(), nil
+}
+
+// pyTorchOnly leaves out the other kinds of the training operator, whose definitions are larger than those of all other peers.
+func pyTorchOnly(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var kept []*unstructured.Unstructured
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "CustomResourceDefinition":
+			if object.GetName() != "pytorchjobs.kubeflow.org" {
+				continue
+			}
+		case "Deployment":
+			containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+			if err != nil {
+				return nil, err
+			}
+			for _, one := range containers {
+				one.(map[string]any)["args"] = []any{"--enable-scheme=pytorchjob"}
+			}
+			if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+				return nil, err
+			}
+		}
+		kept = append(kept, object)
+	}
+	return kept, nil
 }
 
 // container returns the image of the first Deployment and the program that it runs.
