@@ -118,6 +118,7 @@ func describeOperator(registry *registryClient) {
 	}, SpecTimeout(specTimeout))
 
 	It("has an operator that refuses no write while it is rolled out", func(ctx SpecContext) {
+		rolledOut(ctx, operatorNamespace, managerDeployment) // it was killed a moment ago
 		var w writes
 		writing, stop := context.WithCancel(ctx)
 		var ended sync.WaitGroup
