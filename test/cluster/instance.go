@@ -41,6 +41,9 @@ type Options struct {
 	Nodes int
 	// Real runs pods on one real node instead of pretending on fake ones, see package node. It needs root on Linux.
 	Real bool
+	// Ports is the number of ports on 127.0.0.1 for programs that the caller starts in the name of the instance, see
+	// [Instance.Ports]. Those programs are in the network of a real node, and clients on the machine reach them there.
+	Ports int
 	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
 	// user removes it. An instance that is not ephemeral stays until it is stopped.
 	Ephemeral bool
@@ -134,7 +137,7 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("creating the folder of instance %s: %w", options.Name, err)
 	}
-	ports, err := freePorts(portCount, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
+	ports, err := freePorts(portCount+options.Ports, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -263,6 +266,13 @@ func (i *Instance) URL() string { return "https://" + loopback(i.state.Ports[api
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (i *Instance) Kubeconfig() string { return i.file("kubeconfig") }
+
+// Ports returns the ports of [Options.Ports], then those of [Instance.ReservePorts].
+func (i *Instance) Ports() []int {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return slices.Clone(i.state.Ports[portCount:])
+}
 
 // AuditLog returns the path of the API server's audit log, one JSON document a line.
 func (i *Instance) AuditLog() string { return i.file("audit.log") }

@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,16 +133,8 @@ func (i *Instance) furnishNodes(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	return i.applyObjects(ctx, objects)
-}
-
-func (i *Instance) applyObjects(ctx context.Context, objects []byte) error {
-	command := exec.CommandContext(ctx, i.binaries["kubectl"], "--kubeconfig="+i.Kubeconfig(), "apply", "--server-side", "-f", "-")
-	command.Stdin = bytes.NewReader(objects)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("creating the objects of the cluster: %w\n%s", err, stderr.String())
+	if _, err := i.Kubectl(ctx, string(objects), "apply", "--server-side", "-f", "-"); err != nil {
+		return fmt.Errorf("creating the objects of the cluster: %w", err)
 	}
 	return nil
 }

@@ -42,6 +42,16 @@ func TestFreePorts(t *testing.T) {
 	}
 }
 
+func TestPortsOfTheCaller(t *testing.T) {
+	i := &Instance{}
+	for port := range portCount + 2 {
+		i.state.Ports = append(i.state.Ports, port)
+	}
+	if got := i.Ports(); !slices.Equal(got, []int{portCount, portCount + 1}) {
+		t.Errorf("ports %v", got)
+	}
+}
+
 func TestListens(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

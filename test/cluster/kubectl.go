@@ -1,0 +1,23 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// Kubectl runs kubectl as the administrator of an instance that this process has started, and returns what it prints. An error
+// has what it complained about.
+func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, i.binaries["kubectl"], append([]string{"--kubeconfig=" + i.Kubeconfig()}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(output)), err
+}
