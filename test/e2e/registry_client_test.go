@@ -16,9 +16,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/odh-platform/odh-platform-operator/test/node/images"
-	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 //go:embed testdata/ask.py
@@ -28,17 +25,6 @@ var askScript string
 const plainRegistry = "http://" + sample + ":8080"
 
 const models = "/api/model_registry/v1alpha3/registered_models"
-
-// packRegistry makes the images of Model Registry and of the proxy before it.
-func packRegistry(ctx context.Context) {
-	GinkgoHelper()
-	server, err := programs.ModelRegistry(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Program(store, server, "/model-registry", images.ModelRegistryImage)).To(Succeed())
-	proxy, err := programs.KubeRBACProxy(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Program(store, proxy, "/kube-rbac-proxy", images.KubeRBACProxyImage)).To(Succeed())
-}
 
 // registryClient uses the REST API of the registry of a sample out of a pod in its namespace.
 type registryClient struct{ namespace, base, token string }

@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +20,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
@@ -33,12 +31,8 @@ const (
 	// podTimeout is how long a pod may take whose image is unpacked first.
 	podTimeout = 5 * time.Minute
 
-	operatorNamespace = "opendatahub"
-	managerDeployment = "deployment/odh-platform-operator-controller-manager"
-	// busybox is what samples run.
-	busybox = "quay.io/project-codeflare/busybox:1.36"
-	// certGenerator is what waits for the certificates of Ray's pods.
-	certGenerator = "registry.redhat.io/ubi9:latest"
+	operatorNamespace = operator.PodNamespace
+	managerDeployment = "deployment/" + operator.PodDeployment
 )
 
 var (
@@ -49,9 +43,6 @@ var (
 	// store has the images that pods may name.
 	store images.Store
 )
-
-// digests are those of images, which only their makers can make.
-var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
 func TestEndToEnd(t *testing.T) { framework.Run(t, "End to end") }
 
@@ -64,11 +55,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	store, err = env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Operator(ctx, store, checkout)).To(Succeed())
-	Expect(images.Base(ctx, store, busybox, certGenerator)).To(Succeed())
-	Expect(images.Postgres(ctx, store)).To(Succeed())
-	packRegistry(ctx)
-	manifests := digests.ReplaceAllString(kubectl(ctx, "kustomize", checkout+"/config/overlays/kubernetes"), ":latest")
+	manifests, err := operator.Pods(ctx, store)
+	Expect(err).NotTo(HaveOccurred())
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)
@@ -90,15 +78,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 
 // tryKubectl runs kubectl as the administrator and returns what it prints; an error has what it complained about.
 func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, kubectlPath, append([]string{"--kubeconfig=" + env.KubeconfigPath}, args...)...)
-	command.Stdin = strings.NewReader(input)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return strings.TrimSpace(string(output)), err
+	return env.Instance.Kubectl(ctx, input, args...)
 }
 
 func kubectl(ctx context.Context, args ...string) string {

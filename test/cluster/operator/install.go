@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +20,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
@@ -113,6 +115,19 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 			objects = append(objects, object)
 		}
 	}
+}
+
+// Encode writes objects as a stream of YAML documents.
+func Encode(objects []*unstructured.Unstructured) (string, error) {
+	var text strings.Builder
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		fmt.Fprintf(&text, "---\n%s", document)
+	}
+	return text.String(), nil
 }
 
 // rank orders creation; kinds that others need come first.

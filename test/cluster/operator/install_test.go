@@ -103,6 +103,21 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestEncode(t *testing.T) {
+	want := manifests(t)
+	text, err := Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if difference := cmp.Diff(want, got); difference != "" {
+		t.Error(difference)
+	}
+}
+
 func TestRouteWebhooks(t *testing.T) {
 	conversion := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "converted"},

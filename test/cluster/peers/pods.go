@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
@@ -38,15 +37,7 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 	if err := images.Program(store, binary, program, image); err != nil {
 		return "", err
 	}
-	var text bytes.Buffer
-	for _, object := range objects {
-		document, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return "", fmt.Errorf("writing the manifests of %s: %w", peer, err)
-		}
-		fmt.Fprintf(&text, "---\n%s", document)
-	}
-	return text.String(), nil
+	return operator.Encode(objects)
 }
 
 // pyTorchOnly leaves out the other kinds of the training operator, whose definitions are larger than those of all other peers.

@@ -1,0 +1,67 @@
+package operator
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+)
+
+// What the manifests of [Pods] install the operator as.
+const (
+	PodNamespace  = "opendatahub"
+	PodDeployment = "odh-platform-operator-controller-manager"
+)
+
+const (
+	// busybox is what samples run.
+	busybox = "quay.io/project-codeflare/busybox:1.36"
+	// certGenerator is what waits for the certificates of Ray's pods.
+	certGenerator = "registry.redhat.io/ubi9:latest"
+)
+
+// digests are those of images, which only their makers can make.
+var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
+
+// Pods packs the images of the operator and of what it runs, except those of MLflow and Ray, and returns the manifests of the
+// overlay for any Kubernetes, for a cluster with a real node.
+func Pods(ctx context.Context, store images.Store) (manifests string, err error) {
+	checkout, err := cluster.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	for _, pack := range []func() error{
+		func() error { return images.Operator(ctx, store, checkout) },
+		func() error { return images.Base(ctx, store, busybox, certGenerator) },
+		func() error { return images.Postgres(ctx, store) },
+		func() error { return packRegistry(ctx, store) },
+	} {
+		if err := pack(); err != nil {
+			return "", err
+		}
+	}
+	objects, err := Kustomize(ctx, "config/overlays/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	text, err := Encode(objects)
+	return digests.ReplaceAllString(text, ":latest"), err
+}
+
+// packRegistry makes the images of Model Registry and of the proxy before it.
+func packRegistry(ctx context.Context, store images.Store) error {
+	server, err := programs.ModelRegistry(ctx)
+	if err != nil {
+		return err
+	}
+	if err := images.Program(store, server, "/model-registry", images.ModelRegistryImage); err != nil {
+		return err
+	}
+	proxy, err := programs.KubeRBACProxy(ctx)
+	if err != nil {
+		return err
+	}
+	return images.Program(store, proxy, "/kube-rbac-proxy", images.KubeRBACProxyImage)
+}
