@@ -251,7 +251,7 @@ test-operands: ## What pods would run, with real MLflow, Model Registry, adapter
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
 .PHONY: e2e
-e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing
+e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing (E2E_PICTURES= folder for pictures)
 	go test -tags e2e -count=1 -timeout 90m ./test/e2e
 
 .PHONY: e2e-ci

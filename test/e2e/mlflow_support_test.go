@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"context"
 	_ "embed"
-	"encoding/base64"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -50,12 +49,15 @@ func (t mlflowTeam) python(ctx context.Context, workspace, script string, args .
 // trust gives the pod the authority that signed the certificate of the server, which is another one for each MLflow.
 func (t mlflowTeam) trust(ctx context.Context) {
 	GinkgoHelper()
-	encoded := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `jsonpath={.data.ca\.crt}`)
-	authority, err := base64.StdEncoding.DecodeString(encoded)
-	Expect(err).NotTo(HaveOccurred())
 	podReady(ctx, t.namespace, "client")
-	_, err = tryKubectl(ctx, string(authority), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
+	_, err := tryKubectl(ctx, mlflowAuthority(ctx), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// mlflowAuthority is what signed the certificate of the server.
+func mlflowAuthority(ctx context.Context) string {
+	GinkgoHelper()
+	return kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `go-template={{index .data "ca.crt" | base64decode}}`)
 }
 
 // write logs a run and registers a model, and returns the ID of the run.

@@ -38,6 +38,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() 
 		DeferCleanup(removeMLflow)
 		apply(ctx, "", manifest)
 		team = newMLflowTeam(ctx)
+		startBrowser(ctx, team.namespace)
 		awaitMLflow(ctx)
 		startThrottled(ctx)
 		team.trust(ctx)
@@ -70,6 +71,8 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() 
 	It("keeps every acknowledged write when its pod is deleted, with one server at a time on the file", func(ctx SpecContext) {
 		replaceServer(ctx, team)
 	}, SpecTimeout(specTimeout))
+
+	It("shows a run in a browser that is logged in", func(ctx SpecContext) { team.expectPages(ctx) }, SpecTimeout(specTimeout))
 
 	It("removes deleted runs and their files for good, and nothing else", func(ctx SpecContext) {
 		deleted := team.write(ctx)

@@ -62,6 +62,7 @@ func startRayDemo(ctx context.Context) *rayDemo {
 	for _, namespace := range []string{d.namespace, d.outside} {
 		startPod(ctx, namespace, "stranger", map[string]string{})
 	}
+	startBrowser(ctx, d.outside)
 	kubectl(ctx, "-n", d.namespace, "wait", "raycluster/demo", "--for=condition=RayClusterProvisioned", fmt.Sprint("--timeout=", podTimeout))
 	d.head = rayPod(ctx, d.namespace, raycluster.NodeTypeHead)
 	return d
@@ -151,6 +152,14 @@ func describeRayClusters() {
 		Expect(demo.openDashboard(ctx, "")).To(Equal("401"))
 		Expect(demo.openDashboard(ctx, "eve")).To(Equal("403"))
 		Expect(demo.openDashboard(ctx, "ana")).To(Equal("200 True"))
+
+		By("the page, in a browser")
+		page := webPage{
+			url:       fmt.Sprintf("https://%s.%s.svc/#/cluster", demo.names.ProxyService, demo.namespace),
+			token:     kubectl(ctx, "-n", demo.outside, "create", "token", "ana"),
+			authority: string(demo.secret(ctx, demo.names.ProxyTLS).Data["ca.crt"]), picture: "ray.png",
+		}
+		page.open(ctx, demo.outside, demo.head.Status.PodIP, rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker).Status.PodIP, "ALIVE")
 	}, SpecTimeout(specTimeout))
 
 	It("works on while another CA takes over and all certificates are renewed, and takes a new worker afterwards", func(ctx SpecContext) {

@@ -1,0 +1,64 @@
+# Opens the page argv[1] in a browser that sends the token argv[2] with every request and trusts the authority of standard input.
+# When the page shows all further arguments, it prints as JSON what the page shows and a picture of it.
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+url, token, *texts = sys.argv[1:]
+home = tempfile.mkdtemp()
+database = "sql:" + os.path.join(home, ".pki/nssdb")
+os.makedirs(database.removeprefix("sql:"))
+subprocess.run(["certutil", "-d", database, "-N", "--empty-password"], check=True)
+subprocess.run(["certutil", "-d", database, "-A", "-a", "-n", "authority", "-t", "C,,"], check=True, input=sys.stdin.buffer.read())
+
+# It takes commands on descriptor 3 and answers on 4. A pod has no rights to make a sandbox inside its own.
+browser = subprocess.Popen(
+    ["sh", "-c", 'exec chromium "$@" 3<&0 4>&1 </dev/null >/dev/null 2>"$HOME/log"', "sh", "--headless=new", "--remote-debugging-pipe",
+     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
+     "--hide-scrollbars", "--window-size=1400,800", "--user-data-dir=" + os.path.join(home, "profile")],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"HOME": home})
+number = 0
+
+
+def call(method, session=None, **params):
+    global number
+    number += 1
+    message = {"id": number, "method": method, "params": params} | ({"sessionId": session} if session else {})
+    browser.stdin.write(json.dumps(message).encode() + b"\0")
+    browser.stdin.flush()
+    while True:
+        answer = json.loads(receive())
+        if answer.get("id") == number:
+            return answer
+
+
+def receive():
+    message = bytearray()
+    while (byte := browser.stdout.read(1)) != b"\0":
+        if not byte:
+            sys.exit("the browser has ended:\n" + open(os.path.join(home, "log")).read())
+        message += byte
+    return message
+
+
+target = call("Target.createTarget", url="about:blank")["result"]["targetId"]
+page = call("Target.attachToTarget", targetId=target, flatten=True)["result"]["sessionId"]
+call("Network.enable", page)
+call("Network.setExtraHTTPHeaders", page, headers={"Authorization": "Bearer " + token})
+problem = call("Page.navigate", page, url=url)["result"].get("errorText")
+if problem:
+    sys.exit(problem)
+deadline, shown = time.monotonic() + 90, ""
+while not all(text in shown for text in texts):
+    if time.monotonic() > deadline:
+        sys.exit("the page shows only:\n" + shown)
+    time.sleep(0.2)
+    # A page that is being replaced has no body yet.
+    answer = call("Runtime.evaluate", page, expression="document.body?.innerText ?? ''", returnByValue=True)
+    shown = answer.get("result", {}).get("result", {}).get("value", "")
+picture = call("Page.captureScreenshot", page, format="png")["result"]["data"]
+print(json.dumps({"text": shown, "picture": picture}))
+browser.kill()
