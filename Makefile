@@ -23,6 +23,7 @@ OVERLAY ?= kubernetes
 IMG ?=
 PLATFORM ?= plain
 CONTAINER_TOOL ?= docker
+REAL ?=
 # The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
 IMAGE = $(or $(IMG),quay.io/opendatahub/odh-platform-operator:v$(VERSION))
@@ -53,8 +54,8 @@ endif
 ##@ Use
 
 .PHONY: demo
-demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running
-	go run -tags $(TAGS) ./test/demo up
+demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run)
+	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real)
 
 .PHONY: demo-down
 demo-down: ## End what `make demo` started
@@ -253,6 +254,7 @@ test-operands: ## What pods would run, with real MLflow, Model Registry, adapter
 .PHONY: e2e
 e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing (E2E_PICTURES= folder for pictures)
 	go test -tags e2e -count=1 -timeout 90m ./test/e2e
+	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo
 
 .PHONY: e2e-ci
 e2e-ci: ## The part of e2e that covers data, guards and the rollout of the operator

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
 const stopTimeout = time.Minute
@@ -56,7 +57,10 @@ func TestDemo(t *testing.T) {
 	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "The manager is the process with pid ",
 		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
-	for _, command := range nextCommands("opendatahub") {
+	if offered := strings.Contains(out.String(), "make demo REAL=1"); offered != (node.Check() == nil) {
+		t.Errorf("offers a real node: %t, %v", offered, node.Check())
+	}
+	for _, command := range nextCommands("opendatahub", false) {
 		expectContains(t, "output", out.String(), command)
 		runAsTold(t, d.name, command)
 	}

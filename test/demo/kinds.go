@@ -29,6 +29,8 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:     {ready: "Available"},
 	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
 
+	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {ready: "Available"},
+
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {ready: "PodsReady"},
 
 	{Group: meshGroup, Kind: "ClusterServingRuntime"}: {},
@@ -43,7 +45,11 @@ var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
 
 // needsKubeRay reports whether a sample waits for KubeRay.
 func needsKubeRay(samples []*unstructured.Unstructured) bool {
-	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().GroupKind() == rayCluster })
+	return slices.ContainsFunc(samples, isRay)
+}
+
+func isRay(sample *unstructured.Unstructured) bool {
+	return sample.GroupVersionKind().GroupKind() == rayCluster
 }
 
 // checkKinds refuses samples whose readiness is unknown.
@@ -58,7 +64,11 @@ func checkKinds(samples []*unstructured.Unstructured) error {
 }
 
 // nextCommands are worth trying when everything is ready; each ends by itself.
-func nextCommands(namespace string) []string {
+func nextCommands(namespace string, real bool) []string {
+	servers := "predictor,inferenceservice,deployment"
+	if real {
+		servers = "modelregistry,deployment,pod"
+	}
 	return []string{
 		"kubectl get mlflow",
 		"kubectl odh status",
@@ -66,7 +76,7 @@ func nextCommands(namespace string) []string {
 		"kubectl odh tree mlflow/mlflow",
 		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get raycluster,networkpolicy", namespace),
-		fmt.Sprintf("kubectl -n %s get predictor,inferenceservice,deployment", namespace),
+		fmt.Sprintf("kubectl -n %s get %s", namespace, servers),
 		fmt.Sprintf("kubectl -n %s get all,pvc,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %[1]s delete deployment mlflow; kubectl -n %[1]s wait --for=create deployment/mlflow && "+
 			"kubectl -n %[1]s rollout status deployment/mlflow", namespace),

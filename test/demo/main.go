@@ -2,8 +2,12 @@
 // exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready. The manager's
 // Deployment is there too, with what the process runs with; its pod only is a placeholder for it.
 //
-//	demo up      start it all, and leave it running
-//	demo down    end it
+// On a real node, see package node, the manager and all that it makes are pods that run, and browsers on this machine can open the
+// pages of MLflow and Ray.
+//
+//	demo up           start it all, and leave it running
+//	demo up --real    start it on a real node
+//	demo down         end it
 //
 // A new component joins by its samples. When they are ready stands in one table,
 // see kinds.go.
@@ -32,12 +36,13 @@ const (
 	patience = 2 * time.Minute
 )
 
-var errUsage = errors.New("usage: demo up | demo down")
+var errUsage = errors.New("usage: demo up [--real] | demo down")
 
 // demo is one demo with everything it depends on.
 type demo struct {
 	name    string // of the instance
 	samples string // kustomization of the custom resources, below the root of the checkout
+	real    bool   // pods run
 	// ephemeral ties the control plane to this process; tests use it so that nothing outlives them.
 	ephemeral bool
 	patience  time.Duration
@@ -61,17 +66,17 @@ func main() {
 }
 
 func (d *demo) run(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return errUsage
-	}
 	d.began = d.clock.Now()
-	switch args[0] {
-	case "up":
+	switch {
+	case slices.Equal(args, []string{"up"}):
 		return d.up(ctx)
-	case "down":
+	case slices.Equal(args, []string{"up", realFlag}):
+		d.real, d.patience = true, max(d.patience, realPatience)
+		return d.up(ctx)
+	case slices.Equal(args, []string{"down"}):
 		return d.down(ctx)
 	default:
-		return fmt.Errorf("unknown command %q; %w", args[0], errUsage)
+		return fmt.Errorf("unknown command %q; %w", args, errUsage)
 	}
 }
 

@@ -24,7 +24,11 @@ const storageEntry = `{"type": "s3", "access_key_id": "none", "secret_access_key
 
 // needsMesh reports whether a sample is for ModelMesh.
 func needsMesh(samples []*unstructured.Unstructured) bool {
-	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == meshGroup })
+	return slices.ContainsFunc(samples, isMesh)
+}
+
+func isMesh(sample *unstructured.Unstructured) bool {
+	return sample.GroupVersionKind().Group == meshGroup
 }
 
 // startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a fake of the routing layer that runtime

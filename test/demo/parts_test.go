@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -225,9 +227,38 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 	}
 }
 
+func TestSamplesOfARealNode(t *testing.T) {
+	samples, err := (&demo{samples: samplesDir, real: true}).wantedSamples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkKinds(samples); err != nil {
+		t.Error(err)
+	}
+	var kinds []string
+	for _, sample := range samples {
+		kinds = append(kinds, sample.GetKind())
+	}
+	slices.Sort(kinds)
+	if want := []string{"AppWrapper", "MLflow", "ModelRegistry", "RayCluster"}; !slices.Equal(kinds, want) {
+		t.Errorf("%q, want %q", kinds, want)
+	}
+}
+
+func TestManagerInAPod(t *testing.T) {
+	w := &environment{instance: &cluster.Instance{}}
+	state, log, end := w.describeManager(t.Context())
+	if state != "runs as a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
+		t.Errorf("%q, %q, %q", state, log, end)
+	}
+	if !w.managerRuns() || !strings.HasPrefix(w.whereManagerIs(), "The manager is the pod of Deployment ") {
+		t.Error("no process is no manager")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	d := &demo{clock: clocktesting.NewFakePassiveClock(noon), out: io.Discard, progress: io.Discard}
-	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}} {
+	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}, {"down", "--real"}} {
 		if err := d.run(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)
 		}

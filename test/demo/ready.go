@@ -29,7 +29,7 @@ type problem struct{ object, cause string }
 func (d *demo) await(ctx context.Context, w *environment) error {
 	reported := map[string]bool{}
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
-		if !w.manager.Running() {
+		if !w.managerRuns() {
 			return false, errManagerEnded
 		}
 		return len(d.check(ctx, w, reported)) == 0, nil

@@ -102,7 +102,7 @@ type failure struct {
 	problems []problem
 	rows     []row
 	pods     []corev1.Pod
-	manager  string // what the process of the manager does
+	manager  string // what the manager does
 	logPath  string
 	logTail  string
 	missing  []error // what could not be found out
@@ -110,16 +110,8 @@ type failure struct {
 
 // inspect collects a failure.
 func (d *demo) inspect(ctx context.Context, w *environment, cause string, problems []problem) error {
-	f := &failure{
-		cause: cause, problems: problems, manager: fmt.Sprintf("runs, pid %d", w.manager.PID),
-		logPath: w.manager.Log, logTail: w.manager.LogTail(),
-	}
-	if !w.manager.Running() {
-		f.manager = "has ended"
-	}
-	if code, ended := w.manager.ExitCode(); ended {
-		f.manager = fmt.Sprintf("has ended with exit code %d", code)
-	}
+	f := &failure{cause: cause, problems: problems}
+	f.manager, f.logPath, f.logTail = w.describeManager(ctx)
 	var err error
 	if f.rows, err = w.rows(ctx, d.clock.Now()); err != nil {
 		f.missing = append(f.missing, err)

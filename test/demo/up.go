@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
 // environment is a running demo.
@@ -28,17 +29,22 @@ type environment struct {
 	plugins   string // folder with kubectl-odh
 	namespace string // of the manager and of what it runs
 	client    client.Client
-	manager   *cluster.Process
-	fake      *appsv1.Deployment // nil before the manager runs
+	manager   *cluster.Process   // nil where it is a pod
+	fake      *appsv1.Deployment // nil before the manager runs, and where it is a pod
 	samples   []*unstructured.Unstructured
 }
 
 // up starts the demo and returns when every sample is ready. What failed after the control plane has started stays for
 // inspection, and the error says how to look at it and how to end it.
 func (d *demo) up(ctx context.Context) error {
+	if d.real {
+		if err := node.Check(); err != nil {
+			return err
+		}
+	}
 	log.SetLogger(logr.Discard())  // else the client complains after half a minute
 	d.say("reading %s", d.samples) // the first time this builds kustomize
-	samples, err := readSamples(ctx, d.samples)
+	samples, err := d.wantedSamples(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,9 +54,11 @@ func (d *demo) up(ctx context.Context) error {
 	if err := d.endPrevious(ctx); err != nil {
 		return err
 	}
-	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Progress: d.progress,
-	})
+	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Progress: d.progress}
+	if d.real {
+		options.Platform, options.Real, options.Ports = cluster.Bare, true, pages
+	}
+	instance, err := cluster.Start(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -93,7 +101,11 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 	if err != nil {
 		return err
 	}
-	if err := d.install(ctx, w); err != nil {
+	install := d.install
+	if d.real {
+		install = d.installPods
+	}
+	if err := install(ctx, w); err != nil {
 		return err
 	}
 	if w.client, err = client.New(config, client.Options{}); err != nil {
@@ -113,12 +125,27 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 		return errors.New("every sample is ready, yet the manager has made no object")
 	}
 	d.say("the manager made %s", describeCounts(made))
+	return d.report(ctx, w)
+}
+
+// report shows what there is, and what to do with it.
+func (d *demo) report(ctx context.Context, w *environment) error {
+	var more string
+	var err error
+	switch {
+	case d.real:
+		if more, err = d.openPages(ctx, w); err != nil {
+			return err
+		}
+	case node.Check() == nil:
+		more = "`make demo REAL=1` runs the pods for real, with pages of MLflow and Ray to open in a browser.\n"
+	}
 	rows, err := w.rows(ctx, d.clock.Now())
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\nThe manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
-		table(rows), w.manager.PID, w.fake.Name, access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
+	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nTry next:\n%s\n%s`make demo-down` ends the demo.\n", table(rows), w.whereManagerIs(),
+		access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
 	return nil
 }
 

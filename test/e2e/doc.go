@@ -4,6 +4,8 @@
 // says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` runs it; a machine that cannot run a
 // real node skips it and says what is missing.
 //
+// Pages are opened with Chromium in a pod. E2E_PICTURES names a folder of the checkout for pictures of them.
+//
 // Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the
 // catalog is a placeholder: no release of it can be had as a Go module.
 //

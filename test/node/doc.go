@@ -7,7 +7,8 @@
 // IPC, names, network and cgroups. In them it runs containerd with runc and the CNI plugins, kubelet, kube-proxy (nftables),
 // and CoreDNS as a pod. The control plane joins the network alone. All clusters have the same addresses, each in its own
 // network, so several run side by side. The ports of the control plane are reached on 127.0.0.1 of the machine, because the
-// program has listened there before it left the network of the machine; kubectl port-forward leads to pods.
+// program has listened there before it left the network of the machine; so are further ports that the caller of package cluster
+// reserves, for programs that it starts in that network. kubectl port-forward leads to pods.
 //
 // Pod Security and NodeRestriction are on. Network policies are enforced, see package policy. Volumes of the default
 // StorageClass belong to root with mode 0755, as those of a block device do, so that fsGroup counts. Images come from

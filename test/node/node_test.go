@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,13 @@ func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
 		if strings.Contains(string(content), "${") {
 			t.Errorf("%s: %s", file.Name(), content)
 		}
+	}
+}
+
+// Other errors are faults.
+func TestCheckNamesWhatThisMachineLacks(t *testing.T) {
+	if err := Check(); err != nil && !errors.Is(err, ErrUnsupported) {
+		t.Error(err)
 	}
 }
 

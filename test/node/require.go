@@ -26,8 +26,9 @@ var tools = []struct{ command, file, pkg string }{
 
 const sysAdmin = 21 // CAP_SYS_ADMIN, see capabilities(7)
 
-// Require makes sure that this machine can run a real node. As root on Debian it installs what is missing.
-func Require(ctx context.Context, progress io.Writer) error {
+// Check reports, with [ErrUnsupported], why this machine cannot run a real node. Packages that [Require] would install may be
+// missing.
+func Check() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("%w: it needs Linux", ErrUnsupported)
 	}
@@ -47,12 +48,22 @@ func Require(ctx context.Context, progress io.Writer) error {
 	if filesystems, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(filesystems), "\toverlay\n") {
 		return fmt.Errorf("%w: the kernel lacks overlay, try: modprobe overlay", ErrUnsupported)
 	}
+	if packages := missingPackages(); len(packages) > 0 {
+		if _, err := exec.LookPath("apt-get"); err != nil {
+			return fmt.Errorf("%w: install what Debian calls %s", ErrUnsupported, strings.Join(packages, " "))
+		}
+	}
+	return nil
+}
+
+// Require makes sure that this machine can run a real node. As root on Debian it installs what is missing.
+func Require(ctx context.Context, progress io.Writer) error {
+	if err := Check(); err != nil {
+		return err
+	}
 	packages := missingPackages()
 	if len(packages) == 0 {
 		return nil
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("%w: install what Debian calls %s", ErrUnsupported, strings.Join(packages, " "))
 	}
 	fmt.Fprintln(progress, "installing", strings.Join(packages, " "))
 	for _, args := range [][]string{{"update", "-qq"}, append([]string{"install", "-qq", "-y", "--no-install-recommends"}, packages...)} {

@@ -1,0 +1,80 @@
+// Command gateway opens a server that wants a token to browsers on this machine. It listens on loopback, has the browser ask
+// for a password, and sends that to the server as the token.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"time"
+)
+
+const readHeaderTimeout = 10 * time.Second
+
+func main() {
+	listen := flag.String("listen", "", "address to listen on")
+	server := flag.String("server", "", "URL of the server")
+	address := flag.String("address", "", "address at which the server listens; its name is not looked up")
+	authority := flag.String("authority", "", "file with the CA certificate of the server")
+	flag.Parse()
+	log.Fatal(run(*listen, *server, *address, *authority))
+}
+
+func run(listen, server, address, authority string) error {
+	target, err := url.Parse(server)
+	if err != nil {
+		return fmt.Errorf("reading the URL of the server: %w", err)
+	}
+	certificates, err := os.ReadFile(authority)
+	if err != nil {
+		return fmt.Errorf("reading the CA certificate: %w", err)
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM(certificates) {
+		return fmt.Errorf("%s has no certificate", authority)
+	}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}
+	gateway := &http.Server{Addr: listen, Handler: handler(target, transport), ReadHeaderTimeout: readHeaderTimeout}
+	return gateway.ListenAndServe()
+}
+
+// handler hands requests with a password on to the server.
+func handler(server *url.URL, transport http.RoundTripper) http.Handler {
+	const ask, question = "WWW-Authenticate", `Basic realm="any user name, with a token as the password"`
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(server)
+			_, token, _ := r.In.BasicAuth()
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
+		// The token may be wrong, or have expired.
+		ModifyResponse: func(r *http.Response) error {
+			if r.StatusCode == http.StatusUnauthorized {
+				r.Header.Set(ask, question)
+			}
+			return nil
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, token, _ := r.BasicAuth(); token == "" {
+			w.Header().Set(ask, question)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}

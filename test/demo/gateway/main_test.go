@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newServer answers with what it got, to the token `right` only.
+func newServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, r.Host, r.URL.Path)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestPasswordBecomesTheToken(t *testing.T) {
+	server := newServer(t)
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := handler(target, server.Client().Transport)
+	for password, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized, "right": http.StatusOK} {
+		request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/page", http.NoBody)
+		if password != "" {
+			request.SetBasicAuth("any", password)
+		}
+		answer := httptest.NewRecorder()
+		gateway.ServeHTTP(answer, request)
+		asks := strings.HasPrefix(answer.Header().Get("WWW-Authenticate"), "Basic ")
+		if answer.Code != want || asks != (want == http.StatusUnauthorized) {
+			t.Errorf("password %q: %d, %v", password, answer.Code, answer.Header())
+		}
+		if body := answer.Body.String(); want == http.StatusOK && body != target.Host+"/page" {
+			t.Errorf("the server got %q", body)
+		}
+	}
+}
+
+func TestRunRefusesWhatItCannotUse(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newServer(t).Certificate().Raw}))
+	for problem, c := range map[string]struct{ listen, server, authority string }{
+		"reading the URL":            {"127.0.0.1:0", "://", good},
+		"reading the CA certificate": {"127.0.0.1:0", "https://a", filepath.Join(dir, "none")},
+		"has no certificate":         {"127.0.0.1:0", "https://a", write("bad", []byte("text"))},
+		"listen":                     {"127.0.0.1:-1", "https://a", good},
+	} {
+		if err := run(c.listen, c.server, "127.0.0.1:1", c.authority); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: %v", problem, err)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const (
+	// pageTimeout is how long a gateway may take until it leads to its server.
+	pageTimeout = time.Minute
+	// createToken prints a token of the user; the namespace is left open.
+	createToken = "kubectl -n %s create token demo --duration=8h"
+	mlflowPath  = "/mlflow"
+	pages       = 2  // that the demo opens
+	steps       = 60 // of the training whose curves the demo logs
+)
+
+//go:embed user.yaml
+var demoUser string
+
+// webServer is one with pages, which wants a token.
+type webServer struct {
+	name, service, secret string
+	// start is a path that answers 200.
+	start string
+	url   string // of its gateway
+}
+
+// openPages starts a gateway on loopback for each server with pages, and describes how to use them.
+func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
+	if _, err := w.instance.Kubectl(ctx, demoUser, "-n", w.namespace, "apply", "-f", "-"); err != nil {
+		return "", err
+	}
+	token, err := w.instance.Kubectl(ctx, "", "-n", w.namespace, "create", "token", "demo")
+	if err != nil {
+		return "", err
+	}
+	gateway, err := cluster.BuildProgram(ctx, "./test/demo/gateway", nil, false, d.progress)
+	if err != nil {
+		return "", err
+	}
+	ray, err := w.rayNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	servers := []*webServer{
+		{name: "mlflow", service: "mlflow", secret: "mlflow-tls", start: mlflowPath + "/"},
+		{name: "ray", service: ray.ProxyService, secret: ray.ProxyTLS, start: "/"},
+	}
+	for number, server := range servers {
+		if err := w.openServer(ctx, server, gateway, w.instance.Ports()[number]); err != nil {
+			return "", err
+		}
+		if err := server.await(ctx, token); err != nil {
+			return "", err
+		}
+	}
+	experiment, run, err := mlflowClient{servers[0].url + mlflowPath, token, w.namespace}.logRun(ctx, d.clock.Now())
+	if err != nil {
+		return "", fmt.Errorf("logging a run in MLflow: %w", err)
+	}
+	return fmt.Sprintf("Open in a browser on this machine:\n"+
+		"  a run in MLflow       %s%s/#/experiments/%s/runs/%s?workspace=%s\n"+
+		"  the dashboard of Ray  %s/#/cluster\n"+
+		"Each wants a user name, which may be any, and as the password a token:\n  "+createToken+"\n",
+		servers[0].url, mlflowPath, experiment, run, w.namespace, servers[1].url, w.namespace), nil
+}
+
+// rayNames are those of the objects around the RayCluster among the samples.
+func (w *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
+	at := slices.IndexFunc(w.samples, isRay)
+	if at < 0 {
+		return raycluster.Names{}, errors.New("no RayCluster among the samples")
+	}
+	live := blank(w.samples[at])
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.samples[at]), live); err != nil {
+		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(w.samples[at]), err)
+	}
+	return raycluster.View(live.Object).Names(), nil
+}
+
+// openServer starts a gateway in the network of the cluster; its port is one of the machine too.
+func (w *environment) openServer(ctx context.Context, server *webServer, gateway string, port int) error {
+	var service corev1.Service
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: server.service}, &service); err != nil {
+		return fmt.Errorf("finding the server of %s: %w", server.name, err)
+	}
+	var secret corev1.Secret
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: server.secret}, &secret); err != nil {
+		return fmt.Errorf("finding the certificate of %s: %w", server.name, err)
+	}
+	authority := filepath.Join(w.instance.Dir(), server.name+".crt")
+	if err := os.WriteFile(authority, secret.Data["ca.crt"], 0o600); err != nil {
+		return fmt.Errorf("writing the certificate of %s: %w", server.name, err)
+	}
+	listen, servicePort := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), strconv.Itoa(int(service.Spec.Ports[0].Port))
+	server.url = "http://" + listen
+	_, err := w.instance.StartProcess("gateway-"+server.name, gateway, []string{
+		"--listen=" + listen, "--server=https://" + net.JoinHostPort(server.service+"."+w.namespace+".svc", servicePort),
+		"--address=" + net.JoinHostPort(service.Spec.ClusterIP, servicePort), "--authority=" + authority,
+	}, nil)
+	return err
+}
+
+// await returns when the server answers through its gateway.
+func (s *webServer) await(ctx context.Context, token string) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, pageTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = send(ctx, http.MethodGet, s.url+s.start, token, nil, nil)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the pages of %s: %w", s.name, last)
+	}
+	return nil
+}
+
+// send returns the content of the answer to a request, which is an error unless it is 200.
+func send(ctx context.Context, method, url, token string, headers map[string]string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.SetBasicAuth("demo", token)
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // read only
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, url, response.Status, content)
+	}
+	return content, err
+}
+
+// mlflowClient uses the REST API of MLflow.
+type mlflowClient struct{ url, token, workspace string }
+
+// post decodes the answer into something, if that is not nil.
+func (m mlflowClient) post(ctx context.Context, path string, body map[string]any, into any) error {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	headers := map[string]string{"Content-Type": "application/json", "X-MLFLOW-WORKSPACE": m.workspace}
+	answer, err := send(ctx, http.MethodPost, m.url+"/api/2.0/mlflow/"+path, m.token, headers, content)
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// logRun makes something to look at.
+func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, run string, err error) {
+	var made struct {
+		ID  string `json:"experiment_id"`
+		Run struct {
+			Info struct {
+				ID string `json:"run_id"`
+			} `json:"info"`
+		} `json:"run"`
+	}
+	if err := m.post(ctx, "experiments/create", map[string]any{"name": "demo"}, &made); err != nil {
+		return "", "", err
+	}
+	began := now.Add(-time.Minute).UnixMilli()
+	start := map[string]any{"experiment_id": made.ID, "run_name": "first-run", "start_time": began}
+	if err := m.post(ctx, "runs/create", start, &made); err != nil {
+		return "", "", err
+	}
+	logged := map[string]any{
+		"run_id": made.Run.Info.ID, "metrics": curves(began), "params": []any{map[string]any{"key": "learning_rate", "value": "0.1"}},
+	}
+	if err := m.post(ctx, "runs/log-batch", logged, nil); err != nil {
+		return "", "", err
+	}
+	finish := map[string]any{"run_id": made.Run.Info.ID, "status": "FINISHED", "end_time": now.UnixMilli()}
+	return made.ID, made.Run.Info.ID, m.post(ctx, "runs/update", finish, nil)
+}
+
+// curves are metrics that look as those of a training do.
+func curves(began int64) []any {
+	var metrics []any
+	for step := range steps {
+		fading := math.Exp(-float64(step) / (steps / 6))
+		for key, value := range map[string]float64{"loss": 0.2 + 0.5*fading, "accuracy": 0.9 - 0.4*fading} {
+			metrics = append(metrics, map[string]any{"key": key, "value": value, "step": step, "timestamp": began + int64(step)*1000})
+		}
+	}
+	return metrics
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+const (
+	// realFlag asks for pods that run.
+	realFlag = "--real"
+	// realPatience with samples whose images are unpacked first.
+	realPatience = 10 * time.Minute
+	// registrySample needs nothing but a real node.
+	registrySample = "config/samples/modelregistry_generated.yaml"
+
+	kubeRayNamespace, kubeRayDeployment = "default", "kuberay-operator"
+)
+
+// wantedSamples reads the samples. On a real node there is a registry with its database too; models are left out, because the
+// routing layer of ModelMesh exists as an image only.
+func (d *demo) wantedSamples(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	samples, err := readSamples(ctx, d.samples)
+	if err != nil || !d.real {
+		return samples, err
+	}
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(filepath.Join(root, registrySample))
+	if err != nil {
+		return nil, fmt.Errorf("reading a sample: %w", err)
+	}
+	registry := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &registry.Object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", registrySample, err)
+	}
+	return append(slices.DeleteFunc(samples, isMesh), registry), nil
+}
+
+// installPods runs the operator and KubeRay as pods, from their own manifests.
+func (d *demo) installPods(ctx context.Context, w *environment) error {
+	store, err := w.instance.Images()
+	if err != nil {
+		return err
+	}
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	d.say("making the images of the operator, KubeRay, Ray, MLflow, Model Registry and PostgreSQL, which takes minutes the first time")
+	manifests, err := operator.Pods(ctx, store)
+	if err != nil {
+		return err
+	}
+	kubeRay, err := peers.Pods(ctx, cluster.KubeRayOperator, store, d.progress)
+	if err != nil {
+		return err
+	}
+	if err := images.Ray(ctx, store); err != nil {
+		return err
+	}
+	if err := images.MLflow(ctx, store, root, images.MLflowImage); err != nil {
+		return err
+	}
+	for _, text := range []string{manifests, kubeRay} {
+		if _, err := w.instance.Kubectl(ctx, text, "apply", "--server-side", "-f", "-"); err != nil {
+			return err
+		}
+	}
+	w.namespace = operator.PodNamespace
+	for _, deployment := range []struct{ namespace, name string }{
+		{operator.PodNamespace, operator.PodDeployment}, {kubeRayNamespace, kubeRayDeployment},
+	} {
+		_, err := w.instance.Kubectl(ctx, "", "-n", deployment.namespace, "rollout", "status", "deployment/"+deployment.name, "--timeout="+d.patience.String())
+		if err != nil {
+			return err
+		}
+		d.say("Deployment %s/%s is rolled out", deployment.namespace, deployment.name)
+	}
+	return nil
+}
+
+// managerRuns reports whether the process of the manager, if it is one, still runs.
+func (w *environment) managerRuns() bool { return w.manager == nil || w.manager.Running() }
+
+// describeManager reports how the manager is, and the end of its log with the name of that.
+func (w *environment) describeManager(ctx context.Context) (state, log, end string) {
+	if w.manager == nil {
+		const deployment = "deployment/" + operator.PodDeployment
+		end, err := w.instance.Kubectl(ctx, "", "-n", w.namespace, "logs", deployment, "--tail=40")
+		if err != nil {
+			end = err.Error()
+		}
+		return "runs as a pod", "the log of " + deployment, end
+	}
+	state = fmt.Sprintf("runs, pid %d", w.manager.PID)
+	if !w.manager.Running() {
+		state = "has ended"
+	}
+	if code, ended := w.manager.ExitCode(); ended {
+		state = fmt.Sprintf("has ended with exit code %d", code)
+	}
+	return state, w.manager.Log, w.manager.LogTail()
+}
+
+// whereManagerIs is a sentence about the manager of a demo that is ready.
+func (w *environment) whereManagerIs() string {
+	if w.manager == nil {
+		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run, on a node of their own.", operator.PodDeployment)
+	}
+	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", w.manager.PID, w.fake.Name)
+}
