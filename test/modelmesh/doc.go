@@ -1,6 +1,7 @@
 // Package modelmesh is a placeholder for the routing layer of ModelMesh, the program that real runtime pods run in their container
-// `mm`. It is not that program: it serves no inference and loads nothing into memory. What the manager can see of it is real:
-// the gRPC service mmesh.ModelMesh, and its state in an etcd, in the layout that the original writes.
+// `mm`. It is not that program. What the manager can see of it is real: the gRPC service mmesh.ModelMesh, and its state in an etcd, in
+// the layout that the original writes. By itself it serves no inference and loads nothing into memory; on a real node package instance
+// runs it in pods, where adapters and model servers do.
 //
 // A [Layer] is the routing layer of one namespace. A [Network] has one for every namespace of a cluster: it reads the pods,
 // which does not run, the ConfigMap tc-config and the Secret model-serving-etcd, and is an HTTP proxy through which the shipped

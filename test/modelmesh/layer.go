@@ -39,6 +39,8 @@ type LayerOptions struct {
 	Store Store
 	// Loader decides what becomes of loads; nil means [ByPath].
 	Loader Loader
+	// Unload is called when an instance has to drop a model; nil for nothing. The context ends with the layer.
+	Unload func(context.Context, Load)
 	Clock  clock.Clock
 	Log    logr.Logger
 

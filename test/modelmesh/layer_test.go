@@ -94,6 +94,29 @@ func TestInstancesThatComeAndGo(t *testing.T) {
 	})
 }
 
+func TestARequestGoesWhereTheModelIsUntilItIsUnloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := layer(t, &Memory{}, ByPath, first)
+		defer func() { _ = l.Close() }()
+		unloaded := make(chan Load, 2)
+		l.options.Unload = func(_ context.Context, what Load) { unloaded <- what }
+		set(t, l)
+		if concrete, instance, err := l.At("").Route(t.Context(), "digits"); concrete != "digits__ksp-1" || instance != first.ID || err != nil {
+			t.Errorf("routed to %q in %q, %v", concrete, instance, err)
+		}
+		if _, err := l.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{VModelId: "digits", Owner: "ksp"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if want := (Load{Namespace: "fraud", ID: "digits__ksp-1", Instance: first.ID}); len(unloaded) != 1 || <-unloaded != want {
+			t.Errorf("not unloaded once as %v", want)
+		}
+		if _, _, err := l.At("").Route(t.Context(), "digits"); status.Code(err) != codes.NotFound {
+			t.Errorf("after its end: %v", err)
+		}
+	})
+}
+
 func TestALayerContinuesWhereTheFormerEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &Memory{}

@@ -206,6 +206,11 @@ func (l *Layer) cancel(id, instance string) {
 		if len(l.runs[id]) == 0 {
 			delete(l.runs, id)
 		}
+		if l.options.Unload != nil && !r.waiting {
+			l.running.Go(func() {
+				l.options.Unload(l.ctx, Load{Namespace: l.options.Namespace, ID: id, Instance: instance})
+			})
+		}
 		if !r.loaded && !r.waiting {
 			l.next(instance)
 		}

@@ -354,34 +354,3 @@ func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelReque
 	}
 	return &meshpb.UnregisterModelResponse{}, l.commit(change{models: map[string]*model{r.GetModelId(): nil}})
 }
-
-// Use is an inference request: it loads what is not loaded, and waits for that.
-func (v *View) Use(ctx context.Context, id string) error {
-	l := v.layer
-	defer l.mu.Unlock()
-	if err := l.enter("inference"); err != nil {
-		return err
-	}
-	known := l.vmodels[id]
-	if known == nil {
-		return status.Error(codes.NotFound, "vmodel not found")
-	}
-	now := l.clock.Now().UnixMilli()
-	state, err := l.order(known.Active, "", now)
-	if err != nil {
-		return err
-	}
-	if state == nil {
-		if err := l.await(ctx, known.Active); err != nil {
-			return err
-		}
-		state = l.describe(known.Active)
-	}
-	if state.GetStatus() != meshpb.ModelStatusInfo_LOADED {
-		return status.Error(codes.Internal, state.GetErrors()[0])
-	}
-	next := l.models[known.Active].clone()
-	next.LastUsed = now
-	l.models[known.Active] = next // written with the next change
-	return nil
-}

@@ -47,22 +47,28 @@ type etcdStore struct {
 	base   string
 }
 
-// openEtcd connects as a pod with that Secret would. What is wrong with the address shows at the first request.
-func openEtcd(data map[string][]byte, service string) (*etcdStore, error) {
+// Dial connects as a pod with that Secret would, and returns what stands before the keys of its routing layer. What is wrong with
+// the address shows at the first request.
+func Dial(data map[string][]byte, service string) (client *clientv3.Client, base string, err error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to etcd: %w", err)
+		return nil, "", fmt.Errorf("connecting to etcd: %w", err)
 	}
 	if strings.HasPrefix(c.Endpoints, "https://") {
-		return nil, errors.New("connecting to etcd: the fake knows no TLS there; use http://")
+		return nil, "", errors.New("connecting to etcd: the fake knows no TLS there; use http://")
 	}
-	client, err := clientv3.New(clientv3.Config{
+	client, err = clientv3.New(clientv3.Config{
 		Endpoints: c.URLs(), Username: c.UserID, Password: c.Password, DialTimeout: storeTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to etcd: %w", err)
+		return nil, "", fmt.Errorf("connecting to etcd: %w", err)
 	}
-	return &etcdStore{client: client, base: c.RootPrefix + "/mm/" + service + "/"}, nil
+	return client, c.RootPrefix + "/mm/" + service + "/", nil
+}
+
+func openEtcd(data map[string][]byte, service string) (*etcdStore, error) {
+	client, base, err := Dial(data, service)
+	return &etcdStore{client: client, base: base}, err
 }
 
 func (s *etcdStore) Close() error { return s.client.Close() }

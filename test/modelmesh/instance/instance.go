@@ -1,0 +1,191 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	// leaseSeconds is how long an instance that died is counted.
+	leaseSeconds = 5
+	// askEvery is between two questions whether the runtime is ready, and followEvery between two looks at the other instances.
+	askEvery    = time.Second
+	followEvery = 250 * time.Millisecond
+	// partTimeout bounds how long an instance that ends waits for its models to be handed over.
+	partTimeout = 30 * time.Second
+)
+
+// Keys below that of the Service, beside those of the records.
+const (
+	keyPods   = "pods/"
+	keyLeader = "leaderLatch"
+	// keyInstances is where a layer writes which instances it has.
+	keyInstances = "instances/"
+)
+
+// instance is the routing layer in one pod.
+type instance struct {
+	settings
+	log  logr.Logger
+	etcd *clientv3.Client
+	base string // of the keys in etcd
+	// adapter and server are other containers of the pod.
+	adapter, server *grpc.ClientConn
+	// methods are those in whose requests the server finds the id of a model.
+	methods map[string]*runtimepb.RuntimeStatusResponse_MethodInfo
+	parting sync.Once
+	parted  chan struct{}
+	failed  chan error
+
+	mu      sync.Mutex
+	session *concurrency.Session // nil until it has joined
+	retire  func()               // ends its time as leader
+	leader  string               // the address of the leader
+	fleet   *fleet               // nil unless it leads
+	conns   map[string]*grpc.ClientConn
+}
+
+// Run runs an instance until the context ends or something fails that only a new process mends.
+func Run(ctx context.Context, log logr.Logger) error {
+	s, err := readSettings()
+	if err != nil {
+		return fmt.Errorf("reading the environment of container mm: %w", err)
+	}
+	i := &instance{settings: s, log: log, conns: map[string]*grpc.ClientConn{}, parted: make(chan struct{}), failed: make(chan error, 8)}
+	if err := i.connect(); err != nil {
+		return err
+	}
+	defer i.close()
+	if err := i.serveProbes(ctx); err != nil {
+		return err
+	}
+	if err := i.awaitRuntime(ctx); err != nil {
+		return err
+	}
+	stop, err := i.serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	session, err := i.join(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		i.part(context.WithoutCancel(ctx)) // where no hook of the pod has done so
+		return nil
+	case err := <-i.failed:
+		return err
+	case <-session.Done():
+		select {
+		case <-i.parted:
+			<-ctx.Done()
+			return nil
+		default:
+			return errors.New("the lease in etcd has ended")
+		}
+	}
+}
+
+func (i *instance) connect() (err error) {
+	if i.etcd, i.base, err = modelmesh.Dial(i.settings.etcd, i.service); err != nil {
+		return err
+	}
+	if i.adapter, err = i.dial(i.runtime); err != nil {
+		return err
+	}
+	i.server, err = i.dial(i.data)
+	return err
+}
+
+func (i *instance) dial(target string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(i.maxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", target, err)
+	}
+	return conn, nil
+}
+
+// peer returns the connection to an address of the peer port of a pod.
+func (i *instance) peer(address string) (*grpc.ClientConn, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if conn := i.conns[address]; conn != nil {
+		return conn, nil
+	}
+	conn, err := i.dial("passthrough:///" + address)
+	if err == nil {
+		i.conns[address] = conn
+	}
+	return conn, err
+}
+
+// awaitRuntime returns when the adapter says that its server is ready. Each question makes an adapter drop all models: it is
+// the last one.
+func (i *instance) awaitRuntime(ctx context.Context) error {
+	adapter := runtimepb.NewModelRuntimeClient(i.adapter)
+	for {
+		answer, err := adapter.RuntimeStatus(ctx, &runtimepb.RuntimeStatusRequest{})
+		if err == nil && answer.GetStatus() == runtimepb.RuntimeStatusResponse_READY {
+			i.methods = answer.GetMethodInfos()
+			i.log.Info("The runtime is ready", "status", answer)
+			return nil
+		}
+		i.log.Info("The runtime is not ready", "status", answer.GetStatus().String(), "error", fmt.Sprint(err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// serve answers clients and other instances.
+func (i *instance) serve(ctx context.Context) (stop func(), err error) {
+	var servers []*grpc.Server
+	for port, handler := range map[int]grpc.StreamHandler{i.port: i.front, peerPort: i.answerPeer} {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+		if err != nil {
+			return nil, fmt.Errorf("listening for requests: %w", err)
+		}
+		server := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()), grpc.UnknownServiceHandler(handler), grpc.MaxRecvMsgSize(i.maxMessage))
+		servers = append(servers, server)
+		go func() { i.fail(server.Serve(listener)) }()
+	}
+	return func() {
+		for _, server := range servers {
+			server.GracefulStop()
+		}
+	}, nil
+}
+
+func (i *instance) fail(err error) {
+	if err != nil {
+		i.failed <- err
+	}
+}
+
+func (i *instance) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, conn := range i.conns {
+		_ = conn.Close() // the process ends
+	}
+	_ = i.etcd.Close() // likewise
+}

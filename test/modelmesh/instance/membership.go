@@ -1,0 +1,143 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// member is what an instance tells the others of itself.
+type member struct {
+	Address string   `json:"address"`
+	Labels  []string `json:"labels"`
+}
+
+// join makes the instance known, and has it follow the leader or lead itself.
+func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
+	session, err := concurrency.NewSession(i.etcd, concurrency.WithTTL(leaseSeconds))
+	if err != nil {
+		return nil, fmt.Errorf("joining the other instances: %w", err)
+	}
+	record, err := json.Marshal(member{Address: i.peerAddress(), Labels: i.labels})
+	if err != nil {
+		return nil, fmt.Errorf("joining the other instances: %w", err)
+	}
+	if _, err := i.etcd.Put(ctx, i.base+keyPods+i.id, string(record), clientv3.WithLease(session.Lease())); err != nil {
+		return nil, fmt.Errorf("joining the other instances: %w", err)
+	}
+	election := concurrency.NewElection(session, i.base+keyLeader)
+	go i.observe(ctx, election)
+	leading, stop := context.WithCancel(ctx)
+	var led sync.WaitGroup
+	led.Go(func() {
+		if err := i.lead(leading, election); leading.Err() == nil {
+			i.fail(err)
+		}
+	})
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.session, i.retire = session, func() { stop(); led.Wait() }
+	return session, nil
+}
+
+// observe notes who leads.
+func (i *instance) observe(ctx context.Context, election *concurrency.Election) {
+	for ctx.Err() == nil {
+		for leader := range election.Observe(ctx) {
+			i.mu.Lock()
+			i.leader = string(leader.Kvs[0].Value)
+			i.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// lead decides for all instances from its election on.
+func (i *instance) lead(ctx context.Context, election *concurrency.Election) error {
+	if err := election.Campaign(ctx, i.peerAddress()); err != nil {
+		return fmt.Errorf("waiting to lead: %w", err)
+	}
+	f, err := newFleet(i)
+	if err != nil {
+		return err
+	}
+	i.log.Info("This instance leads")
+	defer func() {
+		i.setFleet(nil)
+		if err := f.layer.Close(); err != nil {
+			i.log.Error(err, "The layer did not end well")
+		}
+	}()
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		if err := f.follow(ctx); err != nil {
+			return err
+		}
+		i.setFleet(f)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (i *instance) setFleet(f *fleet) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fleet = f
+}
+
+// ready reports whether requests find a leader.
+func (i *instance) ready() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.leader != ""
+}
+
+// part takes the instance out, once: its models are handed to others first, and another one leads. It continues to forward requests.
+func (i *instance) part(ctx context.Context) {
+	i.parting.Do(func() {
+		defer close(i.parted)
+		i.mu.Lock()
+		session, retire := i.session, i.retire
+		i.mu.Unlock()
+		if session == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, partTimeout)
+		defer cancel()
+		_, err := i.etcd.Delete(ctx, i.base+keyPods+i.id)
+		err = errors.Join(err, i.forgotten(ctx))
+		retire()
+		if err := errors.Join(err, session.Close()); err != nil {
+			i.log.Error(err, "The instance did not part well")
+		}
+	})
+	<-i.parted
+}
+
+// forgotten returns when no layer counts this instance any more.
+func (i *instance) forgotten(ctx context.Context) error {
+	for {
+		answer, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())
+		if err != nil || answer.Count == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(followEvery):
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
+)
+
+// Headers of requests: what clients call a model, and the concrete model that a server of this pod has.
+const (
+	vmodelHeader = "mm-vmodel-id"
+	modelHeader  = "mm-model-id"
+)
+
+const headerTimeout = 5 * time.Second
+
+// front hands requests of clients to the leader.
+func (i *instance) front(_ any, stream grpc.ServerStream) error {
+	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
+		i.mu.Lock()
+		leader := i.leader
+		i.mu.Unlock()
+		if leader == "" {
+			return nil, status.Error(codes.Unavailable, "no instance leads")
+		}
+		conn, err := i.peer(leader)
+		if err != nil {
+			return nil, err
+		}
+		headers, _ := metadata.FromIncomingContext(ctx)
+		for _, name := range headers.Get(vmodelHeader) {
+			ctx = metadata.AppendToOutgoingContext(ctx, vmodelHeader, name)
+		}
+		return call(ctx, conn, method, request)
+	})
+}
+
+// answerPeer answers other instances: what is for this pod by its own containers, and the rest as their leader.
+func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
+	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
+		if strings.HasPrefix(method, "/"+runtimepb.ModelRuntime_ServiceDesc.ServiceName+"/") {
+			return call(ctx, i.adapter, method, request)
+		}
+		headers, _ := metadata.FromIncomingContext(ctx)
+		if names := headers.Get(modelHeader); len(names) > 0 {
+			return i.infer(ctx, names[0], method, request)
+		}
+		i.mu.Lock()
+		f := i.fleet
+		i.mu.Unlock()
+		if f == nil {
+			return nil, status.Error(codes.Unavailable, "this instance does not lead")
+		}
+		return f.answer(ctx, method, request)
+	})
+}
+
+// infer asks the model server of this pod.
+func (i *instance) infer(ctx context.Context, model, method string, request frame) (frame, error) {
+	if info := i.methods[strings.TrimPrefix(method, "/")]; info != nil {
+		message, err := inject(request, info.GetIdInjectionPath(), model)
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		request = message
+	}
+	return call(metadata.AppendToOutgoingContext(ctx, modelHeader, model), i.server, method, request)
+}
+
+// respond answers one request of any method.
+func respond(stream grpc.ServerStream, answer func(ctx context.Context, method string, request frame) (frame, error)) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	var request frame
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	response, err := answer(stream.Context(), method, request)
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(&response)
+}
+
+func call(ctx context.Context, conn *grpc.ClientConn, method string, request frame) (frame, error) {
+	var response frame
+	err := conn.Invoke(ctx, method, &request, &response)
+	return response, err
+}
+
+// serveProbes answers the kubelet. The hook of every container ends when the models of the pod are elsewhere.
+func (i *instance) serveProbes(ctx context.Context) error {
+	probes, hooks := http.NewServeMux(), http.NewServeMux()
+	probes.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})
+	probes.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if !i.ready() {
+			http.Error(w, "no instance leads", http.StatusServiceUnavailable)
+		}
+	})
+	hooks.HandleFunc("/prestop", func(_ http.ResponseWriter, r *http.Request) { i.part(context.WithoutCancel(r.Context())) })
+	for port, handler := range map[int]http.Handler{probePort: probes, preStopPort: hooks} {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+		if err != nil {
+			return fmt.Errorf("listening for probes: %w", err)
+		}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+		go func() { i.fail(server.Serve(listener)) }()
+	}
+	return nil
+}
+
+// Stop has the instance in this pod part, as the program stop.sh of the original does for a hook of the kubelet.
+func Stop(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/prestop", preStopPort), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("stopping the instance: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("stopping the instance: %w", err)
+	}
+	return errors.Join(answer.Body.Close())
+}

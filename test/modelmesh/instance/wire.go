@@ -1,0 +1,86 @@
+package instance
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec of messages that are known
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// frame is a message that is handed on as it is.
+type frame []byte
+
+// codec passes frames through, and treats other messages as gRPC does.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if f, is := v.(*frame); is {
+		return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if f, is := v.(*frame); is {
+		*f = data.Materialize()
+		return nil
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+// split returns the value of a field and what the message has beside it.
+func split(message []byte, number protowire.Number) (value, rest []byte, err error) {
+	for len(message) > 0 {
+		found, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil, nil, fmt.Errorf("reading a message: %w", protowire.ParseError(tag))
+		}
+		size := protowire.ConsumeFieldValue(found, kind, message[tag:])
+		if size < 0 {
+			return nil, nil, fmt.Errorf("reading a message: %w", protowire.ParseError(size))
+		}
+		if found == number && kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(message[tag:])
+		} else {
+			rest = append(rest, message[:tag+size]...)
+		}
+		message = message[tag+size:]
+	}
+	return value, rest, nil
+}
+
+// extract returns the text to which numbers of fields lead.
+func extract(message []byte, path []uint32) (string, error) {
+	if len(path) == 0 {
+		return "", errors.New("no path leads to the name of the model")
+	}
+	for _, number := range path {
+		value, _, err := split(message, protowire.Number(number))
+		if err != nil {
+			return "", err
+		}
+		message = value
+	}
+	return string(message), nil
+}
+
+// inject returns a message with another text there.
+func inject(message []byte, path []uint32, text string) ([]byte, error) {
+	if len(path) == 0 {
+		return []byte(text), nil
+	}
+	number := protowire.Number(path[0])
+	value, rest, err := split(message, number)
+	if err != nil {
+		return nil, err
+	}
+	if value, err = inject(value, path[1:], text); err != nil {
+		return nil, err
+	}
+	return protowire.AppendBytes(protowire.AppendTag(rest, number, protowire.BytesType), value), nil
+}
