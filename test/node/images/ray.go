@@ -13,9 +13,12 @@ const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
 //go:embed python/ray.txt
 var rayRequirements string
 
+// rayPackages are what Ray needs of Debian.
+var rayPackages = []string{"openssl", "wget"}
+
 // Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.
 func Ray(ctx context.Context, s Store) error {
-	layers, err := s.python(ctx, pythonSystem{debian: []string{"openssl", "wget"}, requirements: rayRequirements, options: []string{"--no-deps"}})
+	layers, err := s.python(ctx, pythonSystem{debian: rayPackages, requirements: rayRequirements, options: []string{"--no-deps"}})
 	if err != nil {
 		return err
 	}

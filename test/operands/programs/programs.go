@@ -41,6 +41,11 @@ func RuntimeAdapter(ctx context.Context, pkg string) (string, error) {
 	return build(ctx, "runtime-adapter", "github.com/kserve/modelmesh-runtime-adapter/"+pkg, nil)
 }
 
+// ObjectStore builds versitygw, v1.8.0, an object store that keeps objects as files, likewise.
+func ObjectStore(ctx context.Context) (string, error) {
+	return build(ctx, "versitygw", "github.com/versity/versitygw/cmd/versitygw", nil)
+}
+
 // build builds a package of a module in the cache, where furnish may add to it first.
 func build(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
 	root, err := cluster.RepositoryRoot()

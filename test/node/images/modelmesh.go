@@ -1,0 +1,154 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+)
+
+// Names that the settings of the operator, its runtimes and its quickstart give to images around ModelMesh.
+const (
+	ModelMeshImage      = "docker.io/kserve/modelmesh:latest"
+	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:latest"
+	RESTProxyImage      = "docker.io/kserve/rest-proxy:latest"
+	MLServerImage       = "docker.io/seldonio/mlserver:1.3.2"
+	ExampleModelsImage  = "docker.io/kserve/modelmesh-minio-examples:latest"
+	EtcdImage           = "quay.io/coreos/etcd:v3.5.4"
+	KubectlImage        = "quay.io/openshift/origin-cli:4.19"
+)
+
+// pythonOfMLServer is a suite of Debian with the latest Python that MLServer takes, which is not that of the next suite.
+const pythonOfMLServer = "bookworm"
+
+var (
+	// mlserverRequirements is MLServer with all that it needs.
+	//
+	//go:embed python/mlserver.txt
+	mlserverRequirements string
+	//go:embed modelmesh/rest_proxy.py
+	restProxy string
+	//go:embed modelmesh/train.py
+	trainModels string
+	//go:embed modelmesh/train.sh
+	trainScript string
+	//go:embed modelmesh/serve-models
+	serveModels string
+)
+
+// ModelMesh makes the image of the fake of the routing layer, test/modelmesh/cmd/mm, which is the program of its hook too.
+func ModelMesh(s Store, binary string) error {
+	const folder = "/opt/kserve/mmesh/"
+	return s.Pack(Image{
+		Files:   []File{{Target: folder + "mm", Source: binary, Mode: 0o755}, {Target: folder + "stop.sh", Source: binary, Mode: 0o755}},
+		Process: Process{Entrypoint: []string{folder + "mm"}, User: "2000:0"},
+	}, ModelMeshImage)
+}
+
+// RuntimeAdapter makes the image that has programs of the project of that name, by the names which pods call.
+func RuntimeAdapter(s Store, programs map[string]string) error {
+	image := Image{Process: Process{User: "2000:0"}}
+	for name, binary := range programs {
+		image.Files = append(image.Files, File{Target: name, Source: binary, Mode: 0o755})
+	}
+	return s.Pack(image, RuntimeAdapterImage)
+}
+
+// MLServer makes the image of a later release than the one that the runtime names, whose Python no longer comes with Debian, and of a
+// program in place of the REST proxy, whose module is not published; clients may import that.
+func MLServer(ctx context.Context, s Store) error {
+	layers, err := s.mlserver(ctx)
+	if err != nil {
+		return err
+	}
+	const home = "/opt/mlserver"
+	err = s.Pack(Image{
+		Layers: layers,
+		Files:  []File{{Target: home + "/", Mode: 0o775, UID: 1000}},
+		Process: Process{
+			User: "1000:0", Env: []string{pythonPath, "HOME=" + home}, WorkingDir: home,
+			Cmd: []string{"sh", "-c", `exec mlserver start "$MLSERVER_MODELS_DIR"`},
+		},
+	}, MLServerImage)
+	if err != nil {
+		return err
+	}
+	const program = "/opt/rest-proxy/rest_proxy.py"
+	return s.Pack(Image{
+		Layers:  layers,
+		Files:   []File{{Target: program, Content: restProxy, Mode: 0o644}},
+		Process: Process{User: "1001:0", Env: []string{pythonPath, "PYTHONPATH=" + path.Dir(program)}, Cmd: []string{"python3", program}},
+	}, RESTProxyImage)
+}
+
+func (s Store) mlserver(ctx context.Context) ([]Digest, error) {
+	return s.python(ctx, pythonSystem{
+		suite: pythonOfMLServer, debian: rayPackages, // the system of Ray's image, which is there already
+		requirements: mlserverRequirements, options: []string{"--no-deps"},
+	})
+}
+
+// ExampleModels makes the image of an object store, the program versitygw, with an example model for MLServer in its bucket.
+func ExampleModels(ctx context.Context, s Store, gateway string) error {
+	models, err := s.exampleModels(ctx)
+	if err != nil {
+		return err
+	}
+	base, err := s.base(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Pack(Image{
+		Layers: []Digest{base, models},
+		Files: []File{
+			{Target: "/usr/bin/versitygw", Source: gateway, Mode: 0o755}, {Target: "/usr/bin/serve-models", Content: serveModels, Mode: 0o755},
+		},
+		Process: Process{User: "1001:0", Entrypoint: []string{"serve-models"}},
+	}, ExampleModelsImage)
+}
+
+// exampleModels returns the layer with the models, which are trained with the packages of MLServer: other releases may not read them.
+func (s Store) exampleModels(ctx context.Context) (Digest, error) {
+	system, err := s.mlserver(ctx)
+	if err != nil {
+		return "", err
+	}
+	key := trainScript + trainModels
+	args := []string{"-c", trainScript, "sh"}
+	return s.Layer(fmt.Sprintln(key, system), func(w io.Writer) error {
+		root, err := os.MkdirTemp(s.Content, "root")
+		if err != nil {
+			return fmt.Errorf("training a model: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(root) }() // of no use any more
+		args = append(args, root)
+		for _, layer := range system {
+			args = append(args, s.blob(layer))
+		}
+		command := exec.CommandContext(ctx, "sh", args...)
+		var stderr bytes.Buffer
+		command.Stdin, command.Stdout, command.Stderr = strings.NewReader(trainModels), w, &stderr
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("training a model: %w\n%s", err, stderr.String())
+		}
+		return nil
+	})
+}
+
+// Commands makes an image of the system of this machine with more programs on its PATH, which have the names of their files.
+func Commands(ctx context.Context, s Store, name string, programs ...string) error {
+	base, err := s.base(ctx)
+	if err != nil {
+		return err
+	}
+	image := Image{Layers: []Digest{base}, Process: Process{User: "1001:0", Cmd: []string{"sh"}}}
+	for _, program := range programs {
+		image.Files = append(image.Files, File{Target: "/usr/bin/" + path.Base(program), Source: program, Mode: 0o755})
+	}
+	return s.Pack(image, name)
+}
