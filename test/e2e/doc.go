@@ -10,4 +10,7 @@
 // catalog is a placeholder: no release of it can be had as a Go module.
 //
 // Specs with the label `ci` cover data, guards and the rollout of the operator, for machines that have little time: `make e2e-ci`.
+//
+// Of ModelMesh the routing layer is a fake, see package test/modelmesh/instance, and so is the REST proxy; adapter, model server,
+// etcd and object store are real.
 package e2e

@@ -1,0 +1,122 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+)
+
+var (
+	//go:embed testdata/modelmesh.yaml
+	modelMeshObjects string
+	//go:embed testdata/modelmesh_predict.py
+	modelMeshPredict string
+)
+
+const (
+	runtimePods = "--selector=modelmesh-service=modelmesh-serving"
+	// listModels asks MLServer, in its container, which models it has.
+	listModels = `from urllib.request import Request, urlopen; ` +
+		`print(urlopen(Request("http://127.0.0.1:8002/v2/repository/index", b"{}", {"Content-Type": "application/json"})).read())`
+)
+
+// packModelMesh makes the images of the runtime's pods and of what the quickstart starts.
+func packModelMesh(ctx context.Context) {
+	GinkgoHelper()
+	mesh, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/mm", nil, false, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.ModelMesh(store, mesh)).To(Succeed())
+	adapter, err := programs.RuntimeAdapter(ctx, "model-mesh-mlserver-adapter")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.RuntimeAdapter(store, map[string]string{"/opt/app/mlserver-adapter": adapter})).To(Succeed())
+	Expect(images.MLServer(ctx, store)).To(Succeed())
+	gateway, err := programs.ObjectStore(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.ExampleModels(ctx, store, gateway)).To(Succeed())
+	etcdctl, err := cluster.BuildPeer(ctx, cluster.Etcdctl, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Commands(ctx, store, images.EtcdImage, env.Instance.Process(cluster.Etcd).Path, etcdctl)).To(Succeed())
+	Expect(images.Commands(ctx, store, images.KubectlImage, kubectlPath)).To(Succeed())
+}
+
+// startModelMesh does what the page of ModelMesh's etcd says for a first try, but for its model, which a namespace of its own gets.
+func startModelMesh(ctx context.Context) {
+	GinkgoHelper()
+	manage(ctx, "install-kserve-crds")
+	runtimes := kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "runtimes"))
+	quickstart := strings.Split(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "quickstart")), "\n---\n")
+	quickstart = slices.DeleteFunc(quickstart, func(document string) bool { return strings.Contains(document, "kind: Predictor") })
+	for _, manifests := range []string{runtimes, strings.Join(quickstart, "\n---\n")} {
+		_, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			_, err := tryKubectl(ctx, manifests, "delete", "--ignore-not-found", "-f", "-")
+			Expect(err).NotTo(HaveOccurred())
+		}, NodeTimeout(podTimeout))
+	}
+	kubectl(ctx, "-n", operatorNamespace, "delete", "configmap", "model-serving-config", "--ignore-not-found")
+	rolledOut(ctx, operatorNamespace, "deployment/etcd")
+	rolledOut(ctx, operatorNamespace, "deployment/minio")
+}
+
+// servedNamespace is one with restricted pods, a client, and the connection to the object store.
+type servedNamespace struct{ name string }
+
+func newServedNamespace(ctx context.Context) servedNamespace {
+	GinkgoHelper()
+	n := servedNamespace{restrictedNamespace(ctx, "models")}
+	DeferCleanup(func(ctx context.Context) {
+		kubectl(ctx, n.in("delete", "predictors,inferenceservices", "--all", "--timeout=60s")...)
+	}, NodeTimeout(podTimeout))
+	kubectl(ctx, "label", "namespace", n.name, "modelmesh-enabled=true")
+	entry := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "storage-config", "-o", "go-template={{base64decode .data.localMinIO}}")
+	kubectl(ctx, n.in("create", "secret", "generic", "storage-config", "--from-literal=localMinIO="+entry)...)
+	return n
+}
+
+func (n servedNamespace) in(args ...string) []string { return append([]string{"-n", n.name}, args...) }
+
+// sample applies one of the samples.
+func (n servedNamespace) sample(ctx context.Context, file string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(checkout, "config", filepath.FromSlash(file)))
+	Expect(err).NotTo(HaveOccurred())
+	apply(ctx, n.name, string(text))
+}
+
+// predict asks a model over grpc or http.
+func (n servedNamespace) predict(ctx context.Context, protocol, model string) (string, error) {
+	return tryKubectl(ctx, modelMeshPredict, n.in("exec", "-i", "client", "--", "python3", "-", protocol, model)...)
+}
+
+// pods are the names of those of runtimes.
+func (n servedNamespace) pods(ctx context.Context) []string {
+	GinkgoHelper()
+	return strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", "jsonpath={.items[*].metadata.name}")...))
+}
+
+// holders are the pods whose server or whose disk has a model, by the begin of its id.
+func (n servedNamespace) holders(ctx context.Context, model string) []string {
+	GinkgoHelper()
+	var found []string
+	for _, pod := range n.pods(ctx) {
+		script := fmt.Sprintf("python3 -c '%s' && ls /models /models/_mlserver_models", listModels)
+		if strings.Contains(kubectl(ctx, n.in("exec", pod, "-c", "mlserver", "--", "sh", "-c", script)...), model+"__") {
+			found = append(found, pod)
+		}
+	}
+	return found
+}

@@ -1,0 +1,104 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// byGrace is how long pods have to hand over their models, at the end of which they are killed.
+const byGrace = 90 * time.Second
+
+// The pods are those of the manager: MLServer with its adapter, which fetches models, and the fake of the routing layer, see
+// test/modelmesh/instance.
+var _ = Describe("ModelMesh", Ordered, func() {
+	var n servedNamespace
+	answers := func(ctx context.Context, protocol, model, id string) {
+		GinkgoHelper()
+		Eventually(ctx, n.predict, podTimeout).WithArguments(protocol, model).Should(MatchRegexp("^" + id + "-[0-9a-f]+ 0 1 2 3 4 5 6 7 8 9$"))
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		packModelMesh(ctx)
+		startModelMesh(ctx)
+		n = newServedNamespace(ctx)
+		n.sample(ctx, "quickstart/predictor.yaml")
+		apply(ctx, n.name, modelMeshObjects)
+		podReady(ctx, n.name, "client")
+		kubectl(ctx, n.in("wait", "predictor/digits", "--for=jsonpath={.status.available}=true", fmt.Sprint("--timeout=", podTimeout))...)
+	}, NodeTimeout(startTimeout))
+
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			output, err := tryKubectl(ctx, "", n.in("logs", runtimePods, "--all-containers", "--prefix", "--tail=40")...)
+			GinkgoWriter.Println(output, err)
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("starts pods for the first model and serves it over gRPC and REST", func(ctx SpecContext) {
+		Eventually(ctx, n.pods).Should(HaveLen(2))
+		kubectl(ctx, n.in("wait", "pods", runtimePods, "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
+		status := kubectl(ctx, n.in("get", "predictor", "digits", "-o", "jsonpath={.status.activeModelState} {.status.transitionStatus}")...)
+		Expect(status).To(Equal("Loaded UpToDate"))
+		answers(ctx, "grpc", "digits", "digits__ksp")
+		answers(ctx, "http", "digits", "digits__ksp")
+	}, SpecTimeout(specTimeout))
+
+	It("says of a model that is not in its bucket what is missing", func(ctx SpecContext) {
+		Eventually(ctx, func(ctx context.Context) string {
+			return kubectl(ctx, n.in("get", "predictor", "absent", "-o",
+				"jsonpath={.status.available} {.status.activeModelState} {.status.lastFailureInfo.reason} {.status.lastFailureInfo.message}")...)
+		}, podTimeout).Should(SatisfyAll(HavePrefix("false FailedToLoad ModelLoadFailed "), ContainSubstring("absent.joblib: no such file or directory")))
+		_, err := n.predict(ctx, "http", "absent")
+		Expect(err).To(MatchError(ContainSubstring("HTTP Error")))
+	}, SpecTimeout(specTimeout))
+
+	It("serves an InferenceService", func(ctx SpecContext) {
+		n.sample(ctx, "samples/modelmesh_inferenceservice.yaml")
+		kubectl(ctx, n.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
+		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+	}, SpecTimeout(specTimeout))
+
+	It("opens the ports for requests, and those of adapters to no client", func(ctx SpecContext) {
+		address := kubectl(ctx, n.in("get", "pods", runtimePods, "-o", "jsonpath={.items[0].status.podIP}")...)
+		connect := func(port int) error {
+			const script = `import socket, sys; socket.create_connection((sys.argv[1], sys.argv[2]), 3)`
+			_, err := tryKubectl(ctx, "", n.in("exec", "client", "--", "python3", "-c", script, address, fmt.Sprint(port))...)
+			return err
+		}
+		for _, port := range []int{8033, 8008} {
+			Expect(connect(port)).To(Succeed())
+		}
+		for _, port := range []int{8080, 8085} { // between the pods, and of the adapter
+			Expect(connect(port)).To(MatchError(ContainSubstring("timed out")), "port %d", port)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("keeps serving the models of a pod that is deleted", func(ctx SpecContext) {
+		holders := n.holders(ctx, "digits")
+		Expect(holders).NotTo(BeEmpty())
+		kubectl(ctx, n.in("delete", "pod", holders[0], fmt.Sprint("--timeout=", byGrace))...)
+		answers(ctx, "grpc", "digits", "digits__ksp")
+		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	It("unloads a model that is deleted, and ends pods that have none to serve", func(ctx SpecContext) {
+		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
+		kubectl(ctx, n.in("delete", "predictor", "digits", "--timeout=60s")...)
+		Eventually(ctx, n.holders).WithArguments("digits").Should(BeEmpty())
+		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+
+		By("the last one")
+		kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "model-serving-config", "--from-literal=config.yaml=scaleToZero: {gracePeriodSeconds: 5}")
+		DeferCleanup(func(ctx context.Context) {
+			kubectl(ctx, "-n", operatorNamespace, "delete", "configmap", "model-serving-config")
+		}, NodeTimeout(podTimeout))
+		kubectl(ctx, n.in("delete", "predictor,inferenceservice", "--all", "--timeout=60s")...)
+		Eventually(ctx, n.pods, byGrace).Should(BeEmpty())
+	}, SpecTimeout(specTimeout))
+})
