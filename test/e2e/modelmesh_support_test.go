@@ -22,8 +22,14 @@ import (
 var (
 	//go:embed testdata/modelmesh.yaml
 	modelMeshObjects string
+	//go:embed testdata/modelmesh_broken.yaml
+	modelMeshBroken string
+	//go:embed testdata/modelmesh_claimed.yaml
+	modelMeshClaimed string
 	//go:embed testdata/modelmesh_predict.py
 	modelMeshPredict string
+	//go:embed testdata/modelmesh_train.py
+	modelMeshTrain string
 )
 
 const (

@@ -49,19 +49,38 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		answers(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("says of a model that is not in its bucket what is missing", func(ctx SpecContext) {
-		Eventually(ctx, func(ctx context.Context) string {
-			return kubectl(ctx, n.in("get", "predictor", "absent", "-o",
-				"jsonpath={.status.available} {.status.activeModelState} {.status.lastFailureInfo.reason} {.status.lastFailureInfo.message}")...)
-		}, podTimeout).Should(SatisfyAll(HavePrefix("false FailedToLoad ModelLoadFailed "), ContainSubstring("absent.joblib: no such file or directory")))
-		_, err := n.predict(ctx, "http", "absent")
+	It("says of models that cannot be loaded why", func(ctx SpecContext) {
+		apply(ctx, n.name, modelMeshBroken)
+		for name, want := range map[string][2]string{
+			"no-file":    {"ModelLoadFailed", "absent.joblib: no such file or directory"},
+			"no-bucket":  {"ModelLoadFailed", "NoSuchBucket"},
+			"no-storage": {"ModelLoadFailed", "Did not find storage config for key absent"},
+			"no-runtime": {"NoSupportingRuntime", "No ServingRuntime supports specified model type"},
+		} {
+			Eventually(ctx, func(ctx context.Context) string {
+				return kubectl(ctx, n.in("get", "predictor", name, "-o",
+					"jsonpath={.status.available} {.status.activeModelState} {.status.lastFailureInfo.reason} {.status.lastFailureInfo.message}")...)
+			}, podTimeout).Should(SatisfyAll(HavePrefix("false FailedToLoad "+want[0]+" "), ContainSubstring(want[1])))
+		}
+		_, err := n.predict(ctx, "http", "no-file")
 		Expect(err).To(MatchError(ContainSubstring("HTTP Error")))
+		kubectl(ctx, n.in("delete", "predictor", "no-file", "no-bucket", "no-storage", "no-runtime", "--timeout=60s")...)
 	}, SpecTimeout(specTimeout))
 
 	It("serves an InferenceService", func(ctx SpecContext) {
 		n.sample(ctx, "samples/modelmesh_inferenceservice.yaml")
 		kubectl(ctx, n.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+	}, SpecTimeout(specTimeout))
+
+	It("serves a model from a claim, for which the pods are replaced", func(ctx SpecContext) {
+		_, err := tryKubectl(ctx, modelMeshTrain, n.in("exec", "-i", "client", "--", "python3", "-")...)
+		Expect(err).NotTo(HaveOccurred())
+		kubectl(ctx, n.in("patch", "secret", "storage-config", "--type=merge", "-p", `{"stringData": {"claimed": "{\"type\": \"pvc\", \"name\": \"models\"}"}}`)...)
+		apply(ctx, n.name, modelMeshClaimed)
+		answers(ctx, "http", "claimed", "claimed__ksp")
+		rolledOut(ctx, n.name, "deployment/modelmesh-serving-mlserver-1.x")
+		answers(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
 	It("opens the ports for requests, and those of adapters to no client", func(ctx SpecContext) {
@@ -85,6 +104,17 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		kubectl(ctx, n.in("delete", "pod", holders[0], fmt.Sprint("--timeout=", byGrace))...)
 		answers(ctx, "grpc", "digits", "digits__ksp")
 		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	It("registers models again when the pod of etcd is replaced, which keeps nothing", func(ctx SpecContext) {
+		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "--selector=component=model-mesh-etcd")
+		rolledOut(ctx, operatorNamespace, "deployment/etcd")
+		password := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "etcd-passwords", "-o", "go-template={{base64decode .data.root}}")
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return tryKubectl(ctx, "", "-n", operatorNamespace, "exec", "deployment/etcd", "-c", "etcd", "--",
+				"etcdctl", "--user=root:"+password, "get", "--prefix", "--keys-only", "modelmesh-serving/mm_ns/"+n.name+"/mm/modelmesh-serving/vmodels/")
+		}, podTimeout).Should(SatisfyAll(ContainSubstring("/digits"), ContainSubstring("/digits-isvc")))
+		answers(ctx, "grpc", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
 	It("unloads a model that is deleted, and ends pods that have none to serve", func(ctx SpecContext) {

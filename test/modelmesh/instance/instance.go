@@ -57,6 +57,7 @@ type instance struct {
 	leader  string               // the address of the leader
 	fleet   *fleet               // nil unless it leads
 	conns   map[string]*grpc.ClientConn
+	loads   map[string]*loading // by model
 }
 
 // Run runs an instance until the context ends or something fails that only a new process mends.
@@ -65,7 +66,10 @@ func Run(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("reading the environment of container mm: %w", err)
 	}
-	i := &instance{settings: s, log: log, conns: map[string]*grpc.ClientConn{}, parted: make(chan struct{}), failed: make(chan error, 8)}
+	i := &instance{
+		settings: s, log: log, conns: map[string]*grpc.ClientConn{}, loads: map[string]*loading{},
+		parted: make(chan struct{}), failed: make(chan error, 8),
+	}
 	if err := i.connect(); err != nil {
 		return err
 	}

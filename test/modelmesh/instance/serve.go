@@ -51,7 +51,7 @@ func (i *instance) front(_ any, stream grpc.ServerStream) error {
 func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
 	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
 		if strings.HasPrefix(method, "/"+runtimepb.ModelRuntime_ServiceDesc.ServiceName+"/") {
-			return call(ctx, i.adapter, method, request)
+			return i.manageModels(ctx, method, request)
 		}
 		headers, _ := metadata.FromIncomingContext(ctx)
 		if names := headers.Get(modelHeader); len(names) > 0 {
