@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
@@ -22,7 +23,7 @@ var pytorchProgram string
 func pytorchSample(file, command string, changes ...string) string {
 	GinkgoHelper()
 	return changedSample(file, append([]string{
-		"docker.io/kubeflowkatib/pytorch-mnist-cpu:v1beta1-fc858d1", busybox,
+		"docker.io/kubeflowkatib/pytorch-mnist-cpu:v1beta1-fc858d1", operator.SampleImage,
 		"[python3, /opt/pytorch-mnist/mnist.py, --epochs=1]", command,
 	}, changes...)...)
 }

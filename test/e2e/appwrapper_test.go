@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
 func describeAppWrappers() {
@@ -93,7 +94,7 @@ func describeAppWrappers() {
 	It("gives up when its image cannot be pulled", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		const prefix = "    workload.codeflare.dev.appwrapper/"
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "quay.io/project-codeflare/busybox:1.36", "quay.io/example/absent:1",
+		apply(ctx, namespace, changedSample("appwrapper_job.yaml", operator.SampleImage, "quay.io/example/absent:1",
 			prefix+"successTTLDuration: 1m\n", prefix+"warmupGracePeriodDuration: 8s\n"+prefix+"admissionGracePeriodDuration: 2s\n"+
 				prefix+"retryLimit: \"1\"\n"+prefix+"retryPausePeriodDuration: 1s\n"))
 		var aw *v1beta2.AppWrapper

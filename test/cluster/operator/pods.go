@@ -16,8 +16,8 @@ const (
 )
 
 const (
-	// busybox is what samples run.
-	busybox = "quay.io/project-codeflare/busybox:1.36"
+	// SampleImage is what pods of samples run.
+	SampleImage = "quay.io/project-codeflare/busybox:1.36"
 	// certGenerator is what waits for the certificates of Ray's pods.
 	certGenerator = "registry.redhat.io/ubi9:latest"
 )
@@ -34,7 +34,7 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	}
 	for _, pack := range []func() error{
 		func() error { return images.Operator(ctx, store, checkout) },
-		func() error { return images.Base(ctx, store, busybox, certGenerator) },
+		func() error { return images.Base(ctx, store, SampleImage, certGenerator) },
 		func() error { return images.Postgres(ctx, store) },
 		func() error { return packRegistry(ctx, store) },
 	} {
