@@ -284,7 +284,7 @@ bench: cluster-build ## Measure size, memory, requests and writes, and print the
 	go run -tags $(TAGS) ./test/bench
 
 .PHONY: scale
-scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, beside 50,000 Secrets and pods of others
+scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, beside 50,000 foreign Secrets and pods
 	go run -tags $(TAGS) ./test/bench -scale=$(SIZES) -secrets=50000
 
 .PHONY: ci

@@ -65,7 +65,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	return b.noteRequests("requests for each", burst, mark, c.target)
 }
 
-// copyTo is an object for another namespace, or of another name, which nobody owns.
+// copyTo is an object for another namespace, or of another name, without owners.
 func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, field := range []string{"ownerReferences", "uid", "resourceVersion", "managedFields", "creationTimestamp", "finalizers"} {

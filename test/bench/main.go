@@ -77,7 +77,7 @@ func main() {
 	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
-	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of Secrets and pods of others")
+	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()

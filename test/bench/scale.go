@@ -187,7 +187,7 @@ func (b *bench) untilReconciled(ctx context.Context, objects int) error {
 	})
 }
 
-// beside measures a new process beside many Secrets and pods of others.
+// beside measures a new process beside many foreign Secrets and pods.
 func (b *bench) beside(ctx context.Context) error {
 	if b.secrets == 0 {
 		return nil
@@ -209,11 +209,11 @@ func (b *bench) beside(ctx context.Context) error {
 		}})
 	})
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("creating Secrets and pods of others: %w", err)
+		return fmt.Errorf("creating foreign Secrets and pods: %w", err)
 	}
 	before := b.curve[len(b.curve)-1]
 	now, err := b.measureRestart(ctx, before.objects)
-	b.note(fmt.Sprintf("%d Secrets and pods of others", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
+	b.note(fmt.Sprintf("%d foreign Secrets and pods", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
 		"< 5 MiB more", "")
 	return err
 }
