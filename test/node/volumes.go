@@ -15,7 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-const selectedNode = "volume.kubernetes.io/selected-node"
+const (
+	selectedNode = "volume.kubernetes.io/selected-node"
+	// provisionedBy has the controller manager leave the removal of a volume to us. Otherwise it may find a released volume first,
+	// and the phase is Failed from then on.
+	provisionedBy = "pv.kubernetes.io/provisioned-by"
+)
 
 // provideVolumes makes a volume for every claim of our StorageClass and removes it when no claim names it any more. A volume is
 // as a new block device is: it belongs to root, others only read it, and the kubelet applies fsGroup to it, which it does not
@@ -67,7 +72,7 @@ func (s Settings) makeVolume(ctx context.Context, client kubernetes.Interface, c
 		return fmt.Errorf("making a volume: %w", err)
 	}
 	volume := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID)},
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID), Annotations: map[string]string{provisionedBy: Provisioner}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
 			StorageClassName: StorageClass, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,

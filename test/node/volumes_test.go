@@ -36,6 +36,9 @@ func TestVolumesComeAndGo(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 || volume.Spec.Local.Path != folder {
 		t.Errorf("folder %v of %s, %v", info, volume.Spec.Local.Path, err)
 	}
+	if by := volume.Annotations["pv.kubernetes.io/provisioned-by"]; by != Provisioner {
+		t.Errorf("the controller manager takes the volume of %q for its own", by)
+	}
 	if err := removeVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
 		t.Fatal(err)
 	}
