@@ -287,6 +287,15 @@ bench: cluster-build ## Measure size, memory, requests and writes, and print the
 scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, beside 50,000 foreign Secrets and pods
 	go run -tags $(TAGS) ./test/bench -scale=$(SIZES) -secrets=50000
 
+# How long the random program of `make chaos` runs, what it draws from (0: another seed each time), and which scenarios (all).
+DURATION ?= 5m
+SEED ?= 0
+SCENARIO ?=
+
+.PHONY: chaos
+chaos: cluster-build ## Disturb the manager by every fault and print what came of it (SCENARIO=regexp, DURATION= of the random program, SEED=)
+	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
+
 .PHONY: ci
 ci: verify lint test fuzz-mesh test-operands build ## What CI runs
 

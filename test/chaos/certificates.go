@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// certificates are faults of webhooks and of what they are trusted by.
+func certificates() []scenario {
+	secret := func(name, fault string, restart bool, damage func(*corev1.Secret)) scenario {
+		return scenario{name: name, run: func(c *campaign, ctx context.Context) error {
+			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true,
+				begin: func(ctx context.Context) (func(context.Context) error, error) {
+					return nil, c.damageSecret(ctx, restart, damage)
+				}})
+		}}
+	}
+	junk := func(keys ...string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			for _, key := range keys {
+				s.Data[key] = []byte("broken")
+			}
+		}
+	}
+	return []scenario{
+		{name: "wrong-ca", run: (*campaign).wrongCA},
+		secret("certificate-deleted", "the Secret of the webhooks' certificate is deleted", false, nil),
+		secret("certificate-deleted-restart", "the Secret is deleted, and the manager is started again", true, nil),
+		secret("ca-key-broken", "the key of the CA is broken", false, junk("ca.key")),
+		secret("certificate-broken-restart", "certificate and key are broken, and the manager is started again", true, junk("tls.crt", "tls.key")),
+		{name: "slow-webhook", run: (*campaign).slowWebhook},
+	}
+}
+
+// admission is a disturbance after which the webhooks have to answer; its recovery is the time until they do.
+func (c *campaign) admission(ctx context.Context, d disturbance) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	begin := d.begin
+	var took time.Duration
+	d.begin = func(ctx context.Context) (func(context.Context) error, error) {
+		if _, err := begin(ctx); err != nil {
+			return nil, err
+		}
+		began := c.clock.Now()
+		err := c.until(ctx, longPatience, func() (string, error) { return "", c.admits(ctx) })
+		took = c.clock.Since(began)
+		return nil, err
+	}
+	rows := len(c.report.Rows)
+	if err := c.disturb(ctx, d); err != nil || len(c.report.Rows) == rows {
+		return err
+	}
+	r := &c.report.Rows[rows]
+	r.Recovery, r.Remark, r.Verdict = took, "the time is that until all webhooks answered", ""
+	*r = r.judge()
+	return nil
+}
+
+// admits tries every webhook by a creation that is not stored.
+func (c *campaign) admits(ctx context.Context) error {
+	var errs []error
+	for _, p := range c.plots {
+		o := p.resource().DeepCopy()
+		if o.GetKind() != "MLflow" && o.GetKind() != "Catalog" { // there is one of each
+			o.SetName("chaos-probe")
+		}
+		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, o, client.DryRunAll)))
+	}
+	return errors.Join(errs...)
+}
+
+// wrongCA replaces the CA in all webhook configurations of the manager.
+func (c *campaign) wrongCA(ctx context.Context) error {
+	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "a wrong CA stands in all webhook configurations", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			stranger := httptest.NewTLSServer(http.NotFoundHandler())
+			defer stranger.Close()
+			wrong := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: stranger.Certificate().Raw})
+			patched := 0
+			for _, o := range c.installed.Objects {
+				if o.GetKind() != "MutatingWebhookConfiguration" && o.GetKind() != "ValidatingWebhookConfiguration" {
+					continue
+				}
+				live := o.DeepCopy()
+				if err := c.admin.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+					return nil, fmt.Errorf("reading a webhook configuration: %w", err)
+				}
+				hooks, _ := live.Object["webhooks"].([]any)
+				for _, hook := range hooks {
+					hook.(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = base64.StdEncoding.EncodeToString(wrong)
+				}
+				if err := c.admin.Update(ctx, live); err != nil {
+					return nil, fmt.Errorf("breaking a webhook configuration: %w", err)
+				}
+				patched++
+			}
+			if patched == 0 {
+				return nil, errors.New("there is no webhook configuration")
+			}
+			return nil, nil
+		}})
+}
+
+// damageSecret breaks or deletes the Secret of the webhooks' certificate.
+func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*corev1.Secret)) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator-webhook-cert"}}
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+		return fmt.Errorf("reading the certificate: %w", err)
+	}
+	var err error
+	if damage == nil {
+		err = c.admin.Delete(ctx, secret)
+	} else {
+		damage(secret)
+		err = c.admin.Update(ctx, secret)
+	}
+	if err == nil && restart {
+		err = c.manager.Restart(ctx)
+	}
+	return err
+}
+
+// hookDelay is how long the slow webhook takes, within the time that its configuration gives it.
+const hookDelay = 3 * time.Second
+
+// slowWebhook is one of another operator that delays every write of the manager.
+func (c *campaign) slowWebhook(ctx context.Context) error {
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-c.clock.After(hookDelay):
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler) // its failurePolicy lets the write through
+	}))
+	defer hook.Close()
+	_, port, err := net.SplitHostPort(hook.Listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	anything := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"", "apps", "networking.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"services", "deployments", "configmaps", "networkpolicies"}},
+	}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "chaos"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "slow.chaos.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(int32(10)), Rules: []admissionregistrationv1.RuleWithOperations{anything},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:" + port), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw})},
+			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}}}},
+		}},
+	}
+	return c.disturb(ctx, disturbance{name: "slow-webhook", fault: "a webhook of another operator takes 3 s for each write", injections: []string{"WebhookLatency"}, lasts: 2 * stormTime, bound: prompt,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			if err := c.admin.Create(ctx, configuration); err != nil {
+				return nil, fmt.Errorf("adding a webhook: %w", err)
+			}
+			return func(ctx context.Context) error { return c.admin.Delete(ctx, configuration) }, nil
+		}})
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestJudge(t *testing.T) {
+	for want, r := range map[verdict]row{
+		resilient:    {Recovery: time.Second, Bound: time.Second},
+		degraded:     {Recovery: 2 * time.Second, Bound: time.Second},
+		failed:       {Deviations: []string{"a Service is missing"}, Recovery: 2 * time.Second, Bound: time.Second},
+		inconclusive: {Verdict: inconclusive},
+	} {
+		if got := r.judge().Verdict; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := report{Seed: 7, Started: time.Unix(0, 0), Rows: []row{
+		{Scenario: "kill", Fault: "a|b", Injections: []string{"PodKill"}, Verdict: resilient, Recovery: 1500 * time.Millisecond, Bound: 10 * time.Second, Writes: 3},
+		{Scenario: "crash", Injections: []string{"PodKill"}, Verdict: failed, Recovery: 12 * time.Second, Deviations: []string{"a", "b", "c", "d"}, Remark: "slowest"},
+	}}
+	dir := t.TempDir()
+	if err := r.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "chaos.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Seed 7, 1970-01-01T00:00:00Z.", `| kill | a\|b | Resilient | 1.50 s | 10 s | 3 |  |`,
+		"| crash |  | Failed | 12 s |  | 0 | slowest; a; b; c; and 1 more |", "| PodKill | the process is killed | kill, crash | Failed |", "| NamespaceDeletion |",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if bad := r.bad(); len(bad) != 1 || bad[0].Scenario != "crash" {
+		t.Errorf("%+v", bad)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "chaos.json")); err != nil || !strings.Contains(string(text), `"seed": 7`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// Each of the 20 types of operator-chaos stands in the table once, and scenarios name no other.
+func TestInjections(t *testing.T) {
+	var known []string
+	for _, one := range injections {
+		known = append(known, one.name)
+	}
+	if len(known) != 20 || len(slices.Compact(slices.Sorted(slices.Values(known)))) != 20 {
+		t.Errorf("%d types", len(known))
+	}
+	for class, types := range classes {
+		for _, name := range types {
+			if !slices.Contains(known, name) {
+				t.Errorf("%s names the unknown type %s", class, name)
+			}
+		}
+	}
+}
+
+func TestChosen(t *testing.T) {
+	some, err := chosen("kill|crash")
+	if err != nil || len(some) != 2 {
+		t.Errorf("%d, %v", len(some), err)
+	}
+	if _, err := chosen("nothing"); err == nil {
+		t.Error("an unknown scenario is no error")
+	}
+	var names []string
+	for _, s := range all() {
+		names = append(names, s.name)
+	}
+	if unique := slices.Compact(slices.Sorted(slices.Values(names))); len(unique) != len(names) || len(names) < 30 {
+		t.Errorf("%d scenarios, %d names", len(names), len(unique))
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	service := id{kind{schema.GroupVersionKind{Version: "v1", Kind: "Service"}, true}, "a", "b"}
+	secret := id{kind{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, true}, "a", "b"}
+	want := picture{service: {".spec.type": "ClusterIP", ".spec.port": "1"}, secret: {}}
+	have := picture{service: {".spec.type": "NodePort", ".spec.node": "2"}}
+	got := differences(want, have, nil)
+	if len(got) != 4 {
+		t.Errorf("%q", got)
+	}
+	if rest := differences(want, have, unsteady(want, have)); len(rest) != 0 {
+		t.Errorf("%q, though all of it is masked", rest)
+	}
+	if same := differences(want, want, nil); len(same) != 0 {
+		t.Errorf("%q", same)
+	}
+}
+
+func TestRenamed(t *testing.T) {
+	binding := id{kind{schema.GroupVersionKind{Group: "rbac", Kind: "ClusterRoleBinding"}, false}, "", "reg-r03-auth"}
+	got := picture{binding: {".subjects[0].namespace": "reg-r03"}}.renamed("reg-r03")
+	binding.name = "{}-auth"
+	if want := (picture{binding: {".subjects[0].namespace": "{}"}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Every definition of ours has a subject with a resource of its kind, or a reason why it has none.
+func TestSubjectsCoverKinds(t *testing.T) {
+	without := map[string]string{
+		"aihubs": "the component platform is off by default", "mlflowoperators": "likewise", "clusterservingruntimes": "read as a ServingRuntime is",
+	}
+	covered := map[string]bool{}
+	for _, s := range subjects {
+		p, err := s.plot("somewhere")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range p.objects {
+			plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+			covered[plural.Resource] = true
+		}
+		if s.ready == "" {
+			t.Errorf("%s: %v", s.name, errNoReadiness)
+		}
+	}
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d definitions, %v", len(files), err)
+	}
+	for _, file := range files {
+		_, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		if !covered[plural] && without[plural] == "" {
+			t.Errorf("no subject has one of %s", plural)
+		}
+	}
+}
+
+func TestOwns(t *testing.T) {
+	plots := map[string]*plot{}
+	for _, s := range subjects {
+		p, err := s.plot(s.name + "-r03")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plots[s.name] = p
+	}
+	for path, want := range map[string]string{
+		"/apis/mlflow.opendatahub.io/v1/mlflows/mlflow/status":                                 "mlflow",
+		"/apis/apps/v1/namespaces/opendatahub/deployments/mlflow":                              "mlflow",
+		"/apis/mlflow.kubeflow.org/v1/namespaces/mlflowconfig-r03/mlflowconfigs/mlflow/status": "mlflowconfig",
+		"/api/v1/namespaces/registryproxy-r03/services/a":                                      "registryproxy",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/registry-r03-auth-delegator":   "registry",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/model-catalog-auth-delegator":  "catalog",
+		"/api/v1/namespaces/opendatahub/secrets/webhook":                                       "",
+	} {
+		q := parse(httptest.NewRequest(http.MethodPatch, path, http.NoBody))
+		got := ""
+		for name, p := range plots {
+			if p.owns(q) {
+				got += name
+			}
+		}
+		if got != want {
+			t.Errorf("%s belongs to %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestUnready(t *testing.T) {
+	live := func(status any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(2)}, "status": status}}
+	}
+	condition := func(status string, generation int64) any {
+		return map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": status, "observedGeneration": generation}}}
+	}
+	for name, c := range map[string]struct {
+		live  *unstructured.Unstructured
+		ready string
+		want  bool
+	}{
+		"true":                    {live(condition("True", 2)), "Available", true},
+		"of an older generation":  {live(condition("True", 1)), "Available", false},
+		"false":                   {live(condition("False", 2)), "Available", false},
+		"absent":                  {live(map[string]any{}), "Available", false},
+		"a field":                 {live(map[string]any{"phase": "Running"}), "phase=Running", true},
+		"another value":           {live(map[string]any{"phase": "Failed"}), "phase=Running", false},
+		"a subject without words": {live(map[string]any{}), "", false},
+	} {
+		if got := unready(c.live, c.ready); (got == "") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestApplied(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"a/b": "c"}},
+		"spec":     map[string]any{"replicas": int64(1), "ports": []any{map[string]any{"port": int64(80)}, map[string]any{"port": int64(443), "name": "https"}}},
+	}}
+	fields := `{"f:metadata":{"f:labels":{"f:a/b":{}}},"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":443}":{"f:name":{}}}}}`
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: fieldOwners[0], Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}})
+	got, err := applied(o)
+	want := []leaf{{"/metadata/labels/a~1b", "c"}, {"/spec/ports/1/name", "https"}, {"/spec/replicas", int64(1)}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	var classes []string
+	for _, l := range got {
+		classes = append(classes, special(l))
+	}
+	if !slices.Equal(classes, []string{"labels", "spec", "replicas"}) {
+		t.Error(classes)
+	}
+	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fields: 2}
+	changes, err := c.changesOf(o)
+	if err != nil || changes[len(changes)-1].class != "deletion" || len(changes) != 5 {
+		t.Errorf("%v, %v", changes, err)
+	}
+	for _, one := range changes {
+		if one.class == "replicas" && string(one.patch) != `[{"op":"replace","path":"/spec/replicas","value":0}]` {
+			t.Errorf("%s", one.patch)
+		}
+	}
+}
+
+func TestSequence(t *testing.T) {
+	draw := func(seed uint64) []step {
+		return sequence(rand.New(rand.NewPCG(seed, 1)), 200, []string{"a", "b"}, []string{"partition"})
+	}
+	if !reflect.DeepEqual(draw(1), draw(1)) || reflect.DeepEqual(draw(1), draw(2)) {
+		t.Error("a seed draws one sequence")
+	}
+	seen := map[string]bool{}
+	for _, s := range draw(1) {
+		seen[s.Do] = true
+		if (s.Do == "fault") != (s.On == "partition") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(seen) != len(weights) {
+		t.Errorf("only %v", seen)
+	}
+}
+
+func TestShrink(t *testing.T) {
+	var steps []step
+	for i := range 16 {
+		steps = append(steps, step{Do: "wait", Pick: uint64(i)})
+	}
+	steps[3].Do, steps[12].Do = "kill", "delete"
+	has := func(some []step, do string) bool {
+		return slices.ContainsFunc(some, func(s step) bool { return s.Do == do })
+	}
+	tries := 0
+	fails := func(some []step) bool { tries++; return has(some, "kill") && has(some, "delete") }
+	if got := describe(shrink(steps, 1000, fails)); got != "kill, delete" {
+		t.Errorf("%s", got)
+	}
+	tries = 0
+	if got := shrink(steps, 5, fails); tries > 5 || !fails(got) {
+		t.Errorf("%d tries, %s", tries, describe(got))
+	}
+}
+
+func TestNames(t *testing.T) {
+	if got := fmt.Sprint(id{kind{schema.GroupVersionKind{Kind: "Namespace"}, false}, "", "a"}); got != "Namespace/a" {
+		t.Error(got)
+	}
+}

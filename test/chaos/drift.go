@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// change is something that another client does to a child.
+type change struct {
+	class, what string
+	patch       []byte // none means a deletion
+	// to is what a leaf was changed to; nil where it was removed.
+	to *leaf
+}
+
+// classes of changes with the types of operator-chaos that make them.
+var classes = map[string][]string{
+	"labels": {"LabelStomping"}, "annotations": {"LabelStomping"}, "ownerReferences": {"OwnerRefOrphan"}, "deletion": {"ResourceDeletion", "SecretDeletion"},
+	"data": {"ConfigDrift"}, "spec": {"CRDMutation"}, "image": {"ImageCorrupt"}, "command": {"CrashLoopInject"}, "replicas": {"DeploymentScaleZero"},
+}
+
+// explained are changes that stay by design, and why.
+var explained = []struct {
+	class, kind, why string
+}{
+	{"", "PersistentVolumeClaim", "a claim belongs to its user once it is made: data is never replaced"},
+	{"deletion", "Job", "the Job of a finished migration is not made again"},
+	{"data", "Secret", "passwords and keys are made once; another value is a user's rotation"},
+}
+
+// changesOf are those that are tried on a child: each class of fields that we own, and its deletion.
+func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
+	owned, err := applied(o)
+	if err != nil {
+		return nil, err
+	}
+	byClass := map[string][]change{}
+	add := func(class, what string, to *leaf, o operation) error {
+		patch, err := patchOf(o)
+		byClass[class] = append(byClass[class], change{class, what, patch, to})
+		return err
+	}
+	for _, l := range owned {
+		class := special(l)
+		if value, ok := other(l.value); ok && class != "apiVersion" && class != "kind" && class != "ownerReferences" {
+			switch {
+			case class == "replicas":
+				value = int64(0)
+			case class == "data" && o.GetKind() == "Secret":
+				value = base64.StdEncoding.EncodeToString([]byte("of-another-client"))
+			}
+			if err := add(class, l.pointer+" changed", &leaf{l.pointer, value}, operation{"replace", l.pointer, value}); err != nil {
+				return nil, err
+			}
+		}
+		if class == "labels" || class == "annotations" {
+			if err := add(class, l.pointer+" removed", nil, operation{Op: "remove", Path: l.pointer}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(o.GetOwnerReferences()) > 0 {
+		if err := add("ownerReferences", "owner references removed", nil, operation{Op: "remove", Path: "/metadata/ownerReferences"}); err != nil {
+			return nil, err
+		}
+	}
+	var all []change
+	for _, class := range slices.Sorted(maps.Keys(byClass)) {
+		some := byClass[class]
+		c.random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		all = append(all, some[:min(len(some), c.fields)]...)
+	}
+	return append(all, change{class: "deletion", what: "deleted"}), nil
+}
+
+// special is the class of a leaf; a few fields of workloads have one of their own.
+func special(l leaf) string {
+	switch {
+	case strings.HasSuffix(l.pointer, "/image"):
+		return "image"
+	case strings.Contains(l.pointer, "/command/"), strings.Contains(l.pointer, "/args/"), strings.HasSuffix(l.pointer, "/command"), strings.HasSuffix(l.pointer, "/args"):
+		return "command"
+	case l.pointer == "/spec/replicas":
+		return "replicas"
+	}
+	switch class := l.class(); class {
+	case "labels", "annotations", "ownerReferences", "data", "kind", "apiVersion":
+		return class
+	case "stringData", "binaryData":
+		return "data"
+	default:
+		return "spec"
+	}
+}
+
+// tally is what is known of a class.
+type tally struct {
+	times            []time.Duration
+	writes, most     int
+	refused, allowed int
+	lost             []string
+	reasons          map[string]int
+}
+
+// drift changes every child in every class of fields, and waits for it to come back.
+func (c *campaign) drift(ctx context.Context) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	tallies := map[string]*tally{}
+	for _, key := range c.children {
+		o := key.object()
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return fmt.Errorf("reading %s: %w", key, err)
+		}
+		changes, err := c.changesOf(o)
+		if err != nil {
+			return err
+		}
+		for _, one := range changes {
+			if tallies[one.class] == nil {
+				tallies[one.class] = &tally{reasons: map[string]int{}}
+			}
+			if err := c.tryDrift(ctx, key, one, tallies[one.class]); err != nil {
+				return err
+			}
+		}
+		c.say("drift of %s: %d changes", key, len(changes))
+	}
+	for _, class := range slices.Sorted(maps.Keys(tallies)) {
+		c.noteDrift(class, tallies[class])
+	}
+	return c.settle(ctx, patience)
+}
+
+// driftPatience is how long a change may stay before it counts as not repaired.
+const driftPatience = 15 * time.Second
+
+// tryDrift makes one change and waits for its end.
+func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) error {
+	mark, err := c.audit.Mark()
+	if err != nil {
+		return err
+	}
+	began := c.clock.Now()
+	if one.patch == nil {
+		err = c.admin.Delete(ctx, key.object())
+	} else {
+		err = c.admin.Patch(ctx, key.object(), client.RawPatch(types.JSONPatchType, one.patch))
+	}
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
+		t.refused++
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("changing %s, %s: %w", key, one.what, err)
+	}
+	err = c.untilEvery(ctx, driftPoll, driftPatience, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
+	took := c.clock.Since(began)
+	if err == nil {
+		writes, err := c.sent(mark)
+		if err != nil {
+			return err
+		}
+		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
+		return nil
+	}
+	if !errors.Is(err, errPatience) {
+		return err
+	}
+	if why := explanation(one.class, key.Kind); why != "" {
+		t.allowed++
+		t.reasons[why]++
+	} else {
+		t.lost = append(t.lost, fmt.Sprintf("%s: %s: %v", key, one.what, err))
+	}
+	c.say("not repaired: %s: %s", key, one.what)
+	return c.putBack(ctx, key)
+}
+
+func explanation(class, kind string) string {
+	for _, e := range explained {
+		if (e.class == "" || e.class == class) && e.kind == kind {
+			return e.why
+		}
+	}
+	return ""
+}
+
+// brokenChild says in what a child differs from what it was.
+func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (string, error) {
+	o := key.object()
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return key.String() + " cannot be read", client.IgnoreNotFound(err)
+	}
+	if o.GetDeletionTimestamp() != nil {
+		return key.String() + " is being deleted", nil
+	}
+	// Pictures have no values of Secrets.
+	if changed != nil && at(o.Object, changed.pointer) == changed.value {
+		return fmt.Sprintf("%s %s is still %v", key, changed.pointer, changed.value), nil
+	}
+	return shorten(differences(picture{key: c.base[key]}, picture{key: leaves(o)}, c.ignore), 3), nil
+}
+
+// putBack has a child that was not repaired made again, so that the next change begins with a whole one; where the manager does
+// not do that, what it is now becomes what is expected.
+func (c *campaign) putBack(ctx context.Context, key id) error {
+	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {
+		if err := client.IgnoreNotFound(c.admin.Delete(ctx, key.object())); err != nil {
+			return fmt.Errorf("deleting %s: %w", key, err)
+		}
+	}
+	err := c.until(ctx, driftPatience, func() (string, error) { return c.brokenChild(ctx, key, nil) })
+	if !errors.Is(err, errPatience) {
+		return err
+	}
+	if err := c.settle(ctx, patience); err != nil {
+		return err
+	}
+	return c.remember(ctx)
+}
+
+// noteDrift adds the row of a class.
+func (c *campaign) noteDrift(class string, t *tally) {
+	slices.Sort(t.times)
+	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.lost}
+	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.lost)+t.allowed+t.refused)
+	if n := len(t.times); n > 0 {
+		r.Recovery = t.times[n*95/100]
+		r.Remark = fmt.Sprintf("%d repaired: median %s, 95 of 100 within %s, longest %s, at most %d writes each",
+			n, seconds(t.times[n/2]), seconds(r.Recovery), seconds(t.times[n-1]), t.most)
+	}
+	if t.refused > 0 {
+		r.Remark += fmt.Sprintf("; %d refused by the API server", t.refused)
+	}
+	for why, count := range t.reasons {
+		r.Remark += fmt.Sprintf("; %d stay by design: %s", count, why)
+	}
+	if len(t.times) == 0 && len(t.lost) == 0 {
+		r.Verdict = inconclusive
+	}
+	c.note(r)
+}

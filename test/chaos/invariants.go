@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kept are kinds of children that stay by design when their custom resource goes: they hold data, or what is needed to read it.
+var kept = []string{"PersistentVolumeClaim", "Secret"}
+
+// orphans are children in a namespace whose owner does not exist, or is another one of that name.
+func (w *world) orphans(ctx context.Context, namespace string) ([]string, error) {
+	objects, err := w.list(ctx, w.kinds, func(o *unstructured.Unstructured) bool {
+		return o.GetNamespace() == namespace || o.GetNamespace() == ""
+	})
+	if err != nil {
+		return nil, err
+	}
+	alive := map[types.UID]bool{}
+	for _, o := range objects {
+		alive[o.GetUID()] = true
+	}
+	var all []string
+	for key, o := range objects {
+		if o.GetNamespace() != namespace || !ours(o) {
+			continue
+		}
+		for _, owner := range o.GetOwnerReferences() {
+			if !alive[owner.UID] && !slices.Contains(passingOwners, owner.Kind) {
+				all = append(all, fmt.Sprintf("%s belongs to %s %s, which does not exist", key, owner.Kind, owner.Name))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// passingOwners are owners of kinds that pictures leave out.
+var passingOwners = []string{"Namespace", "Pod", "ReplicaSet"}
+
+// leftOver is what the manager made for a custom resource that has gone, and that should have gone with it.
+func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
+	all, err := w.take(ctx, w.kinds, p.namespace)
+	if err != nil {
+		return nil, err
+	}
+	live, err := w.list(ctx, all.kinds(), ours)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for key := range all.within(p) {
+		o := live[key]
+		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) {
+			continue
+		}
+		left = append(left, key.String()+" is left over")
+	}
+	slices.Sort(left)
+	return left, nil
+}
+
+// sharedChildren belong to the namespace and not to one custom resource.
+var sharedChildren = []string{"modelmesh-serving", "modelmesh-runtimes", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration"}
+
+// foreigner is an object of another client that stands where the manager works, as it was.
+type foreigner struct {
+	object *unstructured.Unstructured
+	was    string
+}
+
+// plantForeigners puts foreign objects into a namespace.
+func (w *world) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "elsewhere"}}}}}
+	policy.SetNamespace(namespace)
+	policy.SetName(meta.Name)
+	for _, o := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "b"}}, &corev1.Secret{ObjectMeta: meta}, &corev1.ServiceAccount{ObjectMeta: meta},
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, policy,
+	} {
+		if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, o)); err != nil {
+			return nil, fmt.Errorf("creating a foreign object: %w", err)
+		}
+	}
+	var all []foreigner
+	for _, k := range []string{"ConfigMap", "Secret", "ServiceAccount", "Service", "NetworkPolicy"} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": k}}
+		if k == policy.GetKind() {
+			o.SetAPIVersion(policy.GetAPIVersion())
+		}
+		if err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
+			return nil, fmt.Errorf("reading a foreign object: %w", err)
+		}
+		all = append(all, foreigner{o, o.GetResourceVersion()})
+	}
+	return all, nil
+}
+
+// touched are the foreign objects that are not as they were.
+func (w *world) touched(ctx context.Context, all []foreigner) ([]string, error) {
+	var changed []string
+	for _, f := range all {
+		now := f.object.DeepCopy()
+		if err := w.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading a foreign object: %w", err)
+		} else if err != nil || now.GetResourceVersion() != f.was || now.GetUID() != f.object.GetUID() {
+			changed = append(changed, fmt.Sprintf("foreign %s %s/%s was touched", now.GetKind(), now.GetNamespace(), now.GetName()))
+		}
+	}
+	return changed, nil
+}

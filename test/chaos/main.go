@@ -1,0 +1,149 @@
+// Command chaos disturbs the manager in every way that a cluster can, and prints a table of what came of it. It starts a control
+// plane of its own with the shipped manifests, and the real program with the shipped rights behind a proxy that loses, delays,
+// refuses and repeats its requests. The verdicts have the words of operator-chaos:
+//
+//	Resilient      everything is as before, in time, with nothing lost, doubled or left over, and the manager is at rest
+//	Degraded       the same, but later than the bound of the scenario
+//	Failed         something is lost, doubled, left over or not repaired
+//	Inconclusive   the fault did not come
+//
+// `-scenario` chooses scenarios by a regular expression, `-list` names them. `random` takes random steps for `-duration`; a failure
+// prints its seed and the shortest sequence of steps that shows it. The exit code is 1 when a verdict is Degraded or Failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+var errBad = errors.New("not every verdict is Resilient")
+
+// options are what the command line says.
+type options struct {
+	scenario string
+	duration time.Duration
+	seed     uint64
+	out      string
+	fields   int
+	list     bool
+}
+
+func main() {
+	log.SetLogger(logr.Discard()) // else the client complains after half a minute
+	var o options
+	flag.StringVar(&o.scenario, "scenario", "", "regular expression of the scenarios to run; empty: all")
+	flag.DurationVar(&o.duration, "duration", 5*time.Minute, "how long the random program runs")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of everything that is drawn; 0 draws one")
+	flag.StringVar(&o.out, "out", "bin/chaos", "folder of the report")
+	flag.IntVar(&o.fields, "fields", 2, "how many fields of each class are changed in each child")
+	flag.BoolVar(&o.list, "list", false, "name the scenarios and end")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := o.run(ctx, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+// all scenarios, those first that need no population.
+func all() []scenario {
+	crashes := scenario{name: "crash", apart: true, run: (*campaign).crashes}
+	random := scenario{name: "random", apart: true, run: (*campaign).randomly}
+	drift := scenario{name: "drift", run: (*campaign).drift}
+	return slices.Concat([]scenario{crashes}, staleness(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
+}
+
+// chosen are the scenarios that a regular expression matches as a whole.
+func chosen(expression string) ([]scenario, error) {
+	if expression == "" {
+		return all(), nil
+	}
+	matches, err := regexp.Compile("^(?:" + expression + ")$")
+	if err != nil {
+		return nil, fmt.Errorf("reading -scenario: %w", err)
+	}
+	some := slices.DeleteFunc(all(), func(s scenario) bool { return !matches.MatchString(s.name) })
+	if len(some) == 0 {
+		return nil, fmt.Errorf("no scenario is called %s; -list names them", expression)
+	}
+	return some, nil
+}
+
+func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
+	scenarios, err := chosen(o.scenario)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, s := range scenarios {
+			fmt.Fprintln(out, s.name)
+		}
+		return nil
+	}
+	for o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	fmt.Fprintf(progress, "seed %d\n", o.seed)
+	w, err := newWorld(ctx, o.seed, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
+	c := &campaign{
+		world: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields,
+		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
+	}
+	failures := c.runAll(ctx, scenarios)
+	c.report.markdown(out)
+	if err := errors.Join(c.report.save(o.out), failures); err != nil {
+		return err
+	}
+	if bad := c.report.bad(); len(bad) > 0 {
+		return fmt.Errorf("%w: %d of %d rows", errBad, len(bad), len(c.report.Rows))
+	}
+	return nil
+}
+
+// runAll runs scenarios one after the other. One that cannot be run does not keep the others from it.
+func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
+	var errs []error
+	for _, s := range scenarios {
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, context.Cause(ctx))...)
+		}
+		c.say("scenario %s", s.name)
+		if s.apart {
+			if err := c.depopulate(ctx); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+		}
+		if err := s.run(c, ctx); err != nil {
+			c.say("%s could not be run: %v", s.name, err)
+			c.note(row{Scenario: s.name, Verdict: inconclusive, Remark: err.Error()})
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err), c.recover(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// recover leaves the manager running without a fault after a scenario that ended early, and has the population made again.
+func (c *campaign) recover(ctx context.Context) error {
+	c.proxy.liftAll()
+	return errors.Join(c.restart(ctx), c.depopulate(ctx))
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// kind is a resource that objects are compared of.
+type kind struct {
+	schema.GroupVersionKind
+
+	namespaced bool
+}
+
+// passing are kinds that controllers of Kubernetes make, or that come and go by themselves.
+var passing = []string{
+	"events", "endpoints", "endpointslices", "pods", "replicasets", "leases", "controllerrevisions", "nodes", "csinodes", "componentstatuses",
+	"persistentvolumes", "apiservices", "customresourcedefinitions", "namespaces", "podmetrics", "nodemetrics", "workloads", "ipaddresses", "servicecidrs",
+}
+
+// kindsOf lists the kinds that a cluster serves.
+func kindsOf(config *rest.Config) ([]kind, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a discovery client: %w", err)
+	}
+	lists, err := disco.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("asking for the resources of the cluster: %w", err)
+	}
+	var kinds []kind
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("reading the resources of the cluster: %w", err)
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !slices.Contains(passing, r.Name) {
+				kinds = append(kinds, kind{version.WithKind(r.Kind), r.Namespaced})
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// id names an object in a picture.
+type id struct {
+	kind
+	namespace, name string
+}
+
+func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, " ") + "/" + i.name }
+
+// picture is what matters of objects: the path of each field and its value.
+type picture map[id]map[string]string
+
+// ours reports whether the manager made an object.
+func ours(o *unstructured.Unstructured) bool {
+	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)
+	})
+}
+
+// fieldOwners are the names under which the components apply.
+var fieldOwners = []string{
+	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
+}
+
+// take makes a picture of all objects in some namespaces and of what the manager made for the whole cluster.
+func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (picture, error) {
+	objects, err := w.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
+		switch {
+		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
+			return false
+		case o.GetNamespace() == "" || o.GetNamespace() == own:
+			return ours(o) || o.GetKind() == "MLflow"
+		}
+		return slices.Contains(namespaces, o.GetNamespace())
+	})
+	all := picture{}
+	for key, o := range objects {
+		all[key] = leaves(o)
+	}
+	return all, err
+}
+
+// list reads the objects of some kinds that are wanted.
+func (w *world) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
+	var mu sync.Mutex
+	var failed error
+	all := map[id]*unstructured.Unstructured{}
+	workqueue.ParallelizeUntil(ctx, 4, len(kinds), func(i int) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kinds[i].GroupVersionKind)
+		err := w.admin.List(ctx, list)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
+			failed = fmt.Errorf("listing %s: %w", kinds[i].Kind, err)
+		}
+		for n := range list.Items {
+			if o := &list.Items[n]; want(o) {
+				all[id{kinds[i], o.GetNamespace(), o.GetName()}] = o
+			}
+		}
+	})
+	return all, failed
+}
+
+// kinds are those of which a picture has objects.
+func (p picture) kinds() []kind {
+	var all []kind
+	for key := range p {
+		if !slices.Contains(all, key.kind) {
+			all = append(all, key.kind)
+		}
+	}
+	return all
+}
+
+// within is the part of a picture that belongs to a plot.
+func (p picture) within(of *plot) picture {
+	part := picture{}
+	for key, fields := range p {
+		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
+		if of.owns(request{namespace: key.namespace, path: path}) {
+			part[key] = fields
+		}
+	}
+	return part
+}
+
+// varying are digests and generated parts of names.
+var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+
+// renamed is a picture with another name for a namespace, for comparisons between namespaces.
+func (p picture) renamed(namespace string) picture {
+	swap := strings.NewReplacer(namespace, "{}")
+	all := picture{}
+	for key, fields := range p {
+		key.namespace, key.name = swap.Replace(key.namespace), varying.ReplaceAllString(swap.Replace(key.name), "#")
+		copied := map[string]string{}
+		for path, value := range fields {
+			copied[varying.ReplaceAllString(swap.Replace(path), "#")] = swap.Replace(value)
+		}
+		all[key] = copied
+	}
+	return all
+}
+
+// leaves are the fields of an object without what differs from run to run, with the conditions of custom resources.
+func leaves(o *unstructured.Unstructured) map[string]string {
+	clean := framework.Normalize(o)
+	if o.GetKind() == "Secret" {
+		for _, key := range slices.Collect(maps.Keys(clean.Object)) {
+			if data, is := clean.Object[key].(map[string]any); is && key == "data" {
+				for name := range data {
+					data[name] = "(secret)"
+				}
+			}
+		}
+	}
+	for _, path := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}} {
+		unstructured.RemoveNestedField(clean.Object, path...)
+	}
+	all := map[string]string{}
+	walk("", clean.Object, all)
+	if strings.Contains(o.GroupVersionKind().Group, ".") {
+		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		for _, c := range conditions {
+			if fields, is := c.(map[string]any); is {
+				all[fmt.Sprintf("condition %v", fields["type"])] = fmt.Sprintf("%v %v", fields["status"], fields["reason"])
+			}
+		}
+	}
+	return all
+}
+
+func walk(path string, value any, into map[string]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			walk(path+"."+key, child, into)
+		}
+	case []any:
+		for i, child := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
+		}
+	default:
+		into[path] = varying.ReplaceAllString(fmt.Sprint(v), "#")
+	}
+}
+
+// mask is a set of fields that differ between two undisturbed runs.
+type mask map[string]bool
+
+func field(key id, path string) string { return key.String() + path }
+
+// differences lists what stands in one picture and not in the other, without masked fields.
+func differences(want, have picture, ignore mask) []string {
+	var all []string
+	for key, fields := range want {
+		found, is := have[key]
+		if !is {
+			if !ignore[field(key, "")] {
+				all = append(all, key.String()+" is missing")
+			}
+			continue
+		}
+		for path, value := range fields {
+			if found[path] != value && !ignore[field(key, path)] {
+				all = append(all, fmt.Sprintf("%s%s is %q, not %q", key, path, found[path], value))
+			}
+		}
+		for path, value := range found {
+			if _, known := fields[path]; !known && !ignore[field(key, path)] {
+				all = append(all, fmt.Sprintf("%s%s is %q, not absent", key, path, value))
+			}
+		}
+	}
+	for key := range have {
+		if _, known := want[key]; !known && !ignore[field(key, "")] {
+			all = append(all, key.String()+" is too much")
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// unsteady are the fields in which two pictures differ.
+func unsteady(one, other picture) mask {
+	all := mask{}
+	note := func(key id, a, b map[string]string) {
+		for path := range a {
+			if a[path] != b[path] {
+				all[field(key, path)] = true
+			}
+		}
+	}
+	for key, fields := range one {
+		if _, known := other[key]; !known {
+			all[field(key, "")] = true
+		}
+		note(key, fields, other[key])
+	}
+	for key, fields := range other {
+		if _, known := one[key]; !known {
+			all[field(key, "")] = true
+		}
+		note(key, fields, one[key])
+	}
+	return all
+}
+
+// uids of objects whose loss would be a loss of data.
+func (w *world) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, namespace := range namespaces {
+		for _, name := range kinds {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: name})
+			if err := w.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return nil, fmt.Errorf("listing %s: %w", name, err)
+			}
+			for _, o := range list.Items {
+				all[name+" "+o.Namespace+"/"+o.Name] = string(o.UID)
+			}
+		}
+	}
+	return all, nil
+}
+
+// encode is an object as JSON, for messages.
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// downTime is how long a process is away.
+const downTime = 2 * time.Second
+
+// processes are faults of the manager's process and of its election.
+func processes() []scenario {
+	return []scenario{
+		{name: "kill", run: func(c *campaign, ctx context.Context) error {
+			return c.disturb(ctx, disturbance{name: "kill", fault: "kill -9, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+				begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }})
+		}},
+		{name: "terminate", run: func(c *campaign, ctx context.Context) error {
+			return c.disturb(ctx, disturbance{name: "terminate", fault: "SIGTERM, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+				begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Stop(ctx) }})
+		}},
+		{name: "killed-leader", run: (*campaign).killedLeader},
+		{name: "frozen-leader", run: (*campaign).frozenLeader},
+		{name: "stolen-lease", run: (*campaign).stolenLease},
+	}
+}
+
+// pair are two managers that share a Lease; the first works through the proxy.
+type pair struct{ first, second *operator.Manager }
+
+func (p pair) stop(ctx context.Context) error {
+	var errs []error
+	for _, m := range []*operator.Manager{p.first, p.second} {
+		if m != nil && m.Process.Running() {
+			errs = append(errs, m.Process.Signal(syscall.SIGCONT), m.Kill(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// elected runs something with managers that elect a leader, in place of the one that does not. The webhooks of the first are those
+// that the API server calls.
+func (c *campaign) elected(ctx context.Context, replicas int, args []string, run func(pair) error) (err error) {
+	if err := c.manager.Stop(ctx); err != nil {
+		return err
+	}
+	c.replaced = true
+	defer func() {
+		c.replaced = false
+		err = errors.Join(err, c.restart(ctx), c.settle(ctx, patience), c.mend(ctx, c.damaged))
+	}()
+	args = append([]string{"--leader-elect"}, args...)
+	var p pair
+	defer func() { err = errors.Join(err, p.stop(ctx), client.IgnoreNotFound(c.admin.Delete(ctx, lease()))) }()
+	if p.first, err = c.startManager(ctx, "leader", append(args, "--kubeconfig="+c.through, fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))...); err != nil {
+		return err
+	}
+	if err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "leader") }); err != nil {
+		return err
+	}
+	if replicas > 1 {
+		if p.second, err = c.startManager(ctx, "follower", args...); err != nil {
+			return err
+		}
+	}
+	if err := c.settle(ctx, patience); err != nil {
+		return err
+	}
+	return run(p)
+}
+
+func lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator"}}
+}
+
+// heldBy says who else holds the Lease.
+func (c *campaign) heldBy(ctx context.Context, want string) (string, error) {
+	held := lease()
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
+		return "no lease", client.IgnoreNotFound(err)
+	}
+	if holder := held.Spec.HolderIdentity; holder == nil || *holder != want {
+		return "another one leads", nil
+	}
+	return "", nil
+}
+
+// killedLeader restarts the container of a leader in its pod, with the Lease as it ships.
+func (c *campaign) killedLeader(ctx context.Context) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	return c.elected(ctx, 1, nil, func(p pair) error {
+		return c.disturb(ctx, disturbance{name: "killed-leader", fault: "kill -9 of the leader, which is started again in its pod; the Lease as shipped",
+			injections: []string{"PodKill", "LeaderElectionDisrupt"}, lasts: downTime, bound: restarted,
+			begin: func(ctx context.Context) (func(context.Context) error, error) {
+				return p.first.Restart, p.first.Kill(ctx)
+			}})
+	})
+}
+
+// shortLease is one that ends within a scenario, and long enough for a slow machine.
+var shortLease = []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
+
+// frozenLeader stops a leader until another one leads, and lets it wake.
+func (c *campaign) frozenLeader(ctx context.Context) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	return c.elected(ctx, 2, shortLease, func(p pair) error {
+		var late []string
+		err := c.disturb(ctx, disturbance{name: "frozen-leader", fault: "SIGSTOP of the leader until the other one leads, then SIGCONT; a Lease of 15 s",
+			injections: []string{"LeaderElectionDisrupt"}, bound: prompt, remark: "children deleted during the stop were back before the leader woke",
+			begin: func(ctx context.Context) (func(context.Context) error, error) {
+				if err := p.first.Process.Signal(syscall.SIGSTOP); err != nil {
+					return nil, err
+				}
+				return func(ctx context.Context) error {
+					if err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "follower") }); err != nil {
+						return err
+					}
+					if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
+						return err
+					}
+					before := c.proxy.written()
+					if err := p.first.Process.Signal(syscall.SIGCONT); err != nil {
+						return err
+					}
+					if err := p.first.Process.Wait(ctx, patience); err != nil {
+						late = append(late, "the old leader lives on: "+err.Error())
+					}
+					if count := c.proxy.written() - before; count > 0 {
+						late = append(late, fmt.Sprintf("the old leader wrote %d times after it woke", count))
+					}
+					return nil
+				}, nil
+			}})
+		if len(late) > 0 && err == nil {
+			r := &c.report.Rows[len(c.report.Rows)-1]
+			r.Deviations, r.Verdict = append(r.Deviations, late...), failed
+		}
+		return err
+	})
+}
+
+// stolenLease lets another client take the Lease, and then drops it.
+func (c *campaign) stolenLease(ctx context.Context) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	return c.elected(ctx, 2, shortLease, func(pair) error {
+		return c.disturb(ctx, disturbance{name: "stolen-lease", fault: "another client takes the Lease, which is then deleted; a Lease of 15 s",
+			injections: []string{"LeaderElectionDisrupt"}, lasts: downTime, bound: slow,
+			begin: func(ctx context.Context) (func(context.Context) error, error) {
+				held := lease()
+				if err := c.admin.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
+					return nil, fmt.Errorf("reading the Lease: %w", err)
+				}
+				held.Spec.HolderIdentity, held.Spec.RenewTime = new("a-stranger"), &metav1.MicroTime{Time: c.clock.Now()}
+				if err := c.admin.Update(ctx, held); err != nil {
+					return nil, fmt.Errorf("taking the Lease: %w", err)
+				}
+				return func(ctx context.Context) error {
+					return client.IgnoreNotFound(c.admin.Delete(ctx, lease()))
+				}, nil
+			}})
+	})
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
+)
+
+func TestParse(t *testing.T) {
+	for target, want := range map[string]request{
+		"GET /api/v1/namespaces/a/configmaps/b":                        {verb: "get", resource: "configmaps", namespace: "a", name: "b"},
+		"GET /api/v1/namespaces/a":                                     {verb: "get", resource: "namespaces", name: "a"},
+		"PUT /api/v1/namespaces/a/finalize":                            {verb: "update", resource: "namespaces", name: "a", subresource: "finalize"},
+		"GET /apis/apps/v1/deployments?watch=true":                     {verb: "watch", group: "apps", resource: "deployments"},
+		"GET /apis/apps/v1/namespaces/a/deployments":                   {verb: "list", group: "apps", resource: "deployments", namespace: "a"},
+		"PATCH /apis/apps/v1/namespaces/a/deployments/b/scale":         {verb: "patch", group: "apps", resource: "deployments", namespace: "a", name: "b", subresource: "scale"},
+		"DELETE /apis/apps/v1/namespaces/a/deployments":                {verb: "deletecollection", group: "apps", resource: "deployments", namespace: "a"},
+		"POST /apis/authorization.k8s.io/v1/subjectaccessreviews":      {verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
+		"GET /apis/apps/v1":                                            {verb: "get"},
+		"GET /version":                                                 {verb: "get"},
+		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/manager": {verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: "a", name: "manager"},
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		got := parse(httptest.NewRequest(method, path, http.NoBody))
+		got.path = ""
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", target, got, want)
+		}
+	}
+	writes := parse(httptest.NewRequest(http.MethodPatch, "/apis/apps/v1/namespaces/a/deployments/b", http.NoBody))
+	review := parse(httptest.NewRequest(http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", http.NoBody))
+	if !writes.writes() || review.writes() {
+		t.Error("a patch changes an object, and a review does not")
+	}
+	if (match{writes: true, resources: []string{"services"}}).matches(writes) || !(match{writes: true, namespaces: []string{"a"}}).matches(writes) {
+		t.Error("a match selects by resource and namespace")
+	}
+}
+
+// upstream is a proxy in front of a server that counts what reaches it, and sends a line for each entry of events.
+func upstream(t *testing.T) (p *proxy, served *atomic.Int64, events chan string) {
+	t.Helper()
+	served, events = new(atomic.Int64), make(chan string)
+	backend := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprint(w, r.URL.RawQuery)
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		for {
+			select {
+			case line := <-events:
+				fmt.Fprintln(w, line)
+				_ = http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(backend.Close)
+	target, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = newProxy(target, backend.Client().Transport, clock.RealClock{}, 1)
+	t.Cleanup(p.close)
+	return p, served, events
+}
+
+func send(t *testing.T, p *proxy, method, path string) (*http.Response, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, p.server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := p.server.Client().Do(request)
+	if err == nil {
+		t.Cleanup(func() { response.Body.Close() })
+	}
+	return response, err
+}
+
+const object = "/api/v1/namespaces/a/configmaps/b"
+
+func TestAnswers(t *testing.T) {
+	for _, code := range []int{409, 429, 500, 503, 504} {
+		p, served, _ := upstream(t)
+		lift := p.with(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
+		response, err := send(t, p, http.MethodPatch, object)
+		if err != nil || response.StatusCode != code {
+			t.Fatalf("%v, %v, want %d", response, err, code)
+		}
+		var status metav1.Status
+		if err := json.NewDecoder(response.Body).Decode(&status); err != nil || int(status.Code) != code || status.Reason == "" {
+			t.Errorf("%+v, %v", status, err)
+		}
+		if (response.Header.Get("Retry-After") != "") != (code == 429) {
+			t.Errorf("%d with Retry-After %q", code, response.Header.Get("Retry-After"))
+		}
+		if served.Load() != 0 {
+			t.Error("the server was reached")
+		}
+		if response, err := send(t, p, http.MethodGet, object); err != nil || response.StatusCode != http.StatusOK {
+			t.Errorf("another verb: %v, %v", response, err)
+		}
+		lift()
+		lift()
+		if response, err := send(t, p, http.MethodPatch, object); err != nil || response.StatusCode != http.StatusOK {
+			t.Errorf("after the fault: %v, %v", response, err)
+		}
+	}
+}
+
+func TestDoneThen(t *testing.T) {
+	p, served, _ := upstream(t)
+	p.with(rule{match: match{writes: true}, fault: doneThen(answer(504))})
+	response, err := send(t, p, http.MethodPatch, object)
+	if err != nil || response.StatusCode != 504 || served.Load() != 1 {
+		t.Fatalf("%v, %v, carried out %d times", response, err, served.Load())
+	}
+	if p.written() != 1 {
+		t.Errorf("%d writes counted", p.written())
+	}
+	p.liftAll()
+	p.with(rule{fault: doneThen(reset)})
+	if _, err := send(t, p, http.MethodDelete, object); err == nil || served.Load() < 2 {
+		t.Errorf("%v, carried out %d times", err, served.Load())
+	}
+}
+
+func TestReset(t *testing.T) {
+	p, served, _ := upstream(t)
+	p.with(rule{fault: reset})
+	if _, err := send(t, p, http.MethodPatch, object); err == nil || !strings.Contains(err.Error(), "reset") && !errors.Is(err, io.EOF) {
+		t.Errorf("%v, want a reset connection", err)
+	}
+	if served.Load() != 0 {
+		t.Error("the server was reached")
+	}
+}
+
+func TestSilenceEndsWithTheFault(t *testing.T) {
+	p, served, _ := upstream(t)
+	lift := p.with(rule{fault: silence})
+	answered := make(chan error, 1)
+	go func() {
+		response, err := send(t, p, http.MethodPatch, object)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = errors.New(response.Status)
+		}
+		answered <- err
+	}()
+	poll.Until(t, time.Minute, "the request is held", func() bool { return p.met() == 1 })
+	if served.Load() != 0 {
+		t.Error("the server was reached")
+	}
+	lift()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShare(t *testing.T) {
+	p, _, _ := upstream(t)
+	p.with(rule{share: 0.5, fault: answer(500)})
+	refused := 0
+	for range 100 {
+		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == 500 {
+			refused++
+		}
+	}
+	if refused < 25 || refused > 75 {
+		t.Errorf("%d of 100 refused, want about 50", refused)
+	}
+}
+
+// A watch shows what comes, stops at a fault, shows the rest at its end, and ends when it is cut.
+func TestWatch(t *testing.T) {
+	p, _, events := upstream(t)
+	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+	}()
+	events <- "one"
+	if got := <-lines; got != "one" {
+		t.Errorf("%q", got)
+	}
+	lift := p.with(rule{match: watches("configmaps"), streams: true})
+	events <- "two"
+	poll.Until(t, time.Minute, "the line is held", func() bool { return p.met() > 0 })
+	select {
+	case got := <-lines:
+		t.Errorf("%q came through", got)
+	default:
+	}
+	lift()
+	if got := <-lines; got != "two" {
+		t.Errorf("%q", got)
+	}
+	if ended := p.cut(watches("secrets")); ended != 0 {
+		t.Errorf("%d watches of another resource", ended)
+	}
+	if ended := p.cut(watches()); ended != 1 {
+		t.Errorf("%d watches ended", ended)
+	}
+	if got, more := <-lines; more {
+		t.Errorf("%q after the end", got)
+	}
+}
+
+func TestGone(t *testing.T) {
+	p, _, _ := upstream(t)
+	p.with(rule{match: watches(), fault: gone})
+	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event struct {
+		Type   string
+		Object metav1.Status
+	}
+	if err := json.NewDecoder(response.Body).Decode(&event); err != nil || event.Type != "ERROR" || event.Object.Code != http.StatusGone {
+		t.Errorf("%+v, %v", event, err)
+	}
+}
+
+func TestPast(t *testing.T) {
+	p, _, _ := upstream(t)
+	p.with(rule{fault: past("42")})
+	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?limit=500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := io.ReadAll(response.Body)
+	if err != nil || string(query) != "limit=500&resourceVersion=42&resourceVersionMatch=Exact" {
+		t.Errorf("%s, %v", query, err)
+	}
+	response, err = send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1&sendInitialEvents=true")
+	if err != nil || response.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a streamed list: %v, %v", response, err)
+	}
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// stepsOfRound is how many steps a round has.
+	stepsOfRound = 18
+	// truth is how soon after the end of all faults statuses must be true.
+	truth = 10 * time.Second
+	// shrinkTries bounds the search for a shorter sequence.
+	shrinkTries = 12
+)
+
+// passingFaults are those that the random program draws from; each ends with its step or with the round.
+var passingFaults = map[string]rule{
+	"partition":       {fault: silence, streams: true},
+	"resets":          {fault: reset},
+	"latency":         {match: match{verbs: notWatch}, fault: delay(time.Second)},
+	"throttled":       {share: 0.5, fault: answer(429)},
+	"errors":          {share: 0.5, fault: answer(500)},
+	"unavailable":     {share: 0.5, fault: answer(503)},
+	"conflicts":       {match: match{writes: true}, share: 0.5, fault: answer(409)},
+	"done-then-504":   {match: match{writes: true}, share: 0.5, fault: doneThen(answer(504))},
+	"done-then-reset": {match: match{writes: true}, share: 0.5, fault: doneThen(reset)},
+	"late-watches":    {match: watches(), streams: true},
+}
+
+// game is one round of the random program.
+type game struct {
+	*campaign
+
+	random     *rand.Rand
+	plots      map[string]*plot
+	changed    map[string]bool
+	queue      *queue
+	foreigners []foreigner
+	violations []string
+}
+
+// randomly runs rounds of random steps until the time is over.
+func (c *campaign) randomly(ctx context.Context) error {
+	if err := c.startKueue(ctx); err != nil {
+		return err
+	}
+	names := make([]string, 0, len(subjects))
+	for _, s := range subjects {
+		names = append(names, s.name)
+	}
+	faults := slices.Sorted(maps.Keys(passingFaults))
+	r := row{Scenario: "random", Bound: truth}
+	end := c.clock.Now().Add(c.duration)
+	rounds, taken := 0, 0
+	for ; c.clock.Now().Before(end); rounds++ {
+		seed := c.seed + uint64(rounds)
+		steps := sequence(rand.New(rand.NewPCG(seed, 1)), stepsOfRound, names, faults)
+		found, took, err := c.play(ctx, steps, fmt.Sprintf("x%02d", rounds))
+		if err != nil {
+			return err
+		}
+		taken += len(steps)
+		r.Recovery = max(r.Recovery, took)
+		c.say("round %d, seed %d: statuses true after %s %s", rounds, seed, seconds(took), shorten(found, 5))
+		if len(found) == 0 {
+			continue
+		}
+		c.say("seed %d fails: %s", seed, describe(steps))
+		tries := 0
+		short := shrink(steps, shrinkTries, func(some []step) bool {
+			tries++
+			again, _, err := c.play(ctx, some, fmt.Sprintf("x%02d-%02d", rounds, tries))
+			return err == nil && len(again) > 0
+		})
+		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence: %s", seed, shorten(found, 2), describe(short)))
+		c.say("shortest sequence: %s", encode(short))
+	}
+	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsOfRound, c.seed)
+	r.Remark = "the time is the longest until all statuses were true after the end of all faults"
+	r.Writes = taken
+	c.note(r)
+	return nil
+}
+
+// play takes some steps in fresh namespaces, checks what must always be true, and cleans up.
+func (c *campaign) play(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
+	g := &game{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), plots: map[string]*plot{}, changed: map[string]bool{}}
+	if g.queue, err = c.newQueue(ctx, title); err != nil {
+		return nil, 0, err
+	}
+	for _, s := range subjects {
+		p, err := s.plot(s.name + "-" + title)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := c.createNamespace(ctx, p); err != nil {
+			return nil, 0, err
+		}
+		more, err := c.plantForeigners(ctx, p.namespace)
+		if err != nil {
+			return nil, 0, err
+		}
+		g.plots[s.name], g.foreigners = p, append(g.foreigners, more...)
+	}
+	for _, s := range steps {
+		if err := g.take(ctx, s); err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	if took, err = g.quieten(ctx); err != nil {
+		return nil, took, err
+	}
+	return g.violations, took, g.cleanUp(ctx)
+}
+
+// take takes one step. What the API server or a webhook refuses meanwhile is not done: what counts is what exists.
+func (g *game) take(ctx context.Context, s step) error {
+	random := rand.New(rand.NewPCG(s.Pick, 0))
+	p := g.plots[s.On]
+	brief := time.Duration(1+random.IntN(3)) * time.Second
+	switch s.Do {
+	case "create":
+		for _, o := range p.objects {
+			if g.admin.Create(ctx, o.DeepCopy()) == nil && o == p.resource() {
+				g.changed[s.On] = false
+			}
+		}
+	case "change":
+		if p.change != "" && p.patch(ctx, g.world, p.change) == nil {
+			g.changed[s.On] = true
+		}
+	case "delete":
+		_ = p.remove(ctx, g.world) // as above
+	case "drop":
+		return g.drop(ctx, p, random)
+	case "queue":
+		g.queue.move(ctx, random)
+	case "fault":
+		lift := g.proxy.with(passingFaults[s.On])
+		if random.IntN(2) == 0 { // else it stays while others come
+			defer lift()
+			return g.pause(ctx, brief)
+		}
+	case "cut":
+		g.proxy.cut(watches())
+	case "kill", "terminate":
+		return g.bounce(ctx, s.Do == "kill")
+	case "wait":
+		g.proxy.liftAll()
+		return g.pause(ctx, brief)
+	}
+	return g.checkQuota(ctx)
+}
+
+// bounce ends the manager and starts it again. A process needs the API server at its start, so the faults end.
+func (g *game) bounce(ctx context.Context, kill bool) error {
+	end := g.manager.Stop
+	if kill {
+		end = g.manager.Kill
+	}
+	if err := end(ctx); err != nil {
+		return err
+	}
+	g.proxy.liftAll()
+	return g.restart(ctx)
+}
+
+// drop deletes a child of a custom resource, as a user does who cleans up too much. What wraps others is left alone.
+func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
+	if p.resource().GetKind() == "AppWrapper" {
+		return nil
+	}
+	live, err := g.world.take(ctx, g.kinds, p.namespace)
+	if err != nil {
+		return err
+	}
+	var candidates []id
+	for key := range live.within(p) {
+		if slices.Contains(replaceable, key.Kind) && !slices.Contains([]string{"of-another-client", "storage-config"}, key.name) {
+			candidates = append(candidates, key)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	slices.SortFunc(candidates, compareIDs)
+	return client.IgnoreNotFound(g.admin.Delete(ctx, candidates[random.IntN(len(candidates))].object()))
+}
+
+// quieten ends all faults, waits until statuses are true, and checks what must be true at rest.
+func (g *game) quieten(ctx context.Context) (time.Duration, error) {
+	g.proxy.liftAll()
+	if err := g.restart(ctx); err != nil {
+		return 0, err
+	}
+	began := g.clock.Now()
+	err := g.until(ctx, patience, func() (string, error) { return g.untrue(ctx) })
+	took := g.clock.Since(began)
+	switch {
+	case errors.Is(err, errPatience):
+		g.violations = append(g.violations, "a status is not true: "+err.Error())
+	case err != nil:
+		return took, err
+	case took > truth:
+		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(took)))
+	}
+	if err := g.settle(ctx, patience); errors.Is(err, errPatience) {
+		g.violations = append(g.violations, "not at rest: "+err.Error())
+	} else if err != nil {
+		return took, err
+	}
+	return took, g.checkAlways(ctx)
+}
+
+// untrue is what the first custom resource says that exists and is not ready.
+func (g *game) untrue(ctx context.Context) (string, error) {
+	for name, p := range g.plots {
+		if gone, err := p.gone(ctx, g.world); err != nil {
+			return "", err
+		} else if gone == "" {
+			continue
+		}
+		if missing, err := g.needs(ctx, p); err != nil {
+			return "", err
+		} else if missing {
+			continue
+		}
+		ready := p.ready
+		if g.changed[name] && p.changed != "" {
+			ready = p.changed
+		}
+		if what, err := p.wrong(ctx, g.world, ready); what != "" || err != nil {
+			return what, client.IgnoreNotFound(err)
+		}
+	}
+	return "", nil
+}
+
+// needs reports whether something that a user has to make is missing.
+func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
+	for _, o := range p.objects[:len(p.objects)-1] {
+		err := g.admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if err != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// checkAlways notes what must never be.
+func (g *game) checkAlways(ctx context.Context) error {
+	for _, p := range g.plots {
+		if p.namespace == own {
+			continue
+		}
+		dead, err := g.orphans(ctx, p.namespace)
+		if err != nil {
+			return err
+		}
+		g.violations = append(g.violations, dead...)
+		jobs, err := g.jobsAtOnce(ctx, p.namespace)
+		if err != nil {
+			return err
+		}
+		if jobs > 1 {
+			g.violations = append(g.violations, fmt.Sprintf("%d Jobs in %s", jobs, p.namespace))
+		}
+	}
+	changed, err := g.touched(ctx, g.foreigners)
+	g.violations = append(g.violations, changed...)
+	return errors.Join(err, g.checkQuota(ctx))
+}
+
+// cleanUp deletes everything, and checks that nothing is left of what should go.
+func (g *game) cleanUp(ctx context.Context) error {
+	g.queue.remove(ctx)
+	for _, p := range g.plots {
+		for _, o := range slices.Backward(p.objects) {
+			if err := g.admin.Delete(ctx, o.DeepCopy()); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting %s: %w", p.name, err)
+			}
+		}
+	}
+	var plots []*plot
+	for _, p := range g.plots {
+		plots = append(plots, p)
+		err := g.until(ctx, patience, func() (string, error) {
+			if what, err := p.gone(ctx, g.world); what != "" || err != nil {
+				return what, err
+			}
+			left, err := g.leftOver(ctx, p)
+			return shorten(left, 3), err
+		})
+		if errors.Is(err, errPatience) {
+			g.violations = append(g.violations, "after the deletion: "+err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	changed, err := g.touched(ctx, g.foreigners)
+	g.violations = append(g.violations, changed...)
+	s := &sieve{campaign: g.campaign}
+	for _, f := range g.foreigners {
+		err = errors.Join(err, client.IgnoreNotFound(g.admin.Delete(ctx, f.object)))
+	}
+	return errors.Join(err, s.sweep(ctx, plots), g.queue.clear(ctx))
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// request is a call of the Kubernetes API in the words of its rules.
+type request struct {
+	verb                         string // get, list, watch, create, update, patch, delete or deletecollection
+	group, resource, subresource string // the resource is empty for paths outside the API
+	namespace, name              string
+	path                         string
+}
+
+var verbs = map[string]string{
+	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update",
+	http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
+
+// parse reads a request as the API server does.
+func parse(r *http.Request) request {
+	q := request{verb: verbs[r.Method], path: r.URL.Path}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		q.group, parts = parts[1], parts[3:]
+	default:
+		return q
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	q.resource = parts[0]
+	if len(parts) > 1 {
+		q.name = parts[1]
+	}
+	if len(parts) > 2 {
+		q.subresource = parts[2]
+	}
+	watches := r.URL.Query().Get("watch")
+	switch {
+	case q.verb == "get" && (watches == "true" || watches == "1"):
+		q.verb = "watch"
+	case q.verb == "get" && q.name == "":
+		q.verb = "list"
+	case q.verb == "delete" && q.name == "":
+		q.verb = "deletecollection"
+	}
+	return q
+}
+
+// writes reports whether the request changes an object of a component: what leaders, recorders and reviews send does not.
+func (q request) writes() bool {
+	if q.resource == "leases" || q.resource == "events" || strings.HasSuffix(q.resource, "reviews") || q.resource == "" {
+		return false
+	}
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.verb)
+}
+
+// match selects requests; what is empty selects all.
+type match struct {
+	verbs, resources, namespaces []string
+	// writes selects those that change objects of components.
+	writes bool
+}
+
+func (m match) matches(q request) bool {
+	has := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	return has(m.verbs, q.verb) && has(m.resources, q.resource) && has(m.namespaces, q.namespace) && (!m.writes || q.writes())
+}
+
+// watches selects all of them, or those of some resources.
+func watches(resources ...string) match { return match{verbs: []string{"watch"}, resources: resources} }

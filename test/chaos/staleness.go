@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// lateness is how far a cache is behind.
+const lateness = 8 * time.Second
+
+// staleness are caches that are behind, and API servers that show the past.
+func staleness() []scenario {
+	late := func(name, of, resource string) scenario {
+		return scenario{name: name, apart: true, run: func(c *campaign, ctx context.Context) error { return c.lateCache(ctx, name, of, resource) }}
+	}
+	return []scenario{
+		late("late-jobs-mlflow", "mlflow", "jobs"), late("late-deployments-mlflow", "mlflow", "deployments"), late("late-mlflows", "mlflow", "mlflows"),
+		late("late-jobs-appwrapper", "appwrapperjob", "jobs"), late("late-appwrappers", "appwrapperjob", "appwrappers"),
+		late("late-registries", "registry", "modelregistries"), late("late-secrets", "registry", "secrets"), late("late-claims", "registry", "persistentvolumeclaims"),
+		{name: "past-deleted-registry", apart: true, run: func(c *campaign, ctx context.Context) error {
+			return c.timeTravel(ctx, "past-deleted-registry", "registry", "modelregistries", true)
+		}},
+		{name: "past-unknown-appwrapper", apart: true, run: func(c *campaign, ctx context.Context) error {
+			return c.timeTravel(ctx, "past-unknown-appwrapper", "appwrapperjob", "appwrappers", false)
+		}},
+		{name: "past-deleted-mlflow", apart: true, run: func(c *campaign, ctx context.Context) error {
+			return c.timeTravel(ctx, "past-deleted-mlflow", "mlflow", "mlflows", true)
+		}},
+	}
+}
+
+// alone makes a single custom resource where no population stands, and forgets it at the end.
+func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*plot) error) error {
+	for _, s := range subjects {
+		if s.name != name {
+			continue
+		}
+		p, err := s.plot("chaos-" + scenario)
+		if err != nil {
+			return err
+		}
+		err = run(p)
+		one := &sieve{campaign: c}
+		return errors.Join(err, p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }), one.sweep(ctx, []*plot{p}))
+	}
+	return fmt.Errorf("%w: %s", errUnknown, name)
+}
+
+var errUnknown = errors.New("there is no such subject")
+
+// lateCache lets the manager see one resource late while a custom resource comes, changes, goes, and comes again.
+func (c *campaign) lateCache(ctx context.Context, name, of, resource string) error {
+	return c.alone(ctx, of, name, func(p *plot) error {
+		mark, err := c.audit.Mark()
+		if err != nil {
+			return err
+		}
+		// What comes is seen in lumps, each so late: as by a cache that is always behind.
+		lumps, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for lumps.Err() == nil {
+				lift := c.proxy.with(rule{match: watches(resource), streams: true})
+				_ = c.pause(lumps, lateness) // the end comes by the context
+				lift()
+			}
+		}()
+		err = c.comeAndGo(ctx, p)
+		stop()
+		<-done
+		if err != nil {
+			return err
+		}
+		return c.single(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, lateness), Bound: slow}, mark)
+	})
+}
+
+// comeAndGo creates a custom resource, deletes it as soon as something was made for it, and creates it again.
+func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
+	if err := p.createAll(ctx, c.world); err != nil {
+		return err
+	}
+	if err := c.pause(ctx, lateness/4); err != nil {
+		return err
+	}
+	if err := p.remove(ctx, c.world); err != nil {
+		return err
+	}
+	if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }); err != nil {
+		return err
+	}
+	return p.createAll(ctx, c.world)
+}
+
+// single waits until a custom resource is ready and judges what was made: no Job twice, and the children of an undisturbed run.
+func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Mark) error {
+	ended := c.clock.Now()
+	if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.world, p.ready) }); err != nil {
+		r.Deviations = append(r.Deviations, err.Error())
+	}
+	r.Recovery = c.clock.Since(ended)
+	if err := c.settle(ctx, patience); err != nil {
+		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
+	}
+	jobs, err := c.jobsAtOnce(ctx, p.namespace)
+	if err != nil {
+		return err
+	}
+	if jobs > 1 {
+		r.Deviations = append(r.Deviations, fmt.Sprintf("%d Jobs, where one is wanted", jobs))
+	}
+	dead, err := c.orphans(ctx, p.namespace)
+	if err != nil {
+		return err
+	}
+	r.Deviations = append(r.Deviations, dead...)
+	writes, err := c.sent(mark)
+	r.Writes = len(writes)
+	c.note(r)
+	return err
+}
+
+// jobsAtOnce counts the Jobs of a namespace.
+func (c *campaign) jobsAtOnce(ctx context.Context, namespace string) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	if err := c.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return 0, fmt.Errorf("listing Jobs: %w", err)
+	}
+	return len(list.Items), nil
+}
+
+// timeTravel restarts the manager against lists of the past: of a custom resource that has been deleted since, or that was not yet there.
+func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
+	return c.alone(ctx, of, name, func(p *plot) error {
+		if deleted {
+			if err := p.createAll(ctx, c.world); err != nil {
+				return err
+			}
+			if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.world, p.ready) }); err != nil {
+				return err
+			}
+		}
+		if err := c.settle(ctx, patience); err != nil {
+			return err
+		}
+		version, err := c.version(ctx)
+		if err != nil {
+			return err
+		}
+		if deleted {
+			err = errors.Join(p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }))
+		} else {
+			err = p.createAll(ctx, c.world)
+		}
+		if err != nil {
+			return err
+		}
+		mark, err := c.audit.Mark()
+		if err != nil {
+			return err
+		}
+		if err := c.manager.Kill(ctx); err != nil {
+			return err
+		}
+		lift := c.proxy.with(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: past(version), streams: true})
+		if err := errors.Join(c.manager.Restart(ctx), c.pause(ctx, lateness)); err != nil {
+			return err
+		}
+		lift()
+		r := row{Scenario: name, Fault: fmt.Sprintf("the manager starts with lists of %s from before, for %s", resource, lateness), Bound: slow}
+		if !deleted {
+			return c.single(ctx, p, r, mark)
+		}
+		return c.nothingLeft(ctx, p, r, mark)
+	})
+}
+
+// version is the present resourceVersion of the cluster.
+func (c *campaign) version(ctx context.Context) (string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	if err := c.admin.List(ctx, list); err != nil {
+		return "", fmt.Errorf("reading the version of the cluster: %w", err)
+	}
+	return list.ResourceVersion, nil
+}
+
+// nothingLeft judges what is left of a deleted custom resource.
+func (c *campaign) nothingLeft(ctx context.Context, p *plot, r row, mark framework.Mark) error {
+	ended := c.clock.Now()
+	if err := c.settle(ctx, patience); err != nil {
+		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
+	}
+	err := c.until(ctx, slow, func() (string, error) {
+		dead, err := c.leftOver(ctx, p)
+		return shorten(dead, 3), err
+	})
+	r.Recovery = c.clock.Since(ended)
+	if errors.Is(err, errPatience) {
+		r.Deviations, err = append(r.Deviations, err.Error()), nil
+	}
+	if err != nil {
+		return err
+	}
+	writes, err := c.sent(mark)
+	r.Writes = len(writes)
+	c.note(r)
+	return err
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// storms are faults between the manager and the API server.
+func storms() []scenario {
+	clientFault, partition := []string{"ClientFault"}, []string{"NetworkPartition"}
+	var all []scenario
+	add := func(name, fault string, injections []string, bound time.Duration, rules ...rule) {
+		all = append(all, scenario{name: name, run: func(c *campaign, ctx context.Context) error {
+			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, lasts: stormTime, bound: bound, begin: c.ruled(rules...)})
+		}})
+	}
+	add("partition", "everything is lost on the way, watches too", partition, slow,
+		rule{fault: silence, streams: true})
+	add("resets", "every connection is reset", partition, slow,
+		rule{fault: reset})
+	add("latency", "every request takes 2 s more", clientFault, prompt,
+		rule{match: match{verbs: notWatch}, fault: delay(2 * time.Second)})
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		text := http.StatusText(code)
+		add(strings.ToLower(strings.ReplaceAll(text, " ", "-")), "half of all requests are answered "+text, clientFault, slow,
+			rule{share: 0.5, fault: answer(code)})
+	}
+	add("conflicts", "half of the writes are answered Conflict", clientFault, slow,
+		rule{match: match{writes: true}, share: 0.5, fault: answer(409)})
+	add("done-then-504", "half of the writes are carried out and answered Gateway Timeout", clientFault, slow,
+		rule{match: match{writes: true}, share: 0.5, fault: doneThen(answer(504))})
+	add("done-then-reset", "half of the writes are carried out, and their answer is lost", clientFault, slow,
+		rule{match: match{writes: true}, share: 0.5, fault: doneThen(reset)})
+	add("storm", "a tenth each of 429, 500, 503, 409, reset, and carried out and lost", clientFault, slow,
+		rule{share: 0.1, fault: answer(429)}, rule{share: 0.1, fault: answer(500)}, rule{share: 0.1, fault: answer(503)},
+		rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
+		rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})
+	add("outage", "nine of ten requests are answered Service Unavailable", clientFault, slow,
+		rule{share: 0.9, fault: answer(503)})
+	add("late-watches", "what watches bring comes at the end", clientFault, slow,
+		rule{match: watches(), fault: silence, streams: true})
+	return append(all, scenario{name: "dropped-watches", run: (*campaign).droppedWatches}, scenario{name: "gone", run: (*campaign).goneWatches},
+		scenario{name: "api-server-restart", run: (*campaign).apiServerRestart})
+}
+
+const (
+	// stormTime is how long a storm lasts.
+	stormTime = 10 * time.Second
+	// prompt is the bound where nothing has to be waited for, restarted the one of faults that a new process ends, and slow
+	// that of faults after which clients wait before they try again: client-go pauses for up to 30 s between watches.
+	prompt, restarted, slow = time.Second, 10 * time.Second, 35 * time.Second
+)
+
+var notWatch = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
+
+// ruled begins a fault of the proxy.
+func (c *campaign) ruled(rules ...rule) func(context.Context) (func(context.Context) error, error) {
+	return func(context.Context) (func(context.Context) error, error) {
+		for _, r := range rules {
+			c.proxy.with(r)
+		}
+		return func(context.Context) error {
+			c.proxy.liftAll()
+			return nil
+		}, nil
+	}
+}
+
+// droppedWatches ends all watches every second.
+func (c *campaign) droppedWatches(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "dropped-watches", fault: "all watches end every second", injections: []string{"ClientFault"}, bound: slow,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			for range int(stormTime / time.Second) {
+				c.proxy.cut(watches())
+				if err := c.pause(ctx, time.Second); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}})
+}
+
+// goneWatches lets all watches begin again from a list.
+func (c *campaign) goneWatches(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, lasts: time.Second, bound: slow,
+		begin: func(context.Context) (func(context.Context) error, error) {
+			lift := c.proxy.with(rule{match: watches(), fault: gone})
+			c.proxy.cut(watches())
+			return func(context.Context) error { lift(); return nil }, nil
+		}})
+}

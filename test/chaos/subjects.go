@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// subject is a custom resource that the campaign disturbs, with what it needs.
+type subject struct {
+	name string
+	// files are samples below config/samples; the last one is the custom resource.
+	files []string
+	// labels of its namespace.
+	labels map[string]string
+	// needs are YAML of further objects of a user.
+	needs []string
+	// edit turns a sample into what is wanted.
+	edit func(*unstructured.Unstructured)
+	// ready is the condition, or the field path of the status as field=value, that shows that all is well.
+	ready string
+	// change is a merge patch of the custom resource, and changed what is ready then where that differs.
+	change, changed string
+	// fixed is the namespace of what there can be only one of.
+	fixed string
+	// paths are parts of the paths of its cluster-wide objects, {} for its namespace.
+	paths []string
+}
+
+// unqueued lets an AppWrapper begin at once and keep what it made.
+func unqueued(o *unstructured.Unstructured) {
+	o.SetLabels(nil)
+	o.SetAnnotations(nil)
+}
+
+// meshRuntime is a runtime whose model servers the fake of the routing layer plays.
+const meshRuntime = `{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: onnx}, spec: {multiModel: true,
+  grpcEndpoint: "port:8085", grpcDataEndpoint: "port:8001", replicas: 1, supportedModelFormats: [{name: sklearn, autoSelect: true}],
+  containers: [{name: server, image: "registry.example.com/server:1"}]}}`
+
+const meshStorage = `{apiVersion: v1, kind: Secret, metadata: {name: storage-config}, stringData: {localMinIO: '{"type": "s3",
+  "access_key_id": "none", "secret_access_key": "none", "endpoint_url": "http://minio.invalid:9000", "default_bucket": "models"}'}}`
+
+const (
+	credentials = `{apiVersion: v1, kind: Secret, metadata: {name: model-registry-db}, stringData: {database-password: none}}`
+	artifacts   = `{apiVersion: v1, kind: Secret, metadata: {name: mlflow-artifact-connection}, stringData: {AWS_ACCESS_KEY_ID: a,
+  AWS_SECRET_ACCESS_KEY: b, AWS_S3_BUCKET: c, AWS_S3_ENDPOINT: "http://minio.invalid:9000"}}`
+)
+
+var subjects = []subject{
+	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: own, paths: []string{"/mlflow"},
+		change: `{"spec":{"resources":{"requests":{"cpu":"300m"}}}}`},
+	{name: "mlflowconfig", files: []string{"mlflowconfig.yaml"}, ready: "ReferencesReady", needs: []string{artifacts},
+		change: `{"spec":{"artifactRootPath":"elsewhere"}}`},
+	{name: "registry", files: []string{"modelregistry_generated.yaml"}, ready: "Available", paths: []string{"/{}"},
+		change: `{"spec":{"rest":{"resources":{"requests":{"cpu":"150m"}}}}}`},
+	{name: "registryproxy", files: []string{"modelregistry_proxy.yaml"}, ready: "Available", paths: []string{"/{}"},
+		change: `{"spec":{"rest":{"resources":{"requests":{"cpu":"150m"}}}}}`},
+	{name: "registrydb", files: []string{"modelregistry_postgres.yaml"}, ready: "Available", paths: []string{"/{}"}, needs: []string{credentials},
+		change: `{"spec":{"postgres":{"host":"other-db"}}}`},
+	{name: "catalog", files: []string{"aihub_catalog.yaml"}, ready: "Available", fixed: "chaos-catalog", paths: []string{"/model-catalog"},
+		change: `{"spec":{"resources":{"catalog":{"requests":{"cpu":"150m"}}}}}`},
+	{name: "appwrapper", files: []string{"appwrapper_deployment.yaml"}, edit: unqueued, ready: "phase=Running",
+		change: `{"spec":{"suspend":true}}`, changed: "phase=Suspended"},
+	{name: "appwrapperjob", files: []string{"appwrapper_job.yaml"}, edit: unqueued, ready: "phase=Succeeded"},
+	{name: "raycluster", files: []string{"raycluster.yaml"}, ready: "RayClusterProvisioned",
+		change: `{"spec":{"headGroupSpec":{"rayStartParams":{"num-cpus":"1"}}}}`},
+	{name: "predictor", files: []string{"modelmesh_predictor.yaml"}, labels: map[string]string{"modelmesh-enabled": "true"},
+		needs: []string{meshStorage, meshRuntime}, ready: "activeModelState=Loaded", change: `{"spec":{"storage":{"path":"sklearn/other.joblib"}}}`},
+	{name: "inference", files: []string{"modelmesh_inferenceservice.yaml"}, labels: map[string]string{"modelmesh-enabled": "true"},
+		needs: []string{meshStorage, meshRuntime}, ready: "Ready", change: `{"spec":{"predictor":{"model":{"storage":{"path":"sklearn/other.joblib"}}}}}`},
+}
+
+// plot is a subject in a namespace of its own.
+type plot struct {
+	subject
+
+	namespace string
+	objects   []*unstructured.Unstructured
+}
+
+// plot reads the samples of a subject for a namespace; a subject that there is one of has its own.
+func (s subject) plot(namespace string) (*plot, error) {
+	if s.fixed != "" {
+		namespace = s.fixed
+	}
+	p := &plot{subject: s, namespace: namespace}
+	for _, text := range s.needs {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			return nil, fmt.Errorf("decoding what %s needs: %w", s.name, err)
+		}
+		o.SetNamespace(namespace)
+		p.objects = append(p.objects, o)
+	}
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range s.files {
+		read, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range read {
+			switch o.GetKind() {
+			case "MLflow":
+			case "ModelRegistry": // its name stands in names of the whole cluster
+				o.SetNamespace(namespace)
+				o.SetName(namespace)
+			default:
+				o.SetNamespace(namespace)
+			}
+			if s.edit != nil {
+				s.edit(o)
+			}
+			p.objects = append(p.objects, o)
+		}
+	}
+	return p, nil
+}
+
+// resource is the custom resource of the plot.
+func (p *plot) resource() *unstructured.Unstructured { return p.objects[len(p.objects)-1] }
+
+// owns reports whether a request is about an object of the plot.
+func (p *plot) owns(q request) bool {
+	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != own) {
+		return q.namespace == p.namespace
+	}
+	for _, part := range p.paths {
+		if strings.Contains(q.path, strings.ReplaceAll(part, "{}", p.namespace)) {
+			return true
+		}
+	}
+	return false
+}
+
+// createAll makes the namespace and all objects of the plot. Webhooks that cannot be reached yet are waited for.
+func (p *plot) createAll(ctx context.Context, w *world) error {
+	if err := w.createNamespace(ctx, p); err != nil {
+		return err
+	}
+	for _, o := range p.objects {
+		if err := w.create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes an object, and waits for webhooks and namespaces that are not ready for it.
+func (w *world) create(ctx context.Context, o *unstructured.Unstructured) error {
+	err := w.until(ctx, patience, func() (string, error) {
+		return "", client.IgnoreAlreadyExists(w.admin.Create(ctx, o.DeepCopy()))
+	})
+	if err != nil {
+		return fmt.Errorf("creating %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
+	}
+	return nil
+}
+
+// patch sends a merge patch of the custom resource.
+func (p *plot) patch(ctx context.Context, w *world, body string) error {
+	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		return fmt.Errorf("changing %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *plot) remove(ctx context.Context, w *world) error {
+	if err := w.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// wrong says why the custom resource is not ready; empty when it is.
+func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error) {
+	live := p.resource().DeepCopy()
+	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return p.name + " cannot be read", err
+	}
+	if reason := unready(live, ready); reason != "" {
+		return p.name + ": " + reason, nil
+	}
+	return "", nil
+}
+
+// gone says why the custom resource still exists; empty when it does not.
+func (p *plot) gone(ctx context.Context, w *world) (string, error) {
+	live := p.resource().DeepCopy()
+	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s is still there, finalizers %v", p.name, live.GetFinalizers()), err
+}
+
+var errNoReadiness = errors.New("the subject does not say when it is ready")
+
+// unready judges a live object.
+func unready(live *unstructured.Unstructured, ready string) string {
+	if live.GetDeletionTimestamp() != nil {
+		return "it is being deleted"
+	}
+	if ready == "" {
+		return errNoReadiness.Error()
+	}
+	if field, want, is := strings.Cut(ready, "="); is {
+		if value, _, _ := unstructured.NestedString(live.Object, "status", field); value != want {
+			return fmt.Sprintf("%s is %q, not %q", field, value, want)
+		}
+		return ""
+	}
+	var whole struct {
+		Status struct {
+			ObservedGeneration int64
+			Conditions         []metav1.Condition
+		}
+	}
+	text, err := json.Marshal(live.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &whole)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	for _, c := range whole.Status.Conditions {
+		if c.Type != ready {
+			continue
+		}
+		behind := c.ObservedGeneration != 0 && c.ObservedGeneration < live.GetGeneration() ||
+			whole.Status.ObservedGeneration != 0 && whole.Status.ObservedGeneration < live.GetGeneration()
+		if c.Status == metav1.ConditionTrue && !behind {
+			return ""
+		}
+		return fmt.Sprintf("%s is %s, %s: %s", ready, c.Status, c.Reason, c.Message)
+	}
+	return "it has no condition " + ready
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// surroundings are faults in what the manager depends on.
+func surroundings() []scenario {
+	return []scenario{
+		{name: "rights-revoked", run: (*campaign).rightsRevoked},
+		{name: "quota-exhausted", run: (*campaign).quotaExhausted},
+		{name: "finalizer", run: (*campaign).foreignFinalizer},
+		{name: "disruption-budget", run: (*campaign).disruptionBudget},
+		{name: "aggregated-api-down", run: (*campaign).aggregatedAPI},
+		{name: "namespace-deleted", run: (*campaign).namespaceDeleted},
+	}
+}
+
+// rightsRevoked empties every binding of the manager's account.
+func (c *campaign) rightsRevoked(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "rights-revoked", fault: "all bindings of the manager are empty for 10 s", injections: []string{"RBACRevoke"},
+		lasts: stormTime, bound: slow,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			cluster, namespaced := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+			if err := errors.Join(c.admin.List(ctx, cluster), c.admin.List(ctx, namespaced)); err != nil {
+				return nil, fmt.Errorf("listing bindings: %w", err)
+			}
+			var bindings []client.Object
+			for i := range cluster.Items {
+				if c.names(cluster.Items[i].Subjects) {
+					bindings = append(bindings, &cluster.Items[i])
+				}
+			}
+			for i := range namespaced.Items {
+				if c.names(namespaced.Items[i].Subjects) {
+					bindings = append(bindings, &namespaced.Items[i])
+				}
+			}
+			empty := client.RawPatch("application/merge-patch+json", []byte(`{"subjects":null}`))
+			for _, b := range bindings {
+				if err := c.admin.Patch(ctx, b.DeepCopyObject().(client.Object), empty); err != nil {
+					return nil, fmt.Errorf("emptying a binding: %w", err)
+				}
+			}
+			return func(ctx context.Context) error {
+				var errs []error
+				for _, b := range bindings {
+					b.SetResourceVersion("")
+					errs = append(errs, c.admin.Update(ctx, b))
+				}
+				return errors.Join(errs...)
+			}, nil
+		}})
+}
+
+// names reports whether the account of the manager is among subjects.
+func (c *campaign) names(subjects []rbacv1.Subject) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == c.installed.ServiceAccount.Name })
+}
+
+// quotaExhausted leaves no room for another Service, ConfigMap or Secret.
+func (c *campaign) quotaExhausted(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota lets no Service, ConfigMap, Secret or Deployment be made for 10 s", injections: []string{"QuotaExhaustion"},
+		lasts: stormTime, bound: slow,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			none := resource.MustParse("0")
+			var quotas []*corev1.ResourceQuota
+			for _, namespace := range c.namespaces() {
+				quotas = append(quotas, &corev1.ResourceQuota{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chaos"},
+					Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+						"services": none, "configmaps": none, "secrets": none, "count/deployments.apps": none, "count/networkpolicies.networking.k8s.io": none,
+					}},
+				})
+			}
+			for _, q := range quotas {
+				if err := c.admin.Create(ctx, q); err != nil {
+					return nil, fmt.Errorf("creating a quota: %w", err)
+				}
+			}
+			return func(ctx context.Context) error {
+				var errs []error
+				for _, q := range quotas {
+					errs = append(errs, c.admin.Delete(ctx, q))
+				}
+				return errors.Join(errs...)
+			}, nil
+		}})
+}
+
+// foreignFinalizer keeps deleted children of each custom resource from going.
+func (c *campaign) foreignFinalizer(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "finalizer", fault: "a foreign finalizer keeps deleted children for 10 s", injections: []string{"FinalizerBlock"},
+		lasts: stormTime, bound: prompt, calm: true,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			var held []id
+			for _, p := range c.plots {
+				for _, key := range c.children {
+					if c.plotOf(key) == p && slices.Contains(replaceable, key.Kind) {
+						held = append(held, key)
+						break
+					}
+				}
+			}
+			set := func(ctx context.Context, key id, finalizers string) error {
+				patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+				return client.IgnoreNotFound(c.admin.Patch(ctx, key.object(), patch))
+			}
+			for _, key := range held {
+				if err := errors.Join(set(ctx, key, `["chaos.example.com/hold"]`), c.admin.Delete(ctx, key.object())); err != nil {
+					return nil, fmt.Errorf("holding %s: %w", key, err)
+				}
+			}
+			return func(ctx context.Context) error {
+				var errs []error
+				for _, key := range held {
+					errs = append(errs, set(ctx, key, "null"))
+				}
+				return errors.Join(errs...)
+			}, nil
+		}})
+}
+
+// disruptionBudget lets no pod of any child be evicted while Deployments are deleted.
+func (c *campaign) disruptionBudget(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "disruption-budget", fault: "a PodDisruptionBudget lets no pod be evicted", injections: []string{"PDBBlock"},
+		lasts: downTime, bound: prompt,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			var budgets []*policyv1.PodDisruptionBudget
+			for _, namespace := range c.namespaces() {
+				b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chaos"}}
+				b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(0))
+				if err := c.admin.Create(ctx, b); err != nil {
+					return nil, fmt.Errorf("creating a PodDisruptionBudget: %w", err)
+				}
+				budgets = append(budgets, b)
+			}
+			return func(ctx context.Context) error {
+				var errs []error
+				for _, b := range budgets {
+					errs = append(errs, c.admin.Delete(ctx, b))
+				}
+				return errors.Join(errs...)
+			}, nil
+		}})
+}
+
+// aggregatedAPI adds an API that does not answer, and restarts the manager meanwhile, which has to discover what is served.
+func (c *campaign) aggregatedAPI(ctx context.Context) error {
+	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "down.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+		"service": map[string]any{"namespace": own, "name": "nothing-there", "port": int64(443)},
+	}}}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	service.SetName("v1.down.example.com")
+	return c.disturb(ctx, disturbance{name: "aggregated-api-down", fault: "an aggregated API does not answer while the manager starts",
+		lasts: downTime, bound: restarted, remark: "the API is still down while children are repaired",
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			if err := c.admin.Create(ctx, service); err != nil {
+				return nil, fmt.Errorf("adding an API: %w", err)
+			}
+			if err := c.manager.Restart(ctx); err != nil {
+				return nil, err
+			}
+			if _, err := c.provoke(ctx); err != nil {
+				return nil, err
+			}
+			if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context) error { return c.admin.Delete(ctx, service) }, nil
+		}})
+}
+
+// apiServerRestart ends the API server for a while; its next process knows nothing of earlier versions, which the database forgets as well.
+func (c *campaign) apiServerRestart(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is away, and versions before are compacted: watches end with 410 Gone",
+		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			if _, err := c.provoke(ctx); err != nil {
+				return nil, err
+			}
+			if err := c.instance.Halt(ctx, cluster.APIServer); err != nil {
+				return nil, err
+			}
+			if err := compact(ctx, c.instance.Process(cluster.Etcd).Port); err != nil {
+				return nil, err
+			}
+			return nil, c.instance.Resume(ctx, cluster.APIServer)
+		}})
+}
+
+// namespaceDeleted deletes the namespaces of most custom resources with everything in them. Users make them again.
+func (c *campaign) namespaceDeleted(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with all that is in them, and made again by a user",
+		injections: []string{"NamespaceDeletion"}, bound: patience, calm: true, remark: "the time is that of making everything again",
+		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			for _, p := range c.plots {
+				if p.fixed == own {
+					continue
+				}
+				if err := c.clear(ctx, p.namespace); err != nil {
+					return nil, err
+				}
+				maps.DeleteFunc(c.data, func(name, _ string) bool { return belongs(name, p.namespace) })
+			}
+			return func(ctx context.Context) error {
+				for _, p := range c.plots {
+					if err := p.createAll(ctx, c.world); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, nil
+		}})
+}
+
+// longPatience is for webhooks, whose CA is looked after in intervals.
+const longPatience = 6 * time.Minute

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// verdict is one of the words of operator-chaos.
+type verdict string
+
+const (
+	// resilient: everything is as before, in time, and the manager is at rest.
+	resilient verdict = "Resilient"
+	// degraded: everything is as before, but later than the bound.
+	degraded verdict = "Degraded"
+	// failed: something is lost, doubled, left over or not repaired.
+	failed verdict = "Failed"
+	// inconclusive: the fault did not come, or could not be made.
+	inconclusive verdict = "Inconclusive"
+)
+
+// row is the outcome of a scenario.
+type row struct {
+	Scenario string `json:"scenario"`
+	Fault    string `json:"fault"`
+	// Injections are the types of operator-chaos that the scenario carries out.
+	Injections []string      `json:"injections,omitempty"`
+	Verdict    verdict       `json:"verdict"`
+	Recovery   time.Duration `json:"recoveryNanoseconds"`
+	Bound      time.Duration `json:"boundNanoseconds"`
+	Writes     int           `json:"writes"`
+	// Deviations say what is not as it was.
+	Deviations []string `json:"deviations,omitempty"`
+	Remark     string   `json:"remark,omitempty"`
+}
+
+// judge sets the verdict.
+func (r row) judge() row {
+	switch {
+	case r.Verdict != "":
+	case len(r.Deviations) > 0:
+		r.Verdict = failed
+	case r.Bound > 0 && r.Recovery > r.Bound:
+		r.Verdict = degraded
+	default:
+		r.Verdict = resilient
+	}
+	return r
+}
+
+// report is all that a campaign has found.
+type report struct {
+	Seed    uint64    `json:"seed"`
+	Started time.Time `json:"started"`
+	Rows    []row     `json:"rows"`
+}
+
+// bad are the rows that ask for an explanation.
+func (r report) bad() []row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(one row) bool { return one.Verdict == resilient || one.Verdict == inconclusive })
+}
+
+// seconds is a duration as tables show it.
+func seconds(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	default:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+}
+
+// markdown writes the table.
+func (r report) markdown(out io.Writer) {
+	fmt.Fprintln(out, "| Scenario | Fault | Verdict | Whole again | Bound | Writes | Remark |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
+	cell := strings.NewReplacer("|", `\|`, "\n", " ")
+	for _, one := range r.Rows {
+		remark := one.Remark
+		if len(one.Deviations) > 0 {
+			remark = strings.TrimPrefix(remark+"; ", "; ") + shorten(one.Deviations, 3)
+		}
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %d | %s |\n", one.Scenario, cell.Replace(one.Fault), one.Verdict,
+			seconds(one.Recovery), seconds(one.Bound), one.Writes, cell.Replace(remark))
+	}
+}
+
+// shorten joins the first texts and counts the rest.
+func shorten(texts []string, most int) string {
+	if len(texts) <= most {
+		return strings.Join(texts, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:most], "; "), len(texts)-most)
+}
+
+// save writes table and JSON into a folder.
+func (r report) save(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of the report: %w", err)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "Seed %d, %s.\n\n", r.Seed, r.Started.UTC().Format(time.RFC3339))
+	r.markdown(&table)
+	fmt.Fprintln(&table)
+	injectionTable(&table, r.Rows)
+	for name, content := range map[string]string{"chaos.json": string(text) + "\n", "chaos.md": table.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
+	return nil
+}
+
+// last is the last line of a text.
+func last(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

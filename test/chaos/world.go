@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	// own is the namespace of the manager and of the MLflow.
+	own = "opendatahub"
+	// patience is how long anything may take before it counts as lost.
+	patience = 90 * time.Second
+	// quiet is how long the manager must have sent nothing to count as at rest.
+	quiet     = 1500 * time.Millisecond
+	pollEvery = 100 * time.Millisecond
+	// driftPoll is for times that are short.
+	driftPoll = 20 * time.Millisecond
+)
+
+var errPatience = errors.New("it took too long")
+
+// world is a control plane with the operator installed, and the manager behind a proxy.
+type world struct {
+	instance  *cluster.Instance
+	config    *rest.Config
+	admin     client.Client
+	audit     *framework.Audit
+	proxy     *proxy
+	manager   *operator.Manager
+	installed *operator.Installed
+	network   *modelmesh.Network
+	clock     clock.Clock
+	progress  io.Writer
+	began     time.Time
+	kinds     []kind
+	env       []string
+	// through is the kubeconfig that leads through the proxy.
+	through string
+}
+
+// say reports progress.
+func (w *world) say(format string, args ...any) {
+	fmt.Fprintf(w.progress, "[%6s] %s\n", w.clock.Since(w.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
+}
+
+// newWorld starts everything.
+func newWorld(ctx context.Context, seed uint64, progress io.Writer) (*world, error) {
+	w := &world{clock: clock.RealClock{}, progress: progress}
+	w.began = w.clock.Now()
+	var err error
+	w.instance, err = cluster.Start(ctx, cluster.Options{
+		Name: fmt.Sprintf("chaos-%d", os.Getpid()), Platform: cluster.Plain, Sets: []cluster.Set{cluster.KServe}, Ephemeral: true, Progress: progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.fill(ctx, seed); err != nil {
+		return nil, errors.Join(err, w.close(context.WithoutCancel(ctx)))
+	}
+	return w, nil
+}
+
+// close ends everything that the world has started.
+func (w *world) close(ctx context.Context) error {
+	var errs []error
+	if w.network != nil {
+		errs = append(errs, w.network.Stop(ctx))
+	}
+	if w.proxy != nil {
+		w.proxy.close()
+	}
+	return errors.Join(append(errs, w.instance.Stop(ctx))...)
+}
+
+func (w *world) fill(ctx context.Context, seed uint64) error {
+	var err error
+	if w.config, err = w.instance.Config(); err != nil {
+		return err
+	}
+	w.config.QPS = -1
+	if w.admin, err = client.New(w.config, client.Options{}); err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	w.audit = (&framework.Env{Instance: w.instance}).Audit()
+	if w.installed, err = operator.Install(ctx, w.instance, "config/default"); err != nil {
+		return err
+	}
+	if err := w.startMesh(ctx); err != nil {
+		return err
+	}
+	direct, err := operator.Kubeconfig(ctx, w.instance, w.installed.ServiceAccount, "direct", own)
+	if err != nil {
+		return err
+	}
+	w.through = filepath.Join(w.instance.Dir(), "proxied.kubeconfig")
+	if w.proxy, err = interpose(direct, w.through, w.clock, seed); err != nil {
+		return err
+	}
+	w.manager, err = w.startManager(ctx, "manager", "--kubeconfig="+w.through)
+	if err != nil {
+		return err
+	}
+	w.say("manager ready, pid %d", w.manager.Process.PID)
+	if _, err := peers.StartKubeRay(ctx, w.instance, w.progress); err != nil {
+		return err
+	}
+	w.kinds, err = kindsOf(w.config)
+	return err
+}
+
+// startManager runs the manager as shipped, with some more arguments.
+func (w *world) startManager(ctx context.Context, name string, args ...string) (*operator.Manager, error) {
+	options := operator.Options{
+		Name: name, ServiceAccount: w.installed.ServiceAccount, Args: args, Progress: w.progress,
+		Env: append([]string{"POD_NAME=" + name}, w.env...),
+	}
+	if name == "manager" {
+		options.WebhookPort = w.installed.WebhookPort
+	}
+	for _, container := range w.installed.Deployment.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.ValueFrom == nil {
+				options.Env = append(options.Env, variable.Name+"="+variable.Value)
+			}
+		}
+	}
+	return operator.Start(ctx, w.instance, options)
+}
+
+// startMesh runs what models need, since no pod runs here: an etcd, and fakes of the routing layers.
+func (w *world) startMesh(ctx context.Context) error {
+	etcd, err := modelmesh.StartEtcd(ctx, w.instance)
+	if err != nil {
+		return err
+	}
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "model-serving-etcd"}, Data: data}
+	if err := w.admin.Create(ctx, secret); err != nil {
+		return fmt.Errorf("creating the Secret of etcd: %w", err)
+	}
+	if w.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: w.config}); err != nil {
+		return err
+	}
+	w.env = w.network.Env()
+	return nil
+}
+
+// pause waits on the clock.
+func (w *world) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-w.clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// until polls a condition, at most for a time. What still was wrong at the end stands in the error.
+func (w *world) until(ctx context.Context, atMost time.Duration, wrong func() (string, error)) error {
+	return w.untilEvery(ctx, pollEvery, atMost, wrong)
+}
+
+func (w *world) untilEvery(ctx context.Context, every, atMost time.Duration, wrong func() (string, error)) error {
+	began := w.clock.Now()
+	for {
+		what, err := wrong()
+		if err == nil && what == "" {
+			return nil
+		}
+		if w.clock.Since(began) > atMost {
+			return errors.Join(fmt.Errorf("%w (%s): %s", errPatience, atMost, what), err)
+		}
+		if err := w.pause(ctx, every); err != nil {
+			return err
+		}
+	}
+}
+
+// settle waits until the manager has sent no read and no write for the quiet time.
+func (w *world) settle(ctx context.Context, atMost time.Duration) error {
+	mark, err := w.audit.Mark()
+	if err != nil {
+		return err
+	}
+	since := w.clock.Now()
+	return w.until(ctx, atMost, func() (string, error) {
+		all, err := w.audit.Since(mark)
+		if err != nil {
+			return "", err
+		}
+		busy := framework.AtRest(all, w.manager.User)
+		if len(busy) > 0 {
+			since = w.clock.Now()
+			if mark, err = w.audit.Mark(); err != nil {
+				return "", err
+			}
+		}
+		if w.clock.Since(since) < quiet {
+			return "still busy: " + last(busy.String()), nil
+		}
+		return "", nil
+	})
+}
+
+// sent are the requests of the manager since a mark that change objects of components.
+func (w *world) sent(since framework.Mark) (framework.Entries, error) {
+	all, err := w.audit.Since(since)
+	return all.ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
+}
+
+// restart starts the manager again when it has ended, as the kubelet does.
+func (w *world) restart(ctx context.Context) error {
+	if w.manager.Process.Running() {
+		return nil
+	}
+	return w.manager.Restart(ctx)
+}
+
+// discard deletes an object and waits until it has gone.
+func (w *world) discard(ctx context.Context, key id) error {
+	if err := w.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return w.until(ctx, patience, func() (string, error) {
+		err := w.admin.Get(ctx, client.ObjectKeyFromObject(key.object()), key.object())
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return key.String() + " is still there", err
+	})
+}
