@@ -29,7 +29,7 @@ func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog,
 		return err
 	}
 	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
-	pods, err := r.changedPods(ctx, c)
+	pods, err := r.changedPods(ctx, c, known != "")
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,11 @@ func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog,
 	return nil
 }
 
-// changedPods lists the pods of server and database when the Deployment of an available database has changed; else there are none.
-func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog) ([]corev1.Pod, error) {
+// changedPods lists the pods of server and database when the Deployment of an available database has changed, or when the Deployment of
+// the server, which another client may have deleted, has no mark; else there are none.
+func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog, marked bool) ([]corev1.Pod, error) {
 	database, err := r.findDeployment(ctx, c, resources.DatabaseName)
-	if err != nil || database == nil || database.Status.AvailableReplicas == 0 || r.remembered(c.UID).isGood(annotationDatabasePod, database) {
+	if err != nil || database == nil || database.Status.AvailableReplicas == 0 || marked && r.remembered(c.UID).isGood(annotationDatabasePod, database) {
 		return nil, err
 	}
 	pods := &corev1.PodList{}

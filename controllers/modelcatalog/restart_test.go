@@ -69,6 +69,31 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	}
 }
 
+// A Deployment that another client deleted is made again with what was known of the database, so that the next one gets its server.
+func TestServerMadeAgainFollowsItsDatabase(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	first := podOf(resources.DatabaseName, "database-1", 0)
+	b.create(first)
+	b.databaseAnswers(1)
+	b.settle()
+	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	b.create(podOf(resources.Name, "server-1", time.Minute))
+	if err := b.server.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	b.create(podOf(resources.DatabaseName, "database-2", time.Hour))
+	b.databaseAnswers(0)
+	b.databaseAnswers(1)
+	b.settle()
+	if got := b.databaseMark(); got != "database-2" {
+		t.Errorf("mark %q: the server does not fill the new database", got)
+	}
+}
+
 func (b *bench) databaseAnswers(replicas int32) {
 	b.Helper()
 	d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
