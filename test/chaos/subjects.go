@@ -47,7 +47,7 @@ func unqueued(o *unstructured.Unstructured) {
 
 // meshRuntime is a runtime whose model servers the fake of the routing layer plays.
 const meshRuntime = `{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: onnx}, spec: {multiModel: true,
-  grpcEndpoint: "port:8085", grpcDataEndpoint: "port:8001", replicas: 1, supportedModelFormats: [{name: sklearn, autoSelect: true}],
+  grpcEndpoint: "port:8085", grpcDataEndpoint: "port:8001", replicas: 1, supportedModelFormats: [{name: sklearn, version: "0", autoSelect: true}],
   containers: [{name: server, image: "registry.example.com/server:1"}]}}`
 
 const meshStorage = `{apiVersion: v1, kind: Secret, metadata: {name: storage-config}, stringData: {localMinIO: '{"type": "s3",

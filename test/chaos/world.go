@@ -27,7 +27,7 @@ const (
 	// own is the namespace of the manager and of the MLflow.
 	own = "opendatahub"
 	// patience is how long anything may take before it counts as lost.
-	patience = 90 * time.Second
+	patience = 2 * time.Minute
 	// quiet is how long the manager must have sent nothing to count as at rest.
 	quiet     = 1500 * time.Millisecond
 	pollEvery = 100 * time.Millisecond
@@ -95,7 +95,7 @@ func (w *world) fill(ctx context.Context, seed uint64) error {
 	if w.config, err = w.instance.Config(); err != nil {
 		return err
 	}
-	w.config.QPS = -1
+	w.config.QPS, w.config.WarningHandler = -1, rest.NoWarnings{}
 	if w.admin, err = client.New(w.config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
