@@ -106,6 +106,8 @@ type shell[T Target] struct {
 	conditions Conditions[T]
 	ledger     *ledger
 	goType     reflect.Type
+	// doubts are the versions of objects whose status was written last without an answer that says whether it was stored.
+	doubts Memory[string]
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -218,6 +220,10 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	}
 	name := client.ObjectKeyFromObject(after)
 	written := ""
+	if doubted, _ := s.doubts.Get(before.GetUID()); patch == nil && doubted == before.GetResourceVersion() && doubted != "" {
+		// The cache may not show yet what was stored. A patch of nothing but the version ends in a conflict then, and else changes nothing.
+		patch = fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, doubted)
+	}
 	if patch != nil {
 		// The answer is decoded into a copy: events and metrics are about what this reconcile found.
 		answer := clone(after)
@@ -226,8 +232,10 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 			return nil // deleted meanwhile, the event is on its way
 		}
 		if err != nil {
+			s.doubts.Set(before.GetUID(), before.GetResourceVersion())
 			return &patchError{what: "status", err: err}
 		}
+		s.doubts.Forget(before.GetUID())
 		written = answer.GetResourceVersion()
 		recordTransitions(s.recorder, after, s.conditions.List(before), s.conditions.List(after))
 		if s.logic.Written != nil {
@@ -295,7 +303,9 @@ func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
 }
 
 func (s *shell[T]) forget(name types.NamespacedName) {
-	if uid, known := s.ledger.forget(name); known && s.logic.Gone != nil {
+	uid, known := s.ledger.forget(name)
+	s.doubts.Forget(uid)
+	if known && s.logic.Gone != nil {
 		s.logic.Gone(uid)
 	}
 }

@@ -65,6 +65,46 @@ func TestAPassWaitsForTheCacheToSeeOurStatus(t *testing.T) {
 	}
 }
 
+// A status whose write was answered with an error may be stored all the same. While the cache shows the one before, which is what the next
+// reconcile finds too, only the API server can tell.
+func TestStatusThatWasStoredThoughItsWriteFailed(t *testing.T) {
+	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, sized(), newWidget())
+			b.must()
+			before := b.get()
+			b.change(func(w *widget) { w.Spec.Size = -1 })
+			b.failing = func(string) error {
+				if w := b.get(); stored {
+					set(w, available, metav1.ConditionFalse, "Down")
+					if err := b.client.Status().Update(t.Context(), w); err != nil {
+						t.Error(err)
+					}
+				}
+				return apierrors.NewTimeoutError("the answer is lost", 0)
+			}
+			b.stale = b.get()
+			if _, err := b.reconcile(); err == nil {
+				t.Fatal("no error")
+			}
+			b.failing, b.stale.Spec = nil, before.Spec // another reconcile finds what was there before
+			result, err := b.reconcile()
+			if err != nil || (result.RequeueAfter == conflictRetry) != stored {
+				t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
+			}
+			b.stale = nil
+			b.change(func(w *widget) { w.Spec = before.Spec })
+			b.must()
+			if got := b.get(); !conditions.IsTrue(got.Status.Conditions, available) {
+				t.Errorf("status %+v", got.Status)
+			}
+			if n := b.must(); n != 0 {
+				t.Errorf("%d writes at rest: %q", n, b.writes)
+			}
+		})
+	}
+}
+
 // The status patch holds the status and the lock, nothing else, whatever a phase did to its copy of the spec.
 // [D37]
 func TestStatusPatchHoldsOnlyTheStatus(t *testing.T) {
