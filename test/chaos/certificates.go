@@ -70,15 +70,11 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 	return nil
 }
 
-// admits tries every webhook by a creation that is not stored.
+// admits tries every webhook by a creation that is not stored. That the object exists is found out after admission.
 func (c *campaign) admits(ctx context.Context) error {
 	var errs []error
 	for _, p := range c.plots {
-		o := p.resource().DeepCopy()
-		if o.GetKind() != "MLflow" && o.GetKind() != "Catalog" { // there is one of each
-			o.SetName("chaos-probe")
-		}
-		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, o, client.DryRunAll)))
+		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, p.resource().DeepCopy(), client.DryRunAll)))
 	}
 	return errors.Join(errs...)
 }

@@ -178,7 +178,9 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 			}
 		}
 	}
-	for _, path := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}} {
+	for _, path := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
+		// The catalog's server is replaced after its database, see controllers/modelcatalog.
+		{"spec", "template", "metadata", "annotations", "catalog.opendatahub.io/database-pod"}} {
 		unstructured.RemoveNestedField(clean.Object, path...)
 	}
 	all := map[string]string{}

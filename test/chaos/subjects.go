@@ -75,7 +75,7 @@ var subjects = []subject{
 	{name: "appwrapper", files: []string{"appwrapper_deployment.yaml"}, edit: unqueued, ready: "phase=Running",
 		change: `{"spec":{"suspend":true}}`, changed: "phase=Suspended"},
 	{name: "appwrapperjob", files: []string{"appwrapper_job.yaml"}, edit: unqueued, ready: "phase=Succeeded"},
-	{name: "raycluster", files: []string{"raycluster.yaml"}, ready: "RayClusterProvisioned",
+	{name: "raycluster", files: []string{"raycluster.yaml"}, ready: "state=ready",
 		change: `{"spec":{"headGroupSpec":{"rayStartParams":{"num-cpus":"1"}}}}`},
 	{name: "predictor", files: []string{"modelmesh_predictor.yaml"}, labels: map[string]string{"modelmesh-enabled": "true"},
 		needs: []string{meshStorage, meshRuntime}, ready: "activeModelState=Loaded", change: `{"spec":{"storage":{"path":"sklearn/other.joblib"}}}`},

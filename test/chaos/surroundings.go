@@ -108,7 +108,7 @@ func (c *campaign) quotaExhausted(ctx context.Context) error {
 // foreignFinalizer keeps deleted children of each custom resource from going.
 func (c *campaign) foreignFinalizer(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "finalizer", fault: "a foreign finalizer keeps deleted children for 10 s", injections: []string{"FinalizerBlock"},
-		lasts: stormTime, bound: prompt, calm: true,
+		lasts: stormTime, bound: restarted, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var held []id
 			for _, p := range c.plots {
@@ -203,7 +203,8 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 			if err := compact(ctx, c.instance.Process(cluster.Etcd).Port); err != nil {
 				return nil, err
 			}
-			return nil, c.instance.Resume(ctx, cluster.APIServer)
+			// The fake nodes do not list again after a compaction, and are no part of what is tested.
+			return nil, errors.Join(c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
 		}})
 }
 
