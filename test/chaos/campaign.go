@@ -202,6 +202,8 @@ type disturbance struct {
 	lasts time.Duration
 	// bound is how long the recovery may take.
 	bound time.Duration
+	// patience is how long to wait for the recovery; 0 means the usual one.
+	patience time.Duration
 	// calm leaves the children alone meanwhile.
 	calm bool
 	// begin makes the fault; end, which may be nil, takes it away.
@@ -242,7 +244,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		}
 	}
 	ended := c.clock.Now()
-	if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
+	if err := c.until(ctx, cmp.Or(d.patience, patience), func() (string, error) { return c.broken(ctx) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)

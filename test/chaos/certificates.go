@@ -21,7 +21,7 @@ import (
 func certificates() []scenario {
 	secret := func(name, fault string, restart bool, damage func(*corev1.Secret)) scenario {
 		return scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true,
+			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true, patience: longPatience,
 				begin: func(ctx context.Context) (func(context.Context) error, error) {
 					return nil, c.damageSecret(ctx, restart, damage)
 				}})

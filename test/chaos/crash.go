@@ -105,6 +105,7 @@ type sieve struct {
 // crashes kills the manager after every single write.
 func (c *campaign) crashes(ctx context.Context) error {
 	s := &sieve{campaign: c, want: map[string]picture{}, ignore: map[string]mask{}, rows: map[string]*row{}, most: map[string]int{}}
+	defer s.noteAll() // also of a campaign that is interrupted
 	all := subjects
 	for round := -2; len(all) > 0; round++ {
 		hit, err := s.round(ctx, round, all)
@@ -118,14 +119,18 @@ func (c *campaign) crashes(ctx context.Context) error {
 			round = 0 // the first crash is after write 1
 		}
 	}
+	return nil
+}
+
+// noteAll adds the rows of all subjects and phases.
+func (s *sieve) noteAll() {
 	for _, one := range subjects {
 		for _, ph := range phases {
 			if r := s.rows[one.name+" "+ph.name]; r != nil {
-				c.note(*r)
+				s.note(*r)
 			}
 		}
 	}
-	return nil
 }
 
 // round takes all plots through all phases, with a crash after a write in each; rounds below 1 are undisturbed. It returns which

@@ -233,5 +233,5 @@ func (c *campaign) namespaceDeleted(ctx context.Context) error {
 		}})
 }
 
-// longPatience is for webhooks, whose CA is looked after in intervals.
+// longPatience is for the certificate of the webhooks, which is checked every five minutes while nothing is due.
 const longPatience = 6 * time.Minute
