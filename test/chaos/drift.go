@@ -36,6 +36,7 @@ var explained = []struct {
 }{
 	{"", "PersistentVolumeClaim", "a claim belongs to its user once it is made: data is never replaced"},
 	{"deletion", "Job", "the Job of a finished migration is not made again"},
+	{"ownerReferences", "Job", "likewise, nor is it written again"},
 	{"data", "Secret", "passwords and keys are made once; another value is a user's rotation"},
 }
 

@@ -41,13 +41,21 @@ func applied(o *unstructured.Unstructured) ([]leaf, error) {
 			return nil, fmt.Errorf("reading the managed fields of %s: %w", o.GetName(), err)
 		}
 		set.Leaves().Iterate(func(path fieldpath.Path) {
-			if pointer, v, ok := locate(o.Object, path); ok {
+			if pointer, v, ok := locate(o.Object, path); ok && !isKey(path) {
 				all = append(all, leaf{pointer, v})
 			}
 		})
 	}
 	slices.SortFunc(all, func(a, b leaf) int { return strings.Compare(a.pointer, b.pointer) })
 	return slices.CompactFunc(all, func(a, b leaf) bool { return a.pointer == b.pointer }), nil
+}
+
+// isKey reports whether a field tells an item of a list from the others: another value makes another item, which is not ours.
+func isKey(path fieldpath.Path) bool {
+	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
+		return false
+	}
+	return slices.ContainsFunc(*path[len(path)-2].Key, func(key value.Field) bool { return key.Name == *path[len(path)-1].FieldName })
 }
 
 // locate follows a path of managed fields into an object.

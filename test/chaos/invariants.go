@@ -58,13 +58,20 @@ func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
 	var left []string
 	for key := range all.within(p) {
 		o := live[key]
-		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) {
+		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || w.isInstalled(key) {
 			continue
 		}
 		left = append(left, key.String()+" is left over")
 	}
 	slices.Sort(left)
 	return left, nil
+}
+
+// isInstalled reports whether an object came with the manifests.
+func (w *world) isInstalled(key id) bool {
+	return slices.ContainsFunc(w.installed.Objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == key.Kind && o.GetName() == key.name && o.GetNamespace() == key.namespace
+	})
 }
 
 // sharedChildren belong to the namespace and not to one custom resource.

@@ -20,7 +20,7 @@ func storms() []scenario {
 		rule{fault: silence, streams: true})
 	add("resets", "every connection is reset", partition, slow,
 		rule{fault: reset})
-	add("latency", "every request takes 2 s more", clientFault, prompt,
+	add("latency", "every request takes 2 s more", clientFault, restarted,
 		rule{match: match{verbs: notWatch}, fault: delay(2 * time.Second)})
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		text := http.StatusText(code)
@@ -48,7 +48,7 @@ func storms() []scenario {
 const (
 	// stormTime is how long a storm lasts.
 	stormTime = 10 * time.Second
-	// prompt is the bound where nothing has to be waited for, restarted the one of faults that a new process ends, and slow
+	// prompt is the bound where nothing has to be waited for, restarted the one of faults after which a process or pods start, and slow
 	// that of faults after which clients wait before they try again: client-go pauses for up to 30 s between watches.
 	prompt, restarted, slow = time.Second, 10 * time.Second, 35 * time.Second
 )

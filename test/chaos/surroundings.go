@@ -141,7 +141,7 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 // disruptionBudget lets no pod of any child be evicted while Deployments are deleted.
 func (c *campaign) disruptionBudget(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "disruption-budget", fault: "a PodDisruptionBudget lets no pod be evicted", injections: []string{"PDBBlock"},
-		lasts: downTime, bound: prompt,
+		lasts: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var budgets []*policyv1.PodDisruptionBudget
 			for _, namespace := range c.namespaces() {
