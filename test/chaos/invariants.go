@@ -75,7 +75,7 @@ func (w *world) isInstalled(key id) bool {
 }
 
 // sharedChildren belong to the namespace and not to one custom resource.
-var sharedChildren = []string{"modelmesh-serving", "modelmesh-runtimes", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration"}
+var sharedChildren = []string{"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration"}
 
 // foreigner is an object of another client that stands where the manager works, as it was.
 type foreigner struct {
