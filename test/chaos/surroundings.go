@@ -204,7 +204,8 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 				return nil, err
 			}
 			// The fake nodes do not list again after a compaction, and are no part of what is tested.
-			return nil, errors.Join(c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
+			// The manager ends when it is refused before the API server has read the roles, and the kubelet starts it again.
+			return c.restart, errors.Join(c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
 		}})
 }
 
