@@ -39,8 +39,8 @@ func delay(d time.Duration) fault {
 	}
 }
 
-// silence is a network that loses everything: a request goes on its way when the fault ends, as a resent packet does, unless
-// its client has given up.
+// silence is a network that loses everything: a request is forwarded when the fault ends, as a resent packet is, unless its
+// client has given up.
 func silence(x *exchange) bool {
 	select {
 	case <-x.lifted:
