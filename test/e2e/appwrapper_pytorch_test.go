@@ -25,6 +25,7 @@ func pytorchSample(file, command string, changes ...string) string {
 	return changedSample(file, append([]string{
 		"docker.io/kubeflowkatib/pytorch-mnist-cpu:v1beta1-fc858d1", operator.SampleImage,
 		"[python3, /opt/pytorch-mnist/mnist.py, --epochs=1]", command,
+		"              spec:\n                containers:", "              spec:\n                terminationGracePeriodSeconds: 0\n                containers:",
 	}, changes...)...)
 }
 
@@ -55,8 +56,7 @@ func describePyTorchJobs() {
 
 	It("fails when its PyTorchJob is deleted while it runs [appwrapper-45]", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
-		apply(ctx, namespace, pytorchSample("appwrapper_pytorch_job.yaml", "[sleep, infinity]", "              spec:\n                containers:",
-			"              spec:\n                terminationGracePeriodSeconds: 0\n                containers:"))
+		apply(ctx, namespace, pytorchSample("appwrapper_pytorch_job.yaml", "[sleep, infinity]"))
 		podsReady(ctx, namespace, "sample-pytorch-job")
 		kubectl(ctx, "-n", namespace, "delete", "pytorchjob", "pytorch-simple", "--wait=false")
 		aw := reach(ctx, namespace, "sample-pytorch-job", v1beta2.PhaseFailed)
