@@ -227,5 +227,8 @@ func deployUnlessDone(ctx SpecContext) {
 func deploy(ctx context.Context) {
 	GinkgoHelper()
 	manage(ctx, "deploy")
+	// For other specs: what it deployed names images by digests, which only their makers can make.
+	_, err := tryKubectl(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)
 }

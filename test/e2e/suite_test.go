@@ -42,6 +42,8 @@ var (
 	checkout string
 	// store has the images that pods may name.
 	store images.Store
+	// manifests are those of the operator, with images that the store has.
+	manifests string
 )
 
 func TestEndToEnd(t *testing.T) { framework.Run(t, "End to end") }
@@ -55,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	store, err = env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
-	manifests, err := operator.Pods(ctx, store)
+	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
