@@ -64,7 +64,7 @@ func (c *campaign) populate(ctx context.Context) error {
 	if err := c.until(ctx, patience, func() (string, error) { return c.unreadyPlot(ctx) }); err != nil {
 		return fmt.Errorf("waiting for the population: %w", err)
 	}
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return err
 	}
 	if err := c.remember(ctx); err != nil {
@@ -165,7 +165,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
 // provoke deletes one child of each custom resource, so that there is something to repair.
-func (c *campaign) provoke(ctx context.Context) (deleted []id, err error) {
+func (c *campaign) provoke(ctx context.Context) error {
 	for _, p := range c.plots {
 		var candidates []id
 		for _, key := range c.children {
@@ -178,11 +178,10 @@ func (c *campaign) provoke(ctx context.Context) (deleted []id, err error) {
 		}
 		key := candidates[c.random.IntN(len(candidates))]
 		if err := c.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
-			return deleted, fmt.Errorf("deleting %s: %w", key, err)
+			return fmt.Errorf("deleting %s: %w", key, err)
 		}
-		deleted = append(deleted, key)
 	}
-	return deleted, nil
+	return nil
 }
 
 // object is one to read into or to delete.
@@ -231,7 +230,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
 	if !d.calm {
-		if _, err := c.provoke(ctx); err != nil {
+		if err := c.provoke(ctx); err != nil {
 			return err
 		}
 	}
@@ -248,7 +247,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	more, err := c.deviations(ctx)

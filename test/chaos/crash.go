@@ -172,7 +172,7 @@ func (s *sieve) phase(ctx context.Context, ph phase, write int, all []*plot, hit
 	ended := s.clock.Now()
 	wrong := s.until(ctx, patience, func() (string, error) { return first(ctx, s.world, ph, plots) })
 	took := s.clock.Since(ended)
-	if err := s.settle(ctx, patience); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
 	for _, p := range plots {

@@ -54,13 +54,7 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 	}
 	for _, l := range owned {
 		class := special(l)
-		if value, ok := other(l.value); ok && class != "apiVersion" && class != "kind" && class != "ownerReferences" {
-			switch {
-			case class == "replicas":
-				value = int64(0)
-			case class == "data" && o.GetKind() == "Secret":
-				value = base64.StdEncoding.EncodeToString([]byte("of-another-client"))
-			}
+		if value, ok := another(l, class, o.GetKind()); ok {
 			if err := add(class, l.pointer+" changed", &leaf{l.pointer, value}, operation{"replace", l.pointer, value}); err != nil {
 				return nil, err
 			}
@@ -83,6 +77,20 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 		all = append(all, some[:min(len(some), c.fields)]...)
 	}
 	return append(all, change{class: "deletion", what: "deleted"}), nil
+}
+
+// another is a value that another client may write into a leaf; false for none.
+func another(l leaf, class, kind string) (any, bool) {
+	value, ok := other(l.value)
+	switch {
+	case slices.Contains([]string{"apiVersion", "kind", "ownerReferences"}, class):
+		return nil, false
+	case class == "replicas":
+		return int64(0), ok
+	case class == "data" && kind == "Secret":
+		return base64.StdEncoding.EncodeToString([]byte("of-another-client")), ok
+	}
+	return value, ok
 }
 
 // special is the class of a leaf; a few fields of workloads have one of their own.
@@ -142,7 +150,7 @@ func (c *campaign) drift(ctx context.Context) error {
 	for _, class := range slices.Sorted(maps.Keys(tallies)) {
 		c.noteDrift(class, tallies[class])
 	}
-	return c.settle(ctx, patience)
+	return c.settle(ctx)
 }
 
 // driftPatience is how long a change may stay before it counts as not repaired.
@@ -227,7 +235,7 @@ func (c *campaign) putBack(ctx context.Context, key id) error {
 	if !errors.Is(err, errPatience) {
 		return err
 	}
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return err
 	}
 	return c.remember(ctx)

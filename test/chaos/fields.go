@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -37,7 +36,7 @@ func applied(o *unstructured.Unstructured) ([]leaf, error) {
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("reading the managed fields of %s: %w", o.GetName(), err)
 		}
 		set.Leaves().Iterate(func(path fieldpath.Path) {

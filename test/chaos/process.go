@@ -56,7 +56,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 	c.replaced = true
 	defer func() {
 		c.replaced = false
-		err = errors.Join(err, c.restart(ctx), c.settle(ctx, patience), c.mend(ctx, c.damaged))
+		err = errors.Join(err, c.restart(ctx), c.settle(ctx), c.mend(ctx, c.damaged))
 	}()
 	args = append([]string{"--leader-elect"}, args...)
 	var p pair
@@ -72,7 +72,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 			return err
 		}
 	}
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return err
 	}
 	return run(p)
@@ -121,7 +121,7 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 		var alive error
 		err := c.disturb(ctx, disturbance{name: "frozen-leader", fault: "SIGSTOP of the leader until the other one leads, then SIGCONT; a Lease of 15 s",
 			injections: []string{"LeaderElectionDisrupt"}, bound: prompt, remark: "children deleted during the stop were back before the leader woke",
-			begin: func(ctx context.Context) (func(context.Context) error, error) {
+			begin: func(context.Context) (func(context.Context) error, error) {
 				if err := p.first.Process.Signal(syscall.SIGSTOP); err != nil {
 					return nil, err
 				}

@@ -130,7 +130,7 @@ func TestDoneThen(t *testing.T) {
 	p, served, _ := upstream(t)
 	p.with(rule{match: match{writes: true}, fault: doneThen(answer(504))})
 	response, err := send(t, p, http.MethodPatch, object)
-	if err != nil || response.StatusCode != 504 || served.Load() != 1 {
+	if err != nil || response.StatusCode != http.StatusGatewayTimeout || served.Load() != 1 {
 		t.Fatalf("%v, %v, carried out %d times", response, err, served.Load())
 	}
 	if p.written() != 1 {
@@ -180,7 +180,7 @@ func TestShare(t *testing.T) {
 	p.with(rule{share: 0.5, fault: answer(500)})
 	refused := 0
 	for range 100 {
-		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == 500 {
+		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == http.StatusInternalServerError {
 			refused++
 		}
 	}

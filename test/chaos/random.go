@@ -212,7 +212,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 	case took > truth:
 		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(took)))
 	}
-	if err := g.settle(ctx, patience); errors.Is(err, errPatience) {
+	if err := g.settle(ctx); errors.Is(err, errPatience) {
 		g.violations = append(g.violations, "not at rest: "+err.Error())
 	} else if err != nil {
 		return took, err

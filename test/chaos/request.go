@@ -41,16 +41,21 @@ func parse(r *http.Request) request {
 	if len(parts) > 2 {
 		q.subresource = parts[2]
 	}
-	watches := r.URL.Query().Get("watch")
+	q.verb = verbFor(q, r.URL.Query().Get("watch"))
+	return q
+}
+
+// verbFor tells reads and deletions of one object from those of many.
+func verbFor(q request, watches string) string {
 	switch {
 	case q.verb == "get" && (watches == "true" || watches == "1"):
-		q.verb = "watch"
+		return "watch"
 	case q.verb == "get" && q.name == "":
-		q.verb = "list"
+		return "list"
 	case q.verb == "delete" && q.name == "":
-		q.verb = "deletecollection"
+		return "deletecollection"
 	}
-	return q
+	return q.verb
 }
 
 // writes reports whether the request changes an object of a component: what leaders, recorders and reviews send does not.

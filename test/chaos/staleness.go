@@ -108,7 +108,7 @@ func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Ma
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	jobs, err := c.jobsAtOnce(ctx, p.namespace)
@@ -150,7 +150,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 				return err
 			}
 		}
-		if err := c.settle(ctx, patience); err != nil {
+		if err := c.settle(ctx); err != nil {
 			return err
 		}
 		version, err := c.version(ctx)
@@ -198,7 +198,7 @@ func (c *campaign) version(ctx context.Context) (string, error) {
 // nothingLeft judges what is left of a deleted custom resource.
 func (c *campaign) nothingLeft(ctx context.Context, p *plot, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
-	if err := c.settle(ctx, patience); err != nil {
+	if err := c.settle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	err := c.until(ctx, slow, func() (string, error) {

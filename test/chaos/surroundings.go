@@ -179,7 +179,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 			if err := c.manager.Restart(ctx); err != nil {
 				return nil, err
 			}
-			if _, err := c.provoke(ctx); err != nil {
+			if err := c.provoke(ctx); err != nil {
 				return nil, err
 			}
 			if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
@@ -194,7 +194,7 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is away, and versions before are compacted: watches end with 410 Gone",
 		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			if _, err := c.provoke(ctx); err != nil {
+			if err := c.provoke(ctx); err != nil {
 				return nil, err
 			}
 			if err := c.instance.Halt(ctx, cluster.APIServer); err != nil {

@@ -198,13 +198,13 @@ func (w *world) untilEvery(ctx context.Context, every, atMost time.Duration, wro
 }
 
 // settle waits until the manager has sent no read and no write for the quiet time.
-func (w *world) settle(ctx context.Context, atMost time.Duration) error {
+func (w *world) settle(ctx context.Context) error {
 	mark, err := w.audit.Mark()
 	if err != nil {
 		return err
 	}
 	since := w.clock.Now()
-	return w.until(ctx, atMost, func() (string, error) {
+	return w.until(ctx, patience, func() (string, error) {
 		all, err := w.audit.Since(mark)
 		if err != nil {
 			return "", err
