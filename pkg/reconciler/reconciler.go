@@ -252,8 +252,16 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 // observe notes an object, and forgets the one that had its name before.
 func (s *shell[T]) observe(obj T) {
 	gone, replaced := s.ledger.observe(client.ObjectKeyFromObject(obj), obj.GetUID(), s.conditions.List(obj))
-	if replaced && s.logic.Gone != nil {
-		s.logic.Gone(gone)
+	if replaced {
+		s.drop(gone)
+	}
+}
+
+// drop ends what is remembered of an object that is gone.
+func (s *shell[T]) drop(uid types.UID) {
+	s.doubts.Forget(uid)
+	if s.logic.Gone != nil {
+		s.logic.Gone(uid)
 	}
 }
 
@@ -303,9 +311,7 @@ func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
 }
 
 func (s *shell[T]) forget(name types.NamespacedName) {
-	uid, known := s.ledger.forget(name)
-	s.doubts.Forget(uid)
-	if known && s.logic.Gone != nil {
-		s.logic.Gone(uid)
+	if uid, known := s.ledger.forget(name); known {
+		s.drop(uid)
 	}
 }
