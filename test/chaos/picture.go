@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,13 +168,9 @@ func (p picture) renamed(namespace string) picture {
 // leaves are the fields of an object without what differs from run to run, with the conditions of custom resources.
 func leaves(o *unstructured.Unstructured) map[string]string {
 	clean := framework.Normalize(o)
-	if o.GetKind() == "Secret" {
-		for _, key := range slices.Collect(maps.Keys(clean.Object)) {
-			if data, is := clean.Object[key].(map[string]any); is && key == "data" {
-				for name := range data {
-					data[name] = "(secret)"
-				}
-			}
+	if data, is := clean.Object["data"].(map[string]any); is && o.GetKind() == "Secret" {
+		for name := range data {
+			data[name] = "(secret)"
 		}
 	}
 	for _, path := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
@@ -184,7 +179,10 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 		unstructured.RemoveNestedField(clean.Object, path...)
 	}
 	all := map[string]string{}
-	walk("", clean.Object, all)
+	framework.Flatten("", clean.Object, all)
+	for path, value := range all {
+		all[path] = varying.ReplaceAllString(value, "#")
+	}
 	if strings.Contains(o.GroupVersionKind().Group, ".") {
 		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 		for _, c := range conditions {
@@ -194,21 +192,6 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 		}
 	}
 	return all
-}
-
-func walk(path string, value any, into map[string]string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, child := range v {
-			walk(path+"."+key, child, into)
-		}
-	case []any:
-		for i, child := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
-		}
-	default:
-		into[path] = varying.ReplaceAllString(fmt.Sprint(v), "#")
-	}
 }
 
 // mask is a set of fields that differ between two undisturbed runs.

@@ -46,20 +46,21 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 				u.Object["binaryData"].(map[string]any)[key] = string(text)
 			}
 		}
-		walk(o.GetKind()+"/"+o.GetName(), u.Object, all)
+		Flatten(o.GetKind()+"/"+o.GetName(), u.Object, all)
 	}
 	return all
 }
 
-func walk(path string, value any, into map[string]string) {
+// Flatten puts the values of a tree into a map, each under its path behind that of the tree.
+func Flatten(path string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
-			walk(path+"."+key, child, into)
+			Flatten(path+"."+key, child, into)
 		}
 	case []any:
 		for i, child := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
+			Flatten(fmt.Sprintf("%s[%d]", path, i), child, into)
 		}
 	default:
 		into[path] = fmt.Sprint(v)
