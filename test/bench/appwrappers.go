@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +22,8 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if b.workloads == 0 {
 		return nil
 	}
-	if err := b.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crowd}}); err != nil {
-		return fmt.Errorf("creating a namespace: %w", err)
+	if err := b.newNamespace(ctx, crowd); err != nil {
+		return err
 	}
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -98,14 +97,18 @@ func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) b
 // noteRequests notes what the manager sent for each of some objects since a mark.
 func (b *bench) noteRequests(name string, objects int, since framework.Mark, target string) error {
 	entries, err := b.audit.Since(since)
-	if err != nil {
-		return err
+	if err == nil {
+		b.noteEntries(name, objects, entries, target)
 	}
+	return err
+}
+
+// noteEntries notes what the manager sent for each of some objects among requests.
+func (b *bench) noteEntries(name string, objects int, entries framework.Entries, target string) {
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 	b.show(mine)
 	each := func(count int) float64 { return float64(count) / float64(objects) }
 	all := len(mine.Writes())
 	events := all - len(mine.WithoutEvents().Writes())
 	b.note(name, fmt.Sprintf("%.2f writes and %.2f events, %.2f live reads each", each(all-events), each(events), each(len(mine.Reads()))), target, "")
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -26,11 +25,7 @@ func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated &&
 // compare brings up a burst of a population, and then has a client create the same children in another namespace, together with ConfigMaps
 // of the size of the custom resources, while no manager runs.
 func (b *bench) compare(ctx context.Context, c *population) error {
-	mark, ours, err := b.create(ctx, c, burst)
-	if err != nil {
-		return err
-	}
-	entries, err := b.audit.Since(mark)
+	entries, ours, err := b.create(ctx, c, burst)
 	if err != nil {
 		return err
 	}
@@ -62,7 +57,8 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	}
 	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", ours.Seconds(), bare.Seconds(), ours.Seconds()/bare.Seconds()), "<= 1.5 times", "")
-	return b.noteRequests("requests for each", burst, mark, c.target)
+	b.noteEntries("requests for each", burst, entries, c.target)
+	return nil
 }
 
 // copyTo is an object for another namespace, or of another name, without owners.
@@ -91,11 +87,9 @@ func (b *bench) createBare(ctx context.Context, c *population, place string, obj
 	for _, object := range objects {
 		all = append(all, object)
 	}
-	began, errs := b.clock.Now(), make([]error, len(all))
-	workqueue.ParallelizeUntil(ctx, writers, len(all), func(i int) { errs[i] = b.admin.Create(ctx, all[i]) })
-	took := b.clock.Since(began)
-	if err := errors.Join(errs...); err != nil {
+	began := b.clock.Now()
+	if err := together(ctx, len(all), func(i int) error { return b.admin.Create(ctx, all[i]) }); err != nil {
 		return 0, fmt.Errorf("creating the same objects without the manager: %w", err)
 	}
-	return took, nil
+	return b.clock.Since(began), nil
 }

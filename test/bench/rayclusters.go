@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -28,8 +26,8 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	if _, err := peers.StartKubeRay(ctx, b.instance, os.Stderr); err != nil {
 		return err
 	}
-	if err := b.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rays}}); err != nil {
-		return fmt.Errorf("creating a namespace: %w", err)
+	if err := b.newNamespace(ctx, rays); err != nil {
+		return err
 	}
 	mark, err := b.audit.Mark()
 	if err != nil {

@@ -92,7 +92,7 @@ func (b *bench) grow(ctx context.Context) error {
 func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	fmt.Fprintf(os.Stderr, "%d of %s\n", size, c.name)
 	added := size - c.size
-	mark, took, err := b.create(ctx, c, size)
+	sent, took, err := b.create(ctx, c, size)
 	if err != nil {
 		return err
 	}
@@ -102,43 +102,50 @@ func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	}
 	b.note(fmt.Sprintf("%s, %d to %d: until the last child", c.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
 	b.note("peak of resident memory so far", mebibytes(peak), "", "")
-	return b.noteRequests("requests for each", added, mark, c.target)
+	b.noteEntries("requests for each", added, sent, c.target)
+	return nil
 }
 
-// create makes objects until there are as many as wanted and waits until they are ready. It returns the place in the audit log before
-// them, and the time from the first of them to the last object that the manager created or, without children, to its last write.
-func (b *bench) create(ctx context.Context, c *population, size int) (framework.Mark, time.Duration, error) {
+// create makes objects until there are as many as wanted and waits until they are ready. It returns the requests of that time, and
+// how long it took from the first of them to the last object that the manager created or, without children, to its last write.
+func (b *bench) create(ctx context.Context, c *population, size int) (framework.Entries, time.Duration, error) {
 	mark, err := b.audit.Mark()
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
-	began, errs, first := b.clock.Now(), make([]error, size-c.size), c.size
-	workqueue.ParallelizeUntil(ctx, writers, len(errs), func(i int) {
+	began, first := b.clock.Now(), c.size
+	if err := together(ctx, size-first, func(i int) error {
 		object, err := c.object(first + i)
-		if err == nil {
-			err = b.admin.Create(ctx, object)
+		if err != nil {
+			return err
 		}
-		errs[i] = err
-	})
-	if err := errors.Join(errs...); err != nil {
-		return 0, 0, fmt.Errorf("creating each %s: %w", c.name, err)
+		return b.admin.Create(ctx, object)
+	}); err != nil {
+		return nil, 0, fmt.Errorf("creating each %s: %w", c.name, err)
 	}
 	c.size = size
 	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	if err := b.untilAtRest(ctx); err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	entries, err := b.audit.Since(mark)
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	writes := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 	if created := writes.Where(isCreation); len(created) > 0 {
 		writes = created
 	}
-	return mark, latest(writes).Sub(began), nil
+	return entries, latest(writes).Sub(began), nil
+}
+
+// together does something for each number below n, several at a time.
+func together(ctx context.Context, n int, do func(i int) error) error {
+	errs := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, writers, n, func(i int) { errs[i] = do(i) })
+	return errors.Join(errs...)
 }
 
 // latest is when the last of some requests was answered.
@@ -196,19 +203,16 @@ func (b *bench) beside(ctx context.Context) error {
 	if err := b.newNamespace(ctx, place); err != nil {
 		return err
 	}
-	errs := make([]error, b.secrets)
-	workqueue.ParallelizeUntil(ctx, writers, b.secrets, func(i int) {
+	if err := together(ctx, b.secrets, func(i int) error {
 		name := metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("other-%d", i)}
 		if i%2 == 0 {
-			errs[i] = b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})
-			return
+			return b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})
 		}
 		// No scheduler knows it, so that no kubelet adds to what is measured.
-		errs[i] = b.admin.Create(ctx, &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
+		return b.admin.Create(ctx, &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
 			SchedulerName: "absent", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/other:1"}},
 		}})
-	})
-	if err := errors.Join(errs...); err != nil {
+	}); err != nil {
 		return fmt.Errorf("creating foreign Secrets and pods: %w", err)
 	}
 	before := b.curve[len(b.curve)-1]

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -11,11 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -300,16 +297,12 @@ func (b *bench) foreign(ctx context.Context) error {
 	if err := b.admin.Create(ctx, elsewhere); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating a namespace: %w", err)
 	}
-	errs := make([]error, b.secrets)
-	workqueue.ParallelizeUntil(ctx, 16, b.secrets, func(i int) {
+	if err := together(ctx, b.secrets, func(i int) error {
 		secret := &corev1.Secret{Data: map[string][]byte{"release": bytes.Repeat([]byte("x"), 1000)}}
 		secret.Namespace, secret.Name = []string{namespace, elsewhere.Name}[i%2], fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i)
 		secret.Labels = map[string]string{"owner": "helm", "status": "deployed", "version": "1"}
-		if errs[i] = b.admin.Create(ctx, secret); apierrors.IsAlreadyExists(errs[i]) {
-			errs[i] = nil
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
+		return client.IgnoreAlreadyExists(b.admin.Create(ctx, secret))
+	}); err != nil {
 		return fmt.Errorf("creating Secrets: %w", err)
 	}
 	if err := b.manager.Restart(ctx); err != nil {
