@@ -31,7 +31,7 @@ type population struct {
 func (b *bench) populations() []*population {
 	return []*population{
 		{
-			name: "ModelRegistry", namespace: "scale-registries", prepare: b.databasePassword, ready: available, target: "9 children + 1, 0",
+			name: "ModelRegistry", namespace: "scale-registries", prepare: b.databasePassword, ready: available, target: "children + 1, 0",
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: r%d}, spec: {rest: {serviceRoute: disabled}, postgres:
 					{host: database, username: registry, database: registry, passwordSecret: {name: database, key: password}}}}`, number)
