@@ -54,8 +54,8 @@ endif
 ##@ Use
 
 .PHONY: demo
-demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run)
-	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real)
+demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run, FORCE=1: replace a running demo)
+	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real) $(if $(filter-out 0,$(FORCE)),--force)
 
 .PHONY: demo-down
 demo-down: ## End what `make demo` started
@@ -68,6 +68,10 @@ cluster-up: ## Start a bare test cluster (CLUSTER=dev PLATFORM=bare|plain|opensh
 .PHONY: cluster-down
 cluster-down: ## End the test cluster
 	go run ./test/cluster/cmd/testcluster down $(CLUSTER)
+
+.PHONY: clean-cache
+clean-cache: ## Remove what demo, tests and measurements built or installed in your cache directory; refuses while a cluster runs
+	go run ./test/cluster/cmd/testcluster clean
 
 .PHONY: kserve-crds
 kserve-crds: ## Write the CRDs of KServe into config/crd/kserve, for ModelMesh without KServe

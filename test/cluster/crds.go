@@ -128,8 +128,13 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 		return fmt.Errorf("creating a client: %w", err)
 	}
 	err = eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
-		_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		var last error
+		// On a busy machine an API server that has just started answers some requests with a timeout.
+		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+			_, last = client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+			return !apierrors.IsTimeout(last) && !apierrors.IsServerTimeout(last) && !apierrors.IsTooManyRequests(last), nil
+		})
+		if err = errors.Join(err, last); last != nil && !apierrors.IsAlreadyExists(last) {
 			return fmt.Errorf("creating CustomResourceDefinition %s: %w", crd.Name, err)
 		}
 		return nil

@@ -46,15 +46,16 @@ func TestDemo(t *testing.T) {
 	}
 
 	d.samples, d.patience = samplesDir, patience
+	expectUntouched(t, d, failed, &out)
 	progress.Reset()
-	if err := d.run(t.Context(), []string{"up"}); err != nil {
+	if err := d.run(t.Context(), []string{"up", forceFlag}); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "progress", progress.String(), "a demo is running; it is ended",
+	expectContains(t, "progress", progress.String(), "ending the demo that is running", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
 		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
 		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod is only a placeholder for it", "Deployment opendatahub/"+deploymentName+": 1/1 replicas ready")
-	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "The manager is the process with pid ",
+	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "testcluster.invalid/image-pull:1", "The manager is the process with pid ",
 		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
 	if offered := strings.Contains(out.String(), "make demo REAL=1"); offered != (node.Check() == nil) {
@@ -88,6 +89,21 @@ func TestDemo(t *testing.T) {
 	if _, err := os.Stat(current.Dir()); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", current.Dir(), err)
 	}
+}
+
+// expectUntouched wants a second start to leave a running demo as it is, and to say how to reach it.
+func expectUntouched(t *testing.T, d *demo, running *cluster.Instance, out *bytes.Buffer) {
+	t.Helper()
+	if err := d.run(t.Context(), []string{"up"}); err != nil {
+		t.Fatal(err)
+	}
+	expectContains(t, "output", out.String(), "A demo is running already", "export KUBECONFIG=", running.Kubeconfig(), "make demo FORCE=1")
+	for _, process := range running.Processes() {
+		if !process.Running() {
+			t.Errorf("%s was ended", process.Name)
+		}
+	}
+	out.Reset()
 }
 
 // expectFailure wants everything said that helps.

@@ -31,6 +31,8 @@ var kinds = map[schema.GroupKind]kind{
 
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {ready: "Available"},
 
+	catalog: {ready: "Available"},
+
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {ready: "PodsReady"},
 
 	{Group: meshGroup, Kind: "ClusterServingRuntime"}: {},
@@ -39,6 +41,9 @@ var kinds = map[schema.GroupKind]kind{
 
 	rayCluster: {ready: "RayClusterProvisioned"},
 }
+
+// catalog is the kind whose server cannot be built from modules, so that it has no pods on a real node.
+var catalog = schema.GroupKind{Group: "aihub.opendatahub.io", Kind: "Catalog"}
 
 // rayCluster is the kind that needs the operator of KubeRay.
 var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
@@ -65,7 +70,7 @@ func checkKinds(samples []*unstructured.Unstructured) error {
 
 // nextCommands are worth trying when everything is ready; each ends by itself.
 func nextCommands(namespace string, real bool) []string {
-	servers := "predictor,inferenceservice,deployment"
+	servers := "modelregistry,catalogs.aihub.opendatahub.io,predictor,inferenceservice,deployment"
 	if real {
 		servers = "modelregistry,deployment,pod"
 	}

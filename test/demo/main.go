@@ -7,6 +7,7 @@
 //
 //	demo up           start it all, and leave it running
 //	demo up --real    start it on a real node
+//	demo up --force   end a running demo first
 //	demo down         end it
 //
 // A new component joins by its samples. When they are ready stands in one table,
@@ -32,17 +33,20 @@ import (
 const (
 	instanceName = "demo"
 	samplesDir   = "config/samples"
+	// forceFlag replaces a demo that is running.
+	forceFlag = "--force"
 	// patience with the samples. Pods start within a second here, so whatever takes longer is not going to come.
 	patience = 2 * time.Minute
 )
 
-var errUsage = errors.New("usage: demo up [--real] | demo down")
+var errUsage = errors.New("usage: demo up [--real] [--force] | demo down")
 
 // demo is one demo with everything it depends on.
 type demo struct {
 	name    string // of the instance
 	samples string // kustomization of the custom resources, below the root of the checkout
 	real    bool   // pods run
+	force   bool   // a running demo is ended first
 	// ephemeral ties the control plane to this process; tests use it so that nothing outlives them.
 	ephemeral bool
 	patience  time.Duration
@@ -67,17 +71,23 @@ func main() {
 
 func (d *demo) run(ctx context.Context, args []string) error {
 	d.began = d.clock.Now()
-	switch {
-	case slices.Equal(args, []string{"up"}):
-		return d.up(ctx)
-	case slices.Equal(args, []string{"up", realFlag}):
-		d.real, d.patience = true, max(d.patience, realPatience)
-		return d.up(ctx)
-	case slices.Equal(args, []string{"down"}):
+	if slices.Equal(args, []string{"down"}) {
 		return d.down(ctx)
-	default:
+	}
+	if len(args) == 0 || args[0] != "up" {
 		return fmt.Errorf("unknown command %q; %w", args, errUsage)
 	}
+	for _, flag := range args[1:] {
+		switch flag {
+		case realFlag:
+			d.real, d.patience = true, max(d.patience, realPatience)
+		case forceFlag:
+			d.force = true
+		default:
+			return fmt.Errorf("unknown flag %q; %w", flag, errUsage)
+		}
+	}
+	return d.up(ctx)
 }
 
 // down ends the control plane and the manager, and removes all that they have written.

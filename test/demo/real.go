@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
@@ -22,32 +19,20 @@ const (
 	realFlag = "--real"
 	// realPatience with samples whose images are unpacked first.
 	realPatience = 10 * time.Minute
-	// registrySample needs nothing but a real node.
-	registrySample = "config/samples/modelregistry_generated.yaml"
 
 	kubeRayNamespace, kubeRayDeployment = "default", "kuberay-operator"
 )
 
-// wantedSamples reads the samples. On a real node there is a registry with its database too; models are left out, because the
-// routing layer of ModelMesh exists as an image only.
+// wantedSamples reads the samples. A real node gets no models and no catalog: the routing layer of ModelMesh and the server of the
+// catalog exist as images only.
 func (d *demo) wantedSamples(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	samples, err := readSamples(ctx, d.samples)
 	if err != nil || !d.real {
 		return samples, err
 	}
-	root, err := cluster.RepositoryRoot()
-	if err != nil {
-		return nil, err
-	}
-	content, err := os.ReadFile(filepath.Join(root, registrySample))
-	if err != nil {
-		return nil, fmt.Errorf("reading a sample: %w", err)
-	}
-	registry := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(content, &registry.Object); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", registrySample, err)
-	}
-	return append(slices.DeleteFunc(samples, isMesh), registry), nil
+	return slices.DeleteFunc(samples, func(sample *unstructured.Unstructured) bool {
+		return isMesh(sample) || sample.GroupVersionKind().GroupKind() == catalog
+	}), nil
 }
 
 // installPods runs the operator and KubeRay as pods, from their own manifests.

@@ -42,6 +42,9 @@ func (d *demo) up(ctx context.Context) error {
 			return err
 		}
 	}
+	if previous, err := cluster.Open(d.name); err == nil && previous.Running() && !d.force {
+		return d.alreadyRunning(ctx, previous)
+	}
 	log.SetLogger(logr.Discard())  // else the client complains after half a minute
 	d.say("reading %s", d.samples) // the first time this builds kustomize
 	samples, err := d.wantedSamples(ctx)
@@ -69,6 +72,17 @@ func (d *demo) up(ctx context.Context) error {
 	return nil
 }
 
+// alreadyRunning reports how to reach a demo that may still be in use, and changes nothing.
+func (d *demo) alreadyRunning(ctx context.Context, running *cluster.Instance) error {
+	binaries, err := cluster.Build(ctx, d.progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "A demo is running already; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` ends it.\n",
+		access(running.Kubeconfig(), binaries["kubectl"], pluginsDir(running)))
+	return nil
+}
+
 // endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting again
 // takes no longer than bringing them up to date.
 func (d *demo) endPrevious(ctx context.Context) error {
@@ -80,9 +94,9 @@ func (d *demo) endPrevious(ctx context.Context) error {
 		return err
 	}
 	if previous.Running() {
-		d.say("a demo is running; it is ended, and a new one started in its place")
+		d.say("ending the demo that is running")
 	} else {
-		d.say("removing what an earlier demo has left behind")
+		d.say("removing what an earlier demo left behind")
 	}
 	return previous.Stop(ctx)
 }
@@ -128,6 +142,10 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 	return d.report(ctx, w)
 }
 
+// fakePods says what a demo without a real node cannot show, and how to see failures in it.
+const fakePods = "The pods are fake: nothing is pulled, mounted or run, and they become ready whatever they contain. To see how failures are reported, use\n" +
+	"an image of testcluster.invalid, for example testcluster.invalid/image-pull:1, /crash-loop:1, /not-ready:1 or /exit-3:1.\n"
+
 // report shows what there is, and what to do with it.
 func (d *demo) report(ctx context.Context, w *environment) error {
 	var more string
@@ -143,6 +161,9 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 	rows, err := w.rows(ctx, d.clock.Now())
 	if err != nil {
 		return err
+	}
+	if !d.real {
+		more = fakePods + more
 	}
 	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nTry next:\n%s\n%s`make demo-down` ends the demo.\n", table(rows), w.whereManagerIs(),
 		access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
@@ -238,7 +259,7 @@ func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.
 	if err != nil {
 		return "", err
 	}
-	dir = filepath.Join(instance.Dir(), "plugins")
+	dir = pluginsDir(instance)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("installing the plugin: %w", err)
 	}
@@ -248,14 +269,20 @@ func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.
 	return dir, nil
 }
 
+func pluginsDir(instance *cluster.Instance) string { return filepath.Join(instance.Dir(), "plugins") }
+
 // access reports how to reach the demo from a shell. What has not been built yet is left out.
 func access(kubeconfig, kubectl, plugins string) string {
-	text := "Reach it with:\n"
+	var path string
 	if kubectl != "" {
-		text += fmt.Sprintf("  export PATH=%q:\"$PATH\"\n", filepath.Dir(kubectl))
+		path += filepath.Dir(kubectl) + ":"
 	}
 	if plugins != "" {
-		text += fmt.Sprintf("  export PATH=%q:\"$PATH\"\n", plugins)
+		path += plugins + ":"
+	}
+	text := "Reach it with:\n"
+	if path != "" {
+		text += fmt.Sprintf("  export PATH=\"%s$PATH\"\n", path)
 	}
 	return text + fmt.Sprintf("  export KUBECONFIG=%q\n", kubeconfig)
 }

@@ -26,6 +26,7 @@ const usage = `testcluster runs real Kubernetes control planes on loopback.
   testcluster restart NAME                end a real node as a power cut does, and start it with what it has stored
   testcluster list                        instances and their processes
   testcluster kubeconfig NAME             path of the administrator's kubeconfig
+  testcluster clean                       remove binaries, images and everything else from the user's cache directory
   testcluster kubectl                     path of the kubectl that is built with the control plane
   testcluster env [NAME]                  shell lines: PATH with kubectl, KUBECONFIG of an instance
 
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("reading the command line: %w", err)
 	}
 	commands := map[string]func(context.Context, []string) error{
-		"build": p.build, "up": p.up, "down": p.down, "restart": p.restart, "list": p.list, "kubeconfig": p.kubeconfig, "kubectl": p.kubectl, "env": p.env,
+		"build": p.build, "up": p.up, "down": p.down, "restart": p.restart, "list": p.list, "clean": p.clean, "kubeconfig": p.kubeconfig, "kubectl": p.kubectl, "env": p.env,
 	}
 	command, ok := commands[p.flags.Arg(0)]
 	if !ok {
@@ -163,6 +164,15 @@ func (p *program) list(context.Context, []string) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", instance.Name, instance.Platform(), strings.Join(processes, ", "), instance.Kubeconfig())
 	}
 	return table.Flush()
+}
+
+func (p *program) clean(ctx context.Context, _ []string) error {
+	freed, err := cluster.Clean(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%.1f GiB freed.\n", float64(freed)/(1<<30))
+	return nil
 }
 
 func (p *program) kubeconfig(_ context.Context, names []string) error {

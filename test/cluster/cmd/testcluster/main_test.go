@@ -77,6 +77,9 @@ func TestListAndDown(t *testing.T) {
 	if err != nil || strings.TrimSpace(out) != filepath.Join(instances, "one", "kubeconfig") {
 		t.Errorf("kubeconfig %q, %v", out, err)
 	}
+	if _, _, err := call(t.Context(), "clean"); err == nil || !strings.Contains(err.Error(), "in use by one") {
+		t.Errorf("clean while an instance is there: %v", err)
+	}
 	if _, _, err := call(t.Context(), "down", "--all"); err != nil {
 		t.Fatal(err)
 	}
@@ -85,5 +88,11 @@ func TestListAndDown(t *testing.T) {
 	}
 	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "does not run") {
 		t.Errorf("down of nothing: %q, %v", progress, err)
+	}
+	if out, _, err := call(t.Context(), "clean"); err != nil || !strings.Contains(out, "freed") {
+		t.Errorf("clean: %q, %v", out, err)
+	}
+	if _, err := os.Stat(filepath.Dir(instances)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the cache is still there: %v", err)
 	}
 }

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Clean removes everything that this package and the suites keep in the user's cache directory: binaries, images, installed operands.
+// It refuses while an instance is known, and returns how many bytes were freed. The next run builds what it needs again.
+func Clean(ctx context.Context) (freed int64, err error) {
+	if err := sweep(ctx, ""); err != nil {
+		return 0, err
+	}
+	unlock, err := lock(ctx, "instances", nil)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	instances, err := List()
+	if err != nil {
+		return 0, err
+	}
+	var names []string
+	for _, instance := range instances {
+		names = append(names, instance.Name)
+	}
+	if len(names) > 0 {
+		return 0, fmt.Errorf("the cache is in use by %s: end them first, by `testcluster down --all`", strings.Join(names, ", "))
+	}
+	dir, err := CacheDir()
+	if err != nil {
+		return 0, err
+	}
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			freed += info.Size()
+		}
+		return err
+	})
+	return freed, errors.Join(err, os.RemoveAll(dir))
+}
