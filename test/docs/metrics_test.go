@@ -64,7 +64,7 @@ func definedMetrics(t *testing.T) map[string]metric {
 }
 
 func TestEveryMetricIsDocumented(t *testing.T) {
-	page, code := documentedMetrics(t, "Its own"), definedMetrics(t)
+	page, code := documentedMetrics(t, "Metrics of the operator"), definedMetrics(t)
 	if len(code) < 15 {
 		t.Fatalf("only %d metrics are found in the code: %v", len(code), code)
 	}

@@ -156,7 +156,7 @@ var _ = Describe("Monitoring", func() {
 		status, _ := scrape(ctx, e, "invalid")
 		Expect(status).To(Equal(http.StatusUnauthorized))
 
-		live, own := served(text), documented("Its own")
+		live, own := served(text), documented("Metrics of the operator")
 		for name, is := range live {
 			if strings.HasPrefix(name, "odh_platform_") || strings.HasPrefix(name, "appwrapper_") {
 				Expect(own).To(HaveKeyWithValue(name, is))
@@ -169,7 +169,7 @@ var _ = Describe("Monitoring", func() {
 		} {
 			Expect(live).To(HaveKey(name))
 		}
-		for name, want := range documented("Of the libraries in it") {
+		for name, want := range documented("Metrics of libraries") {
 			if slices.Contains(needs, name) {
 				continue
 			}
