@@ -98,7 +98,7 @@ func usage(p process) string {
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "  %-13s %s\n", c.name, c.help)
 	}
-	b.WriteString("\nSettings (flag before environment before file before default):\n")
+	b.WriteString("\nSettings (precedence: flags, environment, --config file, defaults):\n")
 	b.WriteString(config.Usage(program(p)))
 	return b.String()
 }

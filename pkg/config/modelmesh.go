@@ -43,39 +43,39 @@ const (
 func modelMeshSettings(m *ModelMesh) []setting {
 	return []setting{
 		{env: []string{"NAMESPACE"}, key: "modelmesh.namespace", set: optional(namespace, &m.Namespace),
-			help: "namespace of the configuration of ModelMesh; default: the manager's own"},
+			help: "namespace with the ModelMesh configuration; default: the namespace of the manager"},
 		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", fallback: "false", isBool: true, set: only("true", &m.NamespaceScope),
-			help: "serve models in that namespace only"},
+			help: "serve models only in that namespace"},
 		{env: []string{"CONTROLLER_DEPLOYMENT"}, key: "modelmesh.controllerDeployment", set: optional(subdomain, &m.ControllerDeployment),
-			help: "Deployment that owns the Service then; default: by POD_NAME, else " + defaultControllerDeployment},
+			help: "with NAMESPACE_SCOPE: Deployment that owns the Service; default: the one of the pod POD_NAME, else " + defaultControllerDeployment},
 		{env: []string{"ETCD_SECRET_NAME"}, key: "modelmesh.etcdSecretName", fallback: DefaultEtcdSecretName,
-			set: subdomain(&m.EtcdSecretName), help: "Secret that says where etcd is"},
+			set: subdomain(&m.EtcdSecretName), help: "Secret with the connection details of etcd"},
 		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", fallback: "true", isBool: true,
-			set: only("false", &m.IgnoreInferenceServices), help: "take InferenceServices in mode ModelMesh for models; false: leave them alone"},
+			set: only("false", &m.IgnoreInferenceServices), help: "serve InferenceServices with deployment mode ModelMesh; if false, ignore them"},
 		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", fallback: "true", isBool: true,
-			set: only("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; false: leave them alone"},
+			set: only("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; if false, ignore them"},
 		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", fallback: "true", isBool: true,
-			set: only("false", &m.IgnoreSecrets), help: "follow storage Secrets for the claims that they name; false: look at them in passing"},
+			set: only("false", &m.IgnoreSecrets), help: "watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"},
 		{env: []string{"MODELMESH_DEFAULTS_FILE"}, key: "modelmesh.defaultsFile", fallback: modelMeshDefaults, set: required(&m.DefaultsFile),
-			help: "defaults of ModelMesh's settings where no ConfigMap holds them"},
+			help: "file with the defaults of the ModelMesh settings, if no ConfigMap contains them"},
 		{env: []string{"MONITORING_NAMESPACE"}, key: "modelmesh.monitoringNamespace", set: optional(namespace, &m.MonitoringNamespace),
-			help: "namespace of the Prometheus that may read namespaces with runtimes; empty: none"},
+			help: "namespace of the Prometheus that may discover targets in namespaces with runtimes; if empty, none"},
 		{flag: "leader-elect-type", fallback: "lease", set: leaderElectType,
-			help: "how replicas agree: by a Lease, and no other way"},
+			help: "type of leader election; only lease is supported"},
 	}
 }
 
 func modelMeshImages(i *ModelMeshImages) []setting {
 	return []setting{
-		{env: []string{"RELATED_IMAGE_ODH_MODELMESH_IMAGE"}, key: "modelmesh.image", set: image(&i.ModelMesh), help: "image of ModelMesh itself"},
+		{env: []string{"RELATED_IMAGE_ODH_MODELMESH_IMAGE"}, key: "modelmesh.image", set: image(&i.ModelMesh), help: "ModelMesh image"},
 		{env: []string{"RELATED_IMAGE_ODH_MM_REST_PROXY_IMAGE"}, key: "modelmesh.restProxyImage", set: image(&i.RESTProxy),
-			help: "image of its REST proxy"},
+			help: "image of the ModelMesh REST proxy"},
 		{env: []string{"RELATED_IMAGE_ODH_MODELMESH_RUNTIME_ADAPTER_IMAGE"}, key: "modelmesh.runtimeAdapterImage",
-			set: image(&i.RuntimeAdapter), help: "image of its puller and adapters"},
+			set: image(&i.RuntimeAdapter), help: "image of the puller and the runtime adapters"},
 		{env: []string{"RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE"}, key: "modelmesh.oauthProxyImage", set: image(&i.OAuthProxy),
-			help: "image of the OAuth proxy before REST on OpenShift"},
+			help: "image of the OAuth proxy in front of the REST API on OpenShift"},
 		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "modelmesh.kubeRBACProxyImage",
-			set: image(&i.KubeRBACProxy), help: "image of the proxy before REST elsewhere"},
+			set: image(&i.KubeRBACProxy), help: "image of kube-rbac-proxy in front of the REST API, where the OAuth proxy is not used"},
 	}
 }
 

@@ -31,20 +31,20 @@ func settings(c *Config) []setting {
 func processSettings(c *Config) []setting {
 	le := &c.LeaderElection
 	return []setting{
-		{flag: "config", set: ignore, help: "file with a " + configv1alpha1.Kind},
-		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the service account, else ~/.kube/config"},
+		{flag: "config", set: ignore, help: "configuration file, a " + configv1alpha1.Kind},
+		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the ServiceAccount of the pod, else ~/.kube/config"},
 		{flag: "namespace", env: []string{"POD_NAMESPACE"}, key: "namespace", fallback: "opendatahub",
-			set: text(&c.Namespace), help: "namespace in which operands live"},
+			set: text(&c.Namespace), help: "namespace of the manager, in which MLflow runs"},
 		{flag: "leader-elect", key: "leaderElection.enabled", fallback: "true", isBool: true,
-			set: boolean(&le.Enabled), help: "let several replicas agree on one that reconciles"},
+			set: boolean(&le.Enabled), help: "elect one replica that reconciles"},
 		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),
-			help: "namespace of the Lease; default: the manager's own"},
+			help: "namespace of the Lease; default: the namespace of the manager"},
 		{flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", fallback: "137s",
-			set: duration(&le.LeaseDuration), help: "how long a silent leader stays in office"},
+			set: duration(&le.LeaseDuration), help: "how long other replicas wait for a leader that no longer renews its Lease"},
 		{flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", fallback: "107s",
-			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew before it gives up"},
+			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew its Lease before it gives up"},
 		{flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", fallback: "26s",
-			set: duration(&le.RetryPeriod), help: "pause between two attempts"},
+			set: duration(&le.RetryPeriod), help: "pause between two attempts to acquire or renew the Lease"},
 	}
 }
 
@@ -54,22 +54,22 @@ func listenerSettings(c *Config) []setting {
 	certDir := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 	return []setting{
 		{flag: "metrics-bind-address", key: "metrics.bindAddress", fallback: "0", set: address(&m.BindAddress),
-			help: "metrics listener, host:port or :port; 0 switches it off"},
+			help: "address of the metrics listener, host:port or :port; 0 disables it"},
 		{flag: "metrics-secure", key: "metrics.secure", fallback: "true", isBool: true, set: boolean(&m.Secure),
-			help: "serve metrics by HTTPS, to callers that the API server allows"},
+			help: "serve metrics over HTTPS, to clients that the API server authorizes"},
 		{flag: "metrics-cert-path", key: "metrics.certPath", set: text(&m.CertPath),
-			help: "directory with the metrics certificate; empty: self-signed"},
+			help: "directory with the metrics certificate; if empty, the certificate that the manager issues for its webhooks, else a self-signed one"},
 		{flag: "metrics-cert-name", key: "metrics.certName", fallback: "tls.crt", set: required(&m.CertName),
 			help: "file name of the metrics certificate"},
 		{flag: "metrics-cert-key", key: "metrics.certKey", fallback: "tls.key", set: required(&m.CertKey),
-			help: "file name of the metrics certificate's key"},
+			help: "file name of the key of the metrics certificate"},
 		{flag: "health-probe-bind-address", key: "health.bindAddress", fallback: ":8081", set: address(&c.Health.BindAddress),
-			help: "listener of /healthz and /readyz, host:port or :port; 0 switches it off"},
-		{flag: "webhook-port", key: "webhook.port", fallback: "9443", set: port(&w.Port), help: "webhook listener"},
+			help: "address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"},
+		{flag: "webhook-port", key: "webhook.port", fallback: "9443", set: port(&w.Port), help: "port of the webhook listener"},
 		{flag: "webhook-cert-dir", key: "webhook.certDir", fallback: certDir, set: required(&w.CertDir),
-			help: "directory in which a mounted webhook certificate is looked for"},
+			help: "directory of a mounted webhook certificate"},
 		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(configv1alpha1.WebhookModeAuto), set: oneOf(&w.Mode, configv1alpha1.WebhookModeAuto, configv1alpha1.WebhookModeMounted, configv1alpha1.WebhookModeSelf),
-			help: "where the webhook certificate comes from: auto, mounted or self"},
+			help: "source of the webhook certificate: auto, mounted or self"},
 	}
 }
 
@@ -77,11 +77,11 @@ func authorSettings(r *admission.Rules) []setting {
 	return []setting{
 		{flag: "author-checks", env: []string{"AUTHOR_CHECKS"}, key: "admission.authorChecks", fallback: string(admission.Enforce),
 			set: oneOf(&r.Mode, admission.Enforce, admission.Warn, admission.Off),
-			help: "what happens to new accounts, Secrets, images and pod fields in custom resources that their author may not use: Enforce, Warn or Off; " +
-				"what belongs to the manager is refused in any case"},
+			help: "what to do if custom resources use new ServiceAccounts, Secrets, images or pod fields without the permission of their author: Enforce, Warn or Off; " +
+				"objects of the manager are always refused"},
 		{flag: "pod-security-level", env: []string{"POD_SECURITY_LEVEL"}, key: "admission.podSecurityLevel", fallback: string(admission.Baseline),
 			set:  oneOf(&r.Level, admission.Privileged, admission.Baseline, admission.Restricted),
-			help: "Pod Security level that custom resources may ask for: privileged, baseline or restricted"},
+			help: "highest Pod Security level for the pods of custom resources: privileged, baseline or restricted"},
 	}
 }
 
@@ -89,18 +89,18 @@ func mlflowSettings(c *Config) []setting {
 	m := &c.MLflow
 	return []setting{
 		{env: []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE"}, key: "mlflow.image", set: image(&m.Image),
-			help: "image of MLflow where a custom resource names none"},
+			help: "MLflow image, if the custom resource names none"},
 		{env: []string{"MLFLOW_GATEWAY_NAME", "GATEWAY_NAME"}, key: "mlflow.gatewayName", fallback: "data-science-gateway",
-			set: subdomain(&m.GatewayName), help: "Gateway that HTTPRoutes attach to"},
+			set: subdomain(&m.GatewayName), help: "Gateway to which the HTTPRoute of MLflow attaches"},
 		{env: []string{"MLFLOW_GATEWAY_NAMESPACE"}, key: "mlflow.gatewayNamespace", fallback: "openshift-ingress", set: namespace(&m.GatewayNamespace),
 			help: "namespace of that Gateway"},
-		{env: []string{"MLFLOW_URL"}, key: "mlflow.url", set: m.setURL, help: "external base URL without a path"},
+		{env: []string{"MLFLOW_URL"}, key: "mlflow.url", set: m.setURL, help: "external base URL of MLflow, without a path"},
 		{env: []string{"SECTION_TITLE"}, key: "mlflow.sectionTitle", fallback: "MLflow", set: required(&m.SectionTitle),
-			help: "section of the console's application menu"},
+			help: "section of the application menu in the OpenShift console"},
 		{env: []string{"RESOURCE_NAME_PREFIX"}, key: "mlflow.resourceNamePrefix", fallback: "mlflow-operator-",
-			set: prefix(&m.ResourceNamePrefix), help: "prefix of the aggregated ClusterRoles, equal to the installation's name prefix"},
+			set: prefix(&m.ResourceNamePrefix), help: "prefix of the names of the aggregated ClusterRoles; must match the name prefix of the installation"},
 		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", fallback: "false", isBool: true,
-			set: boolean(&m.NamespaceRBAC), help: "let the groups of the platform's Auth into namespaces labelled opendatahub.io/global-mlflow-workspace"},
+			set: boolean(&m.NamespaceRBAC), help: "give the groups in the platform's Auth resource access to namespaces with the label opendatahub.io/global-mlflow-workspace"},
 	}
 }
 
@@ -108,10 +108,10 @@ func mlflowSettings(c *Config) []setting {
 func rayClusterSettings(c *Config) []setting {
 	i := &c.rayImages
 	return []setting{
-		{env: []string{"OAUTH_PROXY_IMAGE"}, set: image(&i.oauthProxy), help: "OAuth proxy before Ray's dashboard on OpenShift"},
-		{env: []string{"CERT_GENERATOR_IMAGE"}, set: image(&i.certGenerator), help: "image of create-cert, the init container of Ray's pods"},
+		{env: []string{"OAUTH_PROXY_IMAGE"}, set: image(&i.oauthProxy), help: "image of the OAuth proxy in front of Ray dashboards on OpenShift"},
+		{env: []string{"CERT_GENERATOR_IMAGE"}, set: image(&i.certGenerator), help: "image of create-cert, the init container of Ray pods"},
 		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, set: image(&i.authProxy),
-			help: "kube-rbac-proxy before Ray's dashboard elsewhere"},
+			help: "image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"},
 	}
 }
 

@@ -24,7 +24,7 @@ func Rows(p Program) []Row {
 		rows = append(rows, Row{Flag: s.flag, Key: s.key, Env: s.env, Default: s.fallback, Help: s.help})
 	}
 	rows = append(rows, Row{Flag: "components", Key: "components", Default: "*",
-		Help: "what runs: names, \"*\" for the default set, a leading - switches off"})
+		Help: "components to run: names, \"*\" for the default set; a leading - disables a component"})
 	for _, name := range p.Components {
 		env := []string{"ENABLE_" + strings.ToUpper(name)}
 		if legacy := switchedOnBy[name]; legacy != "" {

@@ -60,8 +60,8 @@ type ModelRegistry struct {
 
 // ModelCatalog holds the settings of the component modelcatalog.
 type ModelCatalog struct {
-	// Bootstrap creates the Catalog in the registries namespace where there is none. Default: ENABLE_MODEL_CATALOG, of which
-	// only "false" switches it off, else true.
+	// Bootstrap true creates the Catalog in the registries namespace if there is none; false removes what an earlier operator
+	// left of one. Default: ENABLE_MODEL_CATALOG, else unset: the Catalog is created only where an earlier operator ran one.
 	// +optional
 	Bootstrap *bool `json:"bootstrap,omitempty"`
 

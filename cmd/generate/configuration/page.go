@@ -15,13 +15,16 @@ import (
 var inFile = []field{{name: "appwrapper", typ: "AppWrapper"}, {name: "raycluster", typ: "RayCluster"}}
 
 const head = `<!-- Written by cmd/generate/configuration; change pkg/config or apis/config/v1alpha1 and run make generate. -->
-# Settings of the manager
+# Configure the manager
 
-A flag beats the environment, that beats the file of ` + "`--config`" + `, and the file beats the default. An empty variable counts as unset.
-Of several variables the first one that is set counts. A wrong value ends the start with the setting, its value and the remedy.
-` + "`manager --help`" + ` prints the same table.
+This page is a reference of all settings of the manager, for cluster administrators. ` + "`manager --help`" + ` prints them too, except
+the [sections of the configuration file](#sections-of-the-configuration-file).
 
-The file is a ` + "`PlatformOperatorConfiguration`" + `; a key below is a path in it. Unknown keys are refused.
+You can set a value by a flag, an environment variable, or a key in the configuration file that ` + "`--config`" + ` names. The precedence is: flags,
+environment, ` + "`--config`" + ` file, defaults. An empty variable counts as unset. If a setting has several variables, the first one that is set takes
+effect. If a value is invalid, the manager exits at startup with a message that names the setting, the value and the fix.
+
+The configuration file contains a ` + "`PlatformOperatorConfiguration`" + `. The tables give each key as a path in it. Unknown keys are errors.
 
 ` + "```yaml" + `
 apiVersion: config.platform.opendatahub.io/v1alpha1
@@ -32,25 +35,29 @@ logging:
   level: info
 ` + "```" + `
 
-The settings of ModelMesh itself are in ConfigMaps and are followed live: [modelmesh-settings.md](modelmesh-settings.md).
+The settings of ModelMesh itself are in ConfigMaps, and changes take effect without a restart: see
+[modelmesh-settings.md](modelmesh-settings.md).
 `
 
 const between = `
-` + "`KUBECONFIG`" + ` counts where ` + "`--kubeconfig`" + ` is not given and the manager runs outside a cluster. ` + "`APPLICATIONS_NAMESPACE`" + ` takes the place of
-` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` is the holder of the
-Lease and tells the Deployment that the manager belongs to, ` + "`POD_SERVICE_ACCOUNT`" + ` its own account, which no custom resource may name.
+## Other variables
 
-## Sections of the file
+- ` + "`KUBECONFIG`" + ` is used if ` + "`--kubeconfig`" + ` is not set and the manager runs outside a cluster.
+- ` + "`APPLICATIONS_NAMESPACE`" + ` replaces ` + "`--namespace`" + ` if the component ` + "`platform`" + ` is enabled.
+- ` + "`POD_NAME`" + ` is the holder of the Lease. The manager also uses it to find its own Deployment.
+- ` + "`POD_SERVICE_ACCOUNT`" + ` is the ServiceAccount of the manager, which no custom resource may name.
 
-These settings have neither flag nor variable, unless their line names one.
+## Sections of the configuration file
+
+You can set these values only in the configuration file, unless their description names a variable.
 `
 
 const olderHead = `
-## Older names of flags
+## Flag names of the replaced operators
 
-Deployments of earlier operators may keep using them.
+Deployments of the replaced operators can continue to use their names for these flags.
 
-| Older | Here |
+| Old name | Flag |
 |---|---|
 `
 
