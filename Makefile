@@ -8,6 +8,7 @@ GOLANGCI_LINT_VERSION ?= v2.12.2
 BUF_VERSION ?= v1.75.0
 JSONNET_VERSION ?= v0.21.0
 GOTESTSUM_VERSION ?= v1.13.0
+D2_VERSION ?= v0.7.1
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -220,6 +221,10 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of referen
 	go run ./cmd/generate/configuration docs/configuration.md
 	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
+
+.PHONY: pictures
+pictures: ## Render the diagrams of the documentation (docs/images/*.d2)
+	for source in docs/images/*.d2; do go run oss.terrastruct.com/d2@$(D2_VERSION) --layout dagre "$$source" "$${source%.d2}.svg"; done
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is stale or the module files are not tidy
