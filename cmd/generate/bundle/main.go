@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
 )
 
 func main() {
@@ -79,7 +78,7 @@ func read(root string) (input, error) {
 	if in.samples, err = readSamples(filepath.Join(root, "config/samples")); err != nil {
 		return in, err
 	}
-	objects, err := kustomize(filepath.Join(root, "config/manifests"))
+	objects, err := kustomization.Objects(filepath.Join(root, "config/manifests"))
 	if err != nil {
 		return in, err
 	}
@@ -106,27 +105,6 @@ func readSamples(folder string) ([]sample, error) {
 		if single {
 			out = append(out, s)
 		}
-	}
-	return out, nil
-}
-
-// kustomize builds a kustomization.
-func kustomize(folder string) ([]*unstructured.Unstructured, error) {
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		return nil, fmt.Errorf("building %s: %w", folder, err)
-	}
-	var out []*unstructured.Unstructured
-	for _, r := range resources.Resources() {
-		object := &unstructured.Unstructured{}
-		text, err := r.AsYAML()
-		if err == nil {
-			err = yaml.Unmarshal(text, &object.Object)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
-		}
-		out = append(out, object)
 	}
 	return out, nil
 }
