@@ -1,0 +1,141 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const chartName = "odh-platform-operator"
+
+// valueMark stands for a value in the Deployment until its template is written.
+const valueMark = "value-of-"
+
+//go:embed chart/NOTES.txt
+var notes string
+
+//go:embed chart/README.md
+var readme string
+
+// newChart makes the files of a chart out of the copied manifests. What a template holds beyond values is what the overlay for any
+// Kubernetes renders to.
+func newChart(config, version string) (map[string]string, error) {
+	s, err := readSources(config)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readManager(s.deployment)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{"templates/NOTES.txt": notes}
+	for group, objects := range s.groups {
+		if files["templates/"+group+".yaml"], err = template(group, objects); err != nil {
+			return nil, err
+		}
+	}
+	if files["templates/deployment.yaml"], err = m.template(); err != nil {
+		return nil, err
+	}
+	if files["templates/_env.tpl"], err = m.environment(); err != nil {
+		return nil, err
+	}
+	values := m.values(s)
+	if files["values.yaml"], err = valuesFile(values); err != nil {
+		return nil, err
+	}
+	if files["values.schema.json"], err = schemaFile(values); err != nil {
+		return nil, err
+	}
+	files["README.md"] = readme + table(values)
+	files["Chart.yaml"], err = chartFile(version)
+	return files, err
+}
+
+// chartFile describes the chart. The version of Kubernetes is the one that the bundle requires.
+func chartFile(version string) (string, error) {
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v2", "type": "application", "name": chartName, "version": version, "appVersion": version, "kubeVersion": ">=1.30.0-0",
+		"description": "One operator for MLflow, Model Registry, Model Catalog, ModelMesh, Ray clusters and AppWrappers",
+		"home":        "https://github.com/odh-platform/odh-platform-operator",
+		"sources":     []string{"https://github.com/odh-platform/odh-platform-operator"},
+		"keywords":    []string{"mlflow", "model registry", "modelmesh", "ray", "appwrapper", "open data hub"},
+		"annotations": map[string]string{"licenses": "Apache-2.0"},
+	})
+	return string(text), err
+}
+
+// template writes the objects of a group, under the value that switches them off.
+func template(group string, objects []*unstructured.Unstructured) (string, error) {
+	var text strings.Builder
+	switch group {
+	case managerGroup:
+	case crdGroup:
+		fmt.Fprintln(&text, "{{- if .Values.crds }}")
+	default:
+		fmt.Fprintf(&text, "{{- if .Values.components.%s }}\n", group)
+	}
+	for _, o := range objects {
+		if group == crdGroup {
+			// Custom resources go with their CRD, so it outlives the release.
+			o = o.DeepCopy()
+			annotations := o.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations["helm.sh/resource-policy"] = "keep"
+			o.SetAnnotations(annotations)
+		}
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return "", fmt.Errorf("encoding %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		fmt.Fprintf(&text, "---\n%s", inNamespace(string(document)))
+	}
+	if group != managerGroup {
+		fmt.Fprintln(&text, "{{- end }}")
+	}
+	return text.String(), nil
+}
+
+// inNamespace protects what Helm would take for its own, and puts the namespace of the release where its mark stands: in quotes, since a
+// namespace may look like a number.
+func inNamespace(text string) string {
+	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
+	text = strings.ReplaceAll(text, ": "+namespaceMark+"\n", ": {{ .Release.Namespace | quote }}\n")
+	return strings.ReplaceAll(text, namespaceMark, "{{ .Release.Namespace }}")
+}
+
+// placeholder is a line of the Deployment whose value is marked.
+var placeholder = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + valueMark + `([A-Za-z]+)\n`)
+
+// template writes the Deployment, with values where users choose.
+func (m *manager) template() (string, error) {
+	document, err := yaml.Marshal(m.marked().Object)
+	if err != nil {
+		return "", fmt.Errorf("encoding the Deployment: %w", err)
+	}
+	text := placeholder.ReplaceAllStringFunc(inNamespace(string(document)), func(line string) string {
+		parts := placeholder.FindStringSubmatch(line)
+		indent, key, value := parts[1], parts[2], parts[3]
+		deeper := len(indent) + 2
+		switch value {
+		case "env":
+			return fmt.Sprintf("%s%s: {{- include \"%s.env\" . | nindent %d }}\n", indent, key, chartName, deeper)
+		case "args":
+			return fmt.Sprintf("%s%s: {{- toYaml (concat (list \"%s\") .Values.extraArgs) | nindent %d }}\n", indent, key, strings.Join(m.args, `" "`), deeper)
+		case "image", "replicas":
+			return fmt.Sprintf("%s%s: {{ toYaml .Values.%s }}\n", indent, key, value)
+		default:
+			return fmt.Sprintf("%s{{- with .Values.%s }}\n%s%s: {{- toYaml . | nindent %d }}\n%s{{- end }}\n", indent, value, indent, key, deeper, indent)
+		}
+	})
+	if strings.Contains(text, valueMark) {
+		return "", fmt.Errorf("a value of the Deployment has no template: %s", text)
+	}
+	return text, nil
+}

@@ -1,0 +1,410 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/parity"
+)
+
+const (
+	checkout  = "../../.."
+	testImage = "registry.example.org/operator:v1.2.3@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	keep      = "helm.sh/resource-policy"
+)
+
+// written is the folder that one run of the command has filled for all tests.
+var written = sync.OnceValues(func() (string, error) {
+	out, err := os.MkdirTemp("", "install-test")
+	if err != nil {
+		return "", err
+	}
+	return out, run(checkout, out, "1.2.3", testImage)
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if out, _ := written(); out != "" {
+		_ = os.RemoveAll(out)
+	}
+	os.Exit(code)
+}
+
+func folder(t *testing.T) string {
+	t.Helper()
+	out, err := written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func chart(t *testing.T) *helm.Chart {
+	t.Helper()
+	c, err := loader.Load(filepath.Join(folder(t), "chart", chartName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type objects map[string]map[string]any
+
+// rendered are the objects of the chart.
+func rendered(t *testing.T, namespace string, values map[string]any) objects {
+	t.Helper()
+	list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: namespace}, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return normalized(t, list)
+}
+
+// normalized brings objects into a form in which those of the chart and of the overlay can be compared: without the namespace, which Helm
+// makes, and the source of parameters, which values replace, and with the variables by their names, where those that say nothing do not count.
+func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
+	t.Helper()
+	out := objects{}
+	for _, o := range list {
+		annotations := o.GetAnnotations()
+		delete(annotations, keep)
+		o.SetAnnotations(annotations)
+		if o.GetKind() == "Namespace" || o.GetName() == paramsName {
+			continue
+		}
+		if o.GetKind() == "Deployment" {
+			container, _, err := podOf(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			variables := map[string]any{}
+			for _, v := range container["env"].([]any) {
+				v := v.(map[string]any)
+				if name := v["name"].(string); variables[name] != nil {
+					t.Errorf("variable %s stands twice", name)
+				} else if v["value"] != "" && v["value"] != config.PlaceholderURL {
+					variables[name] = v
+				}
+			}
+			container["env"] = variables
+			if err := unstructured.SetNestedSlice(o.Object, []any{container}, "spec", "template", "spec", "containers"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, twice := out[keyOf(o)]; twice {
+			t.Errorf("%s stands twice", keyOf(o))
+		}
+		content, err := json.Marshal(o.Object) // one type for all numbers
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain map[string]any
+		if err := json.Unmarshal(content, &plain); err != nil {
+			t.Fatal(err)
+		}
+		out[keyOf(o)] = plain
+	}
+	return out
+}
+
+// overlay are the objects of the overlay for any Kubernetes, with changes of its kustomization.
+func overlay(t *testing.T, edit func(string) string) objects {
+	t.Helper()
+	copied, err := copyOf(checkout, testImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Dir(copied))
+	dir := filepath.Join(copied, "overlays", "kubernetes")
+	path := filepath.Join(dir, "kustomization.yaml")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(edit(string(content))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := kustomization.Objects(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return normalized(t, list)
+}
+
+func compare(t *testing.T, want, got objects) {
+	t.Helper()
+	for key := range got {
+		if want[key] == nil {
+			t.Errorf("the chart has %s besides", key)
+		}
+	}
+	for key, object := range want {
+		if diff := cmp.Diff(object, got[key]); diff != "" {
+			t.Errorf("%s (-overlay +chart):\n%s", key, diff)
+		}
+	}
+}
+
+// With its default values the chart installs what the overlay does.
+func TestTheChartIsTheOverlay(t *testing.T) {
+	want := overlay(t, func(text string) string { return text })
+	if len(want) < 60 {
+		t.Fatalf("%d objects", len(want))
+	}
+	compare(t, want, rendered(t, "opendatahub", nil))
+}
+
+// A component that is off is one that the overlay leaves out, and the monitoring one that it adds.
+func TestComponents(t *testing.T) {
+	defaults := chart(t).Values["components"].(map[string]any)
+	if len(defaults) < 9 {
+		t.Fatalf("components %v", defaults)
+	}
+	for component, on := range defaults {
+		t.Run(component, func(t *testing.T) {
+			want := overlay(t, func(text string) string {
+				line := "  - ../../components/" + component + "\n"
+				if on == false {
+					return strings.Replace(text, "  - ../../components/params\n", line+"  - ../../components/params\n", 1)
+				}
+				return strings.Replace(text, line, "", 1)
+			})
+			got := rendered(t, "opendatahub", map[string]any{"components": map[string]any{component: on == false}})
+			compare(t, want, got)
+			if len(want) == len(rendered(t, "opendatahub", nil)) {
+				t.Error("nothing changed")
+			}
+		})
+	}
+}
+
+// Everything follows the namespace of the release, also one that looks like a number.
+func TestNamespaceOfTheRelease(t *testing.T) {
+	home, away := rendered(t, "opendatahub", nil), rendered(t, "20261123", nil)
+	moved, err := json.Marshal(away)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := objects{}
+	if err := json.Unmarshal(bytes.ReplaceAll(moved, []byte("20261123"), []byte("opendatahub")), &got); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, home, got)
+	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespaceMark)) {
+		t.Error("the namespace is not where it should be")
+	}
+}
+
+// Each value has its effect on the Deployment, and on nothing else.
+func TestValues(t *testing.T) {
+	var values map[string]any
+	err := yaml.Unmarshal([]byte(`
+image: example.org/manager:2
+replicas: 2
+imagePullSecrets: [{name: pull}]
+images: {mlflow: "example.org/mlflow:1", postgres: ""}
+env: {MLFLOW_URL: 'https://{{ mlflow }}.example.org/"x"', HTTPROUTE_NAMESPACE: routes, SECTION_TITLE: ""}
+extraArgs: [--v=2]
+resources: {limits: {memory: 1Gi}}
+affinity: {}
+nodeSelector: {disk: fast}
+tolerations: [{operator: Exists}]
+priorityClassName: system-cluster-critical
+`), &values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := rendered(t, "opendatahub", nil), rendered(t, "opendatahub", values)
+	key := "apps/Deployment/" + deploymentName
+	o := unstructured.Unstructured{Object: after[key]}
+	container, spec, err := podOf(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := container["env"].(map[string]any)
+	set := func(name string) any {
+		v, _ := env[name].(map[string]any)
+		return v["value"]
+	}
+	args := container["args"].([]any)
+	for what, pair := range map[string][2]any{
+		"image":       {container["image"], "example.org/manager:2"},
+		"replicas":    {after[key]["spec"].(map[string]any)["replicas"], 2.0},
+		"pull":        {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
+		"mlflow":      {set("MLFLOW_IMAGE"), "example.org/mlflow:1"},
+		"postgres":    {set("POSTGRES_IMAGE"), nil},
+		"odd text":    {set("MLFLOW_URL"), `https://{{ mlflow }}.example.org/"x"`},
+		"routes":      {set("HTTPROUTE_NAMESPACE"), "routes"},
+		"no title":    {set("SECTION_TITLE"), nil},
+		"flag":        {args[len(args)-1], "--v=2"},
+		"flags":       {len(args), 4},
+		"limits":      {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
+		"selector":    {spec["nodeSelector"], map[string]any{"disk": "fast"}},
+		"tolerations": {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
+		"priority":    {spec["priorityClassName"], "system-cluster-critical"},
+	} {
+		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	delete(before, key)
+	delete(after, key)
+	compare(t, before, after)
+}
+
+// CRDs can be left to others; those that the chart brings are kept, and custom resources with them.
+func TestCRDs(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, map[string]any{"crds": on})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, o := range list {
+			if o.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			found++
+			if o.GetAnnotations()[keep] != "keep" {
+				t.Errorf("%s would be removed", o.GetName())
+			}
+		}
+		if want := map[bool]int{true: 8}[on]; found != want {
+			t.Errorf("crds=%t: %d CRDs, want %d", on, found, want)
+		}
+	}
+}
+
+// A value that would have no effect is refused, with its name.
+func TestTheSchemaRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"imagez: a":                    "imagez",
+		"image: \"\"":                  "image",
+		"replicas: two":                "replicas",
+		"components: {mlfow: true}":    "mlfow",
+		"components: {mlflow: \"no\"}": "mlflow",
+		"images: {mlflow: 1}":          "mlflow",
+		"images: {server: a}":          "server",
+		"env: {ENABLE_MLFLOW: \"x\"}":  "ENABLE_MLFLOW",
+		"env: {MLFLOW_IMAGE: \"x\"}":   "MLFLOW_IMAGE",
+		"env: {POD_NAME: \"x\"}":       "POD_NAME",
+		"env: {A: true}":               "env",
+		"extraArgs: --v=2":             "extraArgs",
+	} {
+		var values map[string]any
+		if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want one about %s", text, err, want)
+		}
+	}
+}
+
+// Helm keeps chart and manifest in a Secret, which may have 1 MiB.
+func TestTheReleaseFitsIntoASecret(t *testing.T) {
+	var text bytes.Buffer
+	zipped := gzip.NewWriter(&text)
+	for _, f := range chart(t).Raw {
+		for range 2 { // as template, and about the same rendered
+			if _, err := zipped.Write(f.Data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if size := text.Len() * 4 / 3; size > 500_000 || size < 10_000 {
+		t.Errorf("a release has about %d bytes", size)
+	}
+}
+
+// The same sources give the same files, and every overlay is there with the image.
+func TestRunIsRepeatable(t *testing.T) {
+	again := t.TempDir()
+	if err := run(checkout, again, "1.2.3", testImage); err != nil {
+		t.Fatal(err)
+	}
+	first, second := tree(t, folder(t)), tree(t, again)
+	if !maps.Equal(first, second) {
+		t.Errorf("%v and %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
+	}
+	for _, name := range []string{"kubernetes", "openshift", "odh", "rhoai"} {
+		text := first["install-"+name+".yaml"]
+		if strings.Count(text, " image: "+testImage) != 1 || strings.Contains(text, ":unreleased") {
+			t.Errorf("install-%s.yaml does not name the image once", name)
+		}
+		var kinds []string
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			var o unstructured.Unstructured
+			if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, o.GetKind())
+		}
+		// Kinds come before their objects, and the namespace before what is in it.
+		if crd := slices.Index(kinds, "CustomResourceDefinition"); crd > 1 || crd < 0 || slices.Index(kinds, "Namespace") > 0 || len(kinds) < 60 {
+			t.Errorf("%s: kinds %v", name, kinds)
+		}
+	}
+}
+
+func tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, relErr := filepath.Rel(root, path)
+		files[name] = string(content)
+		return errors.Join(err, relErr)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestRunRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ version, image, want string }{
+		"no version":    {"", "a:1", "it must be one such as 1.2.3"},
+		"a tag":         {"v1.2.3", "a:1", "it must be one such as 1.2.3"},
+		"no image":      {"1.2.3", "", "set both"},
+		"no checkout":   {"1.2.3", "a:1", "copying the manifests"},
+		"no image line": {"1.2.3", "a:1", "nothing would name the image"},
+	} {
+		root := t.TempDir()
+		if name == "no image line" {
+			dir := filepath.Join(root, "config", "overlays", "odh")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "params.env"), []byte("a=b\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := run(root, t.TempDir(), tc.version, tc.image); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// Command install writes what a release installs with kubectl and with Helm, from config: a manifest for each overlay, and a chart of the
+// operator. It needs no cluster and no network, and writes the same files whenever its sources are the same.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
+)
+
+// imageKey is the key of params.env that names the image of the manager.
+const imageKey = "odh-platform-operator-image="
+
+func main() {
+	version := flag.String("version", "", "version of the operator, such as 1.2.3")
+	image := flag.String("image", "", "image of the manager")
+	root := flag.String("root", ".", "root of the checkout")
+	out := flag.String("out", "", "folder that the files are written to")
+	flag.Parse()
+	if err := run(*root, *out, *version, *image); err != nil {
+		fmt.Fprintln(os.Stderr, "writing the manifests:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root, out, version, image string) error {
+	if _, err := semver.Parse(version); err != nil {
+		return fmt.Errorf("version %q: %w: it must be one such as 1.2.3", version, err)
+	}
+	if image == "" || out == "" {
+		return fmt.Errorf("the image is %q and the folder %q: set both", image, out)
+	}
+	config, err := copyOf(root, image)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(filepath.Dir(config)) }() // a leftover in the folder for temporary files
+	files, err := overlays(config)
+	if err != nil {
+		return err
+	}
+	chart, err := newChart(config, version)
+	if err != nil {
+		return fmt.Errorf("making the chart: %w", err)
+	}
+	for path, content := range chart {
+		files["chart/"+chartName+"/"+path] = content
+	}
+	for path, content := range files {
+		path = filepath.Join(out, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOf copies the manifests into a temporary folder, where every overlay names the image.
+func copyOf(root, image string) (string, error) {
+	dir, err := os.MkdirTemp("", "manifests")
+	if err != nil {
+		return "", err
+	}
+	config := filepath.Join(dir, "config")
+	if err := os.CopyFS(config, os.DirFS(filepath.Join(root, "config"))); err != nil {
+		return "", fmt.Errorf("copying the manifests: %w", err)
+	}
+	paths, err := filepath.Glob(filepath.Join(config, "overlays", "*", "params.env"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range paths {
+		if err := setImage(path, image); err != nil {
+			return "", err
+		}
+	}
+	return config, nil
+}
+
+func setImage(path, image string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading parameters: %w", err)
+	}
+	lines, found := strings.Split(string(content), "\n"), false
+	for index, line := range lines {
+		if strings.HasPrefix(line, imageKey) {
+			lines[index], found = imageKey+image, true
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s has no line %s: nothing would name the image", path, imageKey)
+	}
+	return os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600)
+}
+
+// overlays renders each overlay into one file.
+func overlays(config string) (map[string]string, error) {
+	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for overlays: %w", err)
+	}
+	files := map[string]string{}
+	for _, entry := range entries {
+		text, err := kustomization.Manifest(filepath.Join(config, "overlays", entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files["install-"+entry.Name()+".yaml"] = string(text)
+	}
+	return files, nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
+)
+
+const (
+	deploymentName = "odh-platform-operator-controller-manager"
+	paramsName     = "odh-platform-operator-params"
+	// namespaceMark stands for the namespace of a release until the templates are written.
+	namespaceMark = "namespace-of-the-release"
+	// Groups of objects that no component brings.
+	crdGroup, managerGroup = "crds", "manager"
+	// monitoring is a component that only clusters with the Prometheus operator can have.
+	monitoring = "monitoring"
+	params     = "params"
+)
+
+// sources are the objects of the overlay for any Kubernetes, in the marked namespace, by what brings them: the CRDs, the manager, or the
+// component that switches them on.
+type sources struct {
+	groups     map[string][]*unstructured.Unstructured
+	deployment *unstructured.Unstructured
+	// components are the switches, in the order of the overlay, and the monitoring.
+	components []string
+}
+
+func readSources(config string) (*sources, error) {
+	s := &sources{groups: map[string][]*unstructured.Unstructured{}}
+	folder := filepath.Join(config, "overlays", "kubernetes")
+	if err := s.rewrite(filepath.Join(folder, "kustomization.yaml")); err != nil {
+		return nil, err
+	}
+	owners, err := s.owners(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kustomization.Objects(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		group, owned := owners[keyOf(o)]
+		switch {
+		case o.GetKind() == "Namespace" || o.GetName() == paramsName:
+			continue // Helm makes the one, and values replace the other
+		case o.GetKind() == "CustomResourceDefinition":
+			group = crdGroup
+		case o.GetName() == deploymentName && o.GetKind() == "Deployment":
+			s.deployment = o
+			continue
+		case !owned:
+			group = managerGroup
+		}
+		s.groups[group] = append(s.groups[group], o)
+	}
+	if s.deployment == nil {
+		return nil, fmt.Errorf("the overlay has no Deployment %s", deploymentName)
+	}
+	return s, nil
+}
+
+// rewrite marks the namespace of the copied overlay, adds the monitoring, and notes the components.
+func (s *sources) rewrite(path string) error {
+	k := types.Kustomization{}
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.Unmarshal(content, &k)
+	}
+	if err != nil {
+		return fmt.Errorf("reading an overlay: %w", err)
+	}
+	if err := markNamespace(filepath.Join(filepath.Dir(path), "params.env"), k.Namespace); err != nil {
+		return err
+	}
+	k.Namespace = namespaceMark
+	at := slices.Index(k.Components, "../../components/"+params)
+	if at < 0 {
+		return fmt.Errorf("%s has no component %s", path, params)
+	}
+	k.Components = slices.Insert(k.Components, at, "../../components/"+monitoring)
+	for _, component := range k.Components {
+		if name := filepath.Base(component); name != params {
+			s.components = append(s.components, name)
+		}
+	}
+	return writeKustomization(path, k)
+}
+
+// markNamespace marks the parameters that are the namespace of the overlay.
+func markNamespace(path, namespace string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading parameters: %w", err)
+	}
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespaceMark+"\n")), 0o600)
+}
+
+// owners tells for each object that a component adds to the manager which component that is.
+func (s *sources) owners(config string) (map[string]string, error) {
+	owners := map[string]string{}
+	for _, component := range append([]string{""}, s.components...) {
+		k := types.Kustomization{Resources: []string{"../../manager"}}
+		if component != "" {
+			k.Components = []string{"../../components/" + component}
+		}
+		folder := filepath.Join(config, "owners", "of-"+component)
+		if err := writeKustomization(filepath.Join(folder, "kustomization.yaml"), k); err != nil {
+			return nil, err
+		}
+		objects, err := kustomization.Objects(folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if _, found := owners[keyOf(o)]; !found {
+				owners[keyOf(o)] = component
+			}
+		}
+	}
+	for key, component := range owners {
+		if component == "" {
+			delete(owners, key)
+		}
+	}
+	return owners, nil
+}
+
+func writeKustomization(path string, k types.Kustomization) error {
+	content, err := yaml.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("encoding an overlay: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+func keyOf(o *unstructured.Unstructured) string {
+	return strings.Join([]string{o.GroupVersionKind().Group, o.GetKind(), o.GetName()}, "/")
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// value is one that users of the chart may set.
+type value struct {
+	name, comment string
+	fallback      any
+	// schema is what JSON Schema says about it, beside the comment.
+	schema map[string]any
+}
+
+// object is a schema of an object with these fields and no other.
+func object(fields map[string]any) map[string]any {
+	return map[string]any{"type": "object", "properties": fields, "additionalProperties": false}
+}
+
+func (m *manager) values(s *sources) []value {
+	components, switches := map[string]any{}, map[string]any{}
+	for _, c := range s.components {
+		components[c], switches[c] = c != monitoring, map[string]any{"type": "boolean"}
+	}
+	images, names := map[string]any{}, map[string]any{}
+	for variable, image := range m.images {
+		images[imageValues[variable]], names[imageValues[variable]] = image, map[string]any{"type": "string"}
+	}
+	list, text, anyObject := map[string]any{"type": "array"}, map[string]any{"type": "string"}, map[string]any{"type": "object"}
+	return []value{
+		{"image", "Image of the manager.", m.image, map[string]any{"type": "string", "minLength": 1}},
+		{"imagePullSecrets", "Secrets with which the image of the manager is pulled, such as {name: pull}.", []any{}, list},
+		{"replicas", "Replicas of the manager; one leads, and the others answer webhooks.", 1, map[string]any{"type": "integer", "minimum": 0}},
+		{"components", "What the operator looks after. A component that is off has no roles and no webhooks; its custom resources stay. mlflowaccess and platform are " +
+			"rights alone, and monitoring needs the Prometheus operator.", components, object(switches)},
+		{"crds", "Whether the chart brings the CRDs. They outlive the release.", true, map[string]any{"type": "boolean"}},
+		{"images", "Images of the servers that the operator starts; an empty one is the default of the operator.", images, object(names)},
+		{"env", "Further settings, as variables of docs/configuration.md. " + strings.Join(m.namespaced, ", ") + ": the namespace of the release.", m.settings, map[string]any{
+			"type": "object", "additionalProperties": text,
+			"propertyNames": map[string]any{"not": map[string]any{"enum": m.reserved()}},
+		}},
+		{"extraArgs", "Further flags of the manager.", []any{}, map[string]any{"type": "array", "items": text}},
+		{"resources", "Resources of the manager.", m.resources, anyObject},
+		{"affinity", "Affinity of its pods: by default replicas are on different nodes and in different zones, where there are several.", m.affinity, anyObject},
+		{"nodeSelector", "Nodes for its pods.", map[string]any{}, anyObject},
+		{"tolerations", "Taints that its pods tolerate.", []any{}, list},
+		{"priorityClassName", "Priority class of its pods.", "", text},
+	}
+}
+
+func valuesFile(values []value) (string, error) {
+	var out strings.Builder
+	for _, v := range values {
+		text, err := yaml.Marshal(map[string]any{v.name: v.fallback})
+		if err != nil {
+			return "", fmt.Errorf("encoding value %s: %w", v.name, err)
+		}
+		fmt.Fprintf(&out, "# %s\n%s\n", v.comment, text)
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// schemaFile refuses values that have no effect. A chart that has this one as a dependency hands it its global values.
+func schemaFile(values []value) (string, error) {
+	fields := map[string]any{"global": map[string]any{"type": "object"}}
+	for _, v := range values {
+		v.schema["description"] = v.comment
+		fields[v.name] = v.schema
+	}
+	schema := object(fields)
+	schema["$schema"], schema["title"] = "http://json-schema.org/draft-07/schema#", "Values of the chart "+chartName
+	text, err := json.MarshalIndent(schema, "", "  ")
+	return string(text) + "\n", err
+}
+
+// table lists the values for the page of the chart.
+func table(values []value) string {
+	var out strings.Builder
+	out.WriteString("| Value | Meaning |\n|---|---|\n")
+	for _, v := range values {
+		name := "`" + v.name + "`"
+		if fields, ok := v.schema["properties"].(map[string]any); ok {
+			var names []string
+			for field := range fields {
+				names = append(names, "`"+v.name+"."+field+"`")
+			}
+			slices.Sort(names)
+			name = strings.Join(names, ", ")
+		}
+		fmt.Fprintf(&out, "| %s | %s |\n", name, v.comment)
+	}
+	return out.String()
+}
