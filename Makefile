@@ -11,7 +11,9 @@ GOTESTSUM_VERSION ?= v1.13.0
 D2_VERSION ?= v0.7.1
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
-LDFLAGS := -s -w -X main.version=$(VERSION)
+# The commit, where the tool chain does not know it; see cmd/release.
+COMMIT ?=
+LDFLAGS := -s -w -X main.version=$(VERSION) $(if $(COMMIT),-X main.commit=$(COMMIT))
 BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
@@ -27,8 +29,13 @@ CONTAINER_TOOL ?= docker
 REAL ?=
 # The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
-IMAGE = $(or $(IMG),quay.io/opendatahub/odh-platform-operator:v$(VERSION))
-BUNDLE_IMG ?= quay.io/opendatahub/odh-platform-operator-bundle:v$(VERSION)
+# What docker-build builds where nothing else is asked for is what deploy would deploy.
+IMAGE = $(or $(IMG),$(shell sed -n 's/^odh-platform-operator-image=//p' 'config/overlays/$(OVERLAY)/params.env'))
+# Where a release is published, and who says so in its provenance.
+REGISTRY ?= ghcr.io/odh-platform
+BUILDER ?=
+ALLOW_DIRTY ?=
+BUNDLE_IMG ?= $(REGISTRY)/odh-platform-operator-bundle:v$(VERSION)
 GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
@@ -55,8 +62,8 @@ endif
 ##@ Use
 
 .PHONY: demo
-demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run, FORCE=1: replace a running demo)
-	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real) $(if $(filter-out 0,$(FORCE)),--force)
+demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run)
+	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real)
 
 .PHONY: demo-down
 demo-down: ## End what `make demo` started
@@ -69,10 +76,6 @@ cluster-up: ## Start a bare test cluster (CLUSTER=dev PLATFORM=bare|plain|opensh
 .PHONY: cluster-down
 cluster-down: ## End the test cluster
 	go run ./test/cluster/cmd/testcluster down $(CLUSTER)
-
-.PHONY: clean-cache
-clean-cache: ## Remove what demo, tests and measurements built or installed in your cache directory; refuses while a cluster runs
-	go run ./test/cluster/cmd/testcluster clean
 
 .PHONY: kserve-crds
 kserve-crds: ## Write the CRDs of KServe into config/crd/kserve, for ModelMesh without KServe
@@ -162,6 +165,15 @@ help-kind: ## List the variables of deploy-kind
 
 ##@ Ship
 
+.PHONY: release
+release: ## Write everything that VERSION= publishes into dist: images, manifests, charts, bundle, catalog, kubectl-odh (REGISTRY=, ALLOW_DIRTY=1)
+	cd cmd/release && go run . build --root '$(CURDIR)' --dist '$(CURDIR)/dist' --registry '$(REGISTRY)' --version '$(if $(filter file,$(origin VERSION)),,$(VERSION))' \
+	  $(if $(BUILDER),--builder '$(BUILDER)') $(if $(filter 1,$(ALLOW_DIRTY)),--allow-dirty)
+
+.PHONY: push
+push: ## Send the images and the chart in dist to the registry that they were made for; REGISTRY= makes sure that it is that one
+	cd cmd/release && go run . push --dist '$(CURDIR)/dist' --registry '$(if $(filter file,$(origin REGISTRY)),,$(REGISTRY))'
+
 .PHONY: bundle
 bundle: bundle-files ## Make the OLM bundle of VERSION (IMG= another image of the manager) and hold it against all validators
 	go test ./test/bundle
@@ -229,6 +241,7 @@ pictures: ## Render the diagrams of the documentation (docs/images/*.d2)
 .PHONY: verify
 verify: generate ## Fail when a generated file is stale or the module files are not tidy
 	go mod tidy
+	cd cmd/release && go mod tidy
 	@changes=$$(git status --porcelain); if [ -n "$$changes" ]; then \
 	  echo "Generated files are stale; run 'make generate' and commit:"; echo "$$changes"; git diff | head -100; exit 1; fi
 
@@ -238,7 +251,7 @@ lint: ## Run golangci-lint, with go vet among its linters
 	go run ./test/measure
 
 .PHONY: test
-test: test-unit test-rules test-integration ## Run every test: unit tests first, then the suites against a real control plane
+test: test-unit test-rules test-release test-integration ## Run every test: unit tests first, then the suites against a real control plane
 
 .PHONY: test-unit
 test-unit: ## Unit tests, in random order and with the race detector
@@ -247,6 +260,10 @@ test-unit: ## Unit tests, in random order and with the race detector
 .PHONY: test-rules
 test-rules: ## Prove alerts, recording rules and dashboards with the engine of Prometheus, in a module of its own
 	cd test/prometheus && go vet ./... && go test -shuffle=on ./...
+
+.PHONY: test-release
+test-release: ## Make a small release twice and look at all of it, in a module of its own
+	cd cmd/release && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-integration
 test-integration: cluster-build ## Suites against real control planes, five at a time: they mostly wait; then the shipped roles against what all of them used

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=... -X main.modelRegistryVersion=...".
+// Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=... -X main.modelRegistryVersion=... -X main.commit=...".
 var (
 	// version of this program; without it the version of the module is taken.
 	version string
@@ -16,6 +16,8 @@ var (
 	mlflowVersion = "3.14.0"
 	// modelRegistryVersion is the release of Model Registry that this build is made for.
 	modelRegistryVersion = "v0.3.14"
+	// commit of a release, which is built without the tool chain looking at the checkout.
+	commit string
 )
 
 // programVersion never returns an empty string.
@@ -33,16 +35,16 @@ func revision() string {
 	if !ok {
 		return "unknown"
 	}
-	commit, modified := "unknown", ""
+	found, modified := cmp.Or(commit, "unknown"), ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			commit = s.Value
+			found = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			modified = "-modified"
 		}
 	}
-	return commit + modified
+	return found + modified
 }
 
 func runVersion(_ context.Context, p process) error {

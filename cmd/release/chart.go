@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"sigs.k8s.io/yaml"
+)
+
+// Media types of charts in a registry, https://helm.sh/docs/topics/registries.
+const (
+	chartConfig = types.MediaType("application/vnd.cncf.helm.config.v1+json")
+	chartLayer  = types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip")
+)
+
+// chart packs the chart that the generator has written, as `helm package` does, and as what `helm pull oci://` finds.
+func (r *release) chart() error {
+	files, err := readFolder(filepath.Join(r.dist, "chart"))
+	if err != nil {
+		return fmt.Errorf("reading the chart: %w", err)
+	}
+	content, err := compressed(files, r.source.time)
+	if err != nil {
+		return err
+	}
+	if err := r.write(operatorName+"-"+r.version+".tgz", content); err != nil {
+		return err
+	}
+	description, err := os.ReadFile(filepath.Join(r.dist, "chart", operatorName, "Chart.yaml"))
+	if err == nil {
+		description, err = yaml.YAMLToJSON(description)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the description of the chart: %w", err)
+	}
+	if err := os.RemoveAll(filepath.Join(r.dist, "chart")); err != nil {
+		return fmt.Errorf("removing the unpacked chart: %w", err)
+	}
+	image, err := newArtifact(chartConfig, description, static.NewLayer(content, chartLayer))
+	if err != nil {
+		return err
+	}
+	target, err := r.layout("chart")
+	if err != nil {
+		return err
+	}
+	repository := r.registry + "/charts/" + operatorName
+	if err := target.AppendImage(image, names(repository, strings.ReplaceAll(r.version, "+", "_"))); err != nil {
+		return fmt.Errorf("writing the layout of the chart: %w", err)
+	}
+	digest, err := image.Digest()
+	r.subjects[repository] = digest.String()
+	return err
+}
+
+// artifact is content in a registry that is not an image to run.
+type artifact struct {
+	config, manifest []byte
+	layer            v1.Layer
+}
+
+func newArtifact(configType types.MediaType, config []byte, layer v1.Layer) (v1.Image, error) {
+	described, err := partial.Descriptor(static.NewLayer(config, configType))
+	if err != nil {
+		return nil, fmt.Errorf("describing the configuration: %w", err)
+	}
+	content, err := partial.Descriptor(layer)
+	if err != nil {
+		return nil, fmt.Errorf("describing the content: %w", err)
+	}
+	manifest, err := json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: *described, Layers: []v1.Descriptor{*content}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	return partial.CompressedToImage(&artifact{config, manifest, layer})
+}
+
+func (a *artifact) RawConfigFile() ([]byte, error) { return a.config, nil }
+
+func (a *artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
+
+func (a *artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+func (a *artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
+	if known, err := a.layer.Digest(); err != nil || known != digest {
+		return nil, fmt.Errorf("there is no layer %s: %w", digest, err)
+	}
+	return a.layer, nil
+}
+
+// readFolder reads the files below a folder, by their paths in it.
+func readFolder(folder string) ([]file, error) {
+	var files []file
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(folder, name)
+		files = append(files, file{path.Clean(filepath.ToSlash(relative)), 0o644, 0, content})
+		return err
+	})
+	return files, err
+}
+
+// compressed packs files as tar.gz.
+func compressed(files []file, when time.Time) ([]byte, error) {
+	content, err := archive(files, when)
+	if err != nil {
+		return nil, err
+	}
+	var buffer bytes.Buffer
+	out, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := out.Write(content); err != nil {
+		return nil, err
+	}
+	err = out.Close() // writes the end
+	return buffer.Bytes(), err
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// nameAnnotation holds the full name of an image in a layout; containerd reads it too.
+const nameAnnotation = "io.containerd.image.name"
+
+// nonroot is the user of the operator, as in the distroless images.
+const nonroot = 65532
+
+// file of an archive; a name that ends with a slash is a folder.
+type file struct {
+	name    string
+	mode    int64
+	uid     int
+	content []byte
+}
+
+// archive writes files as a tar, in the order of their names and with one time.
+func archive(files []file, when time.Time) ([]byte, error) {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	var buffer bytes.Buffer
+	out := tar.NewWriter(&buffer)
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Uid: f.uid, Gid: f.uid, Size: int64(len(f.content)), ModTime: when, Format: tar.FormatPAX}
+		if strings.HasSuffix(f.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := out.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.name, err)
+		}
+		if _, err := out.Write(f.content); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.name, err)
+		}
+	}
+	err := out.Close() // writes the end
+	return buffer.Bytes(), err
+}
+
+func newLayer(files []file, when time.Time) (v1.Layer, error) {
+	content, err := archive(files, when)
+	if err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+		tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
+}
+
+// baseLayer holds what gcr.io/distroless/static has beside a program: who the user is, the CAs of Mozilla, time zones, and a folder for
+// temporary files. All of it comes from the tool chain and its modules.
+func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
+	var roots bytes.Buffer
+	for root := range bundle.Roots() {
+		// One with a constraint is trusted only by clients that know the constraint.
+		if root.Constraint != nil {
+			continue
+		}
+		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
+			return nil, fmt.Errorf("writing the CAs: %w", err)
+		}
+	}
+	files := []file{
+		{"etc/passwd", 0o644, 0, []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n")},
+		{"etc/group", 0o644, 0, []byte("root:x:0:\nnonroot:x:65532:\n")},
+		{"etc/ssl/certs/ca-certificates.crt", 0o644, 0, roots.Bytes()},
+		{"home/nonroot/", 0o700, nonroot, nil},
+		{"tmp/", 0o1777, 0, nil},
+	}
+	goroot, err := output(ctx, ".", "go", "env", "GOROOT")
+	if err != nil {
+		return nil, fmt.Errorf("finding the tool chain: %w", err)
+	}
+	zones, err := zip.OpenReader(filepath.Join(goroot, "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		return nil, fmt.Errorf("reading time zones: %w", err)
+	}
+	defer func() { _ = zones.Close() }() // read only
+	for _, zone := range zones.File {
+		if strings.HasSuffix(zone.Name, "/") {
+			continue
+		}
+		in, err := zone.Open()
+		if err != nil {
+			return nil, fmt.Errorf("reading time zone %s: %w", zone.Name, err)
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("reading time zone %s: %w", zone.Name, err)
+		}
+		files = append(files, file{"usr/share/zoneinfo/" + zone.Name, 0o644, 0, content})
+	}
+	return newLayer(files, when)
+}
+
+// managerConfig says how the operator runs, as the last stage of the Dockerfile does.
+func (r *release) managerConfig() v1.Config {
+	return v1.Config{
+		User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/",
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title": operatorName, "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.source": repository, "org.opencontainers.image.revision": r.source.commit,
+		},
+	}
+}
+
+// index is an image for several platforms.
+type index struct{ v1.ImageIndex }
+
+func newIndex() index { return index{mutate.IndexMediaType(empty.Index, types.OCIImageIndex)} }
+
+// with adds the image of a platform.
+func (i index) with(p platform, process v1.Config, when time.Time, layers ...v1.Layer) (index, error) {
+	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
+	image, err := mutate.AppendLayers(image, layers...)
+	if err != nil {
+		return i, fmt.Errorf("packing the image for %s: %w", p, err)
+	}
+	described, err := image.ConfigFile()
+	if err != nil {
+		return i, fmt.Errorf("describing the image for %s: %w", p, err)
+	}
+	described = described.DeepCopy()
+	described.OS, described.Architecture, described.Created, described.Config = p.os, p.arch, v1.Time{Time: when}, process
+	described.History = nil
+	if image, err = mutate.ConfigFile(image, described); err != nil {
+		return i, fmt.Errorf("describing the image for %s: %w", p, err)
+	}
+	return index{mutate.AppendManifests(i.ImageIndex, mutate.IndexAddendum{
+		Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
+	})}, nil
+}
+
+// save writes an image as a layout of its own and notes its digest.
+func (r *release) save(name string, i index) error {
+	path, err := r.layout(name)
+	if err != nil {
+		return err
+	}
+	if err := path.AppendIndex(i, names(r.registry+"/"+name, r.tag())); err != nil {
+		return fmt.Errorf("writing the layout of %s: %w", name, err)
+	}
+	digest, err := i.Digest()
+	r.subjects[r.registry+"/"+name] = digest.String()
+	return err
+}
+
+// layout makes an empty layout.
+func (r *release) layout(name string) (layout.Path, error) {
+	path, err := layout.Write(filepath.Join(r.dist, "images", name), newIndex())
+	if err != nil {
+		return "", fmt.Errorf("making the layout of %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// names says in a layout what the image is called.
+func names(repository, tag string) layout.Option {
+	return layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag, nameAnnotation: repository + ":" + tag})
+}

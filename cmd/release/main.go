@@ -1,0 +1,87 @@
+// Command release makes everything that a version of the operator publishes, and sends it to a registry. No container engine is
+// involved: images are put together here, from programs that the Go tool chain compiles for each platform. Two runs on the same commit
+// write the same bytes, wherever they run.
+//
+// It is a module of its own, so that its libraries move no version of the operator. What depends on the operator's own code is left to
+// the generators below cmd/generate, which it runs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/blang/semver/v4"
+)
+
+const usage = "usage: release build --version VERSION [flags] | release push [flags]"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	switch args[0] {
+	case "build":
+		return build(ctx, args[1:])
+	case "push":
+		flags := flag.NewFlagSet("push", flag.ContinueOnError)
+		dist := flags.String("dist", "dist", "folder of the release")
+		registry := flags.String("registry", "", "where the release is meant to be; empty for where it was made for")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		return push(ctx, *dist, *registry, os.Stdout)
+	default:
+		return fmt.Errorf("unknown command %q; %s", args[0], usage)
+	}
+}
+
+func build(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	r := &release{out: os.Stdout}
+	flags.StringVar(&r.version, "version", "", "version to release, such as 1.2.3")
+	flags.StringVar(&r.registry, "registry", "ghcr.io/odh-platform", "registry, with a path, that the manifests name; push sends the images there")
+	flags.StringVar(&r.root, "root", ".", "root of the checkout")
+	flags.StringVar(&r.dist, "dist", "dist", "folder to write; what is in it goes")
+	flags.StringVar(&r.builder, "builder", "https://github.com/odh-platform/odh-platform-operator/blob/main/docs/release.md", "URI of who builds, for the provenance")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64,linux/ppc64le,linux/s390x", "platforms of the images")
+	systems := flags.String("systems", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "systems of kubectl-odh")
+	dirty := flags.Bool("allow-dirty", false, "release also what is in no commit, for trying things out")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if r.platforms, err = parsePlatforms(*platforms); err != nil {
+		return err
+	}
+	if r.systems, err = parsePlatforms(*systems); err != nil {
+		return err
+	}
+	if _, err := semver.Parse(r.version); err != nil {
+		return fmt.Errorf("VERSION is %q: %w: set one such as 1.2.3", r.version, err)
+	}
+	for _, folder := range []*string{&r.root, &r.dist} {
+		if *folder, err = filepath.Abs(*folder); err != nil {
+			return fmt.Errorf("finding folder %s: %w", *folder, err)
+		}
+	}
+	if r.source, err = readSource(ctx, r.root, os.Getenv("SOURCE_DATE_EPOCH"), *dirty); err != nil {
+		return err
+	}
+	return r.make(ctx)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// completer is the program by which kubectl completes the words of a plugin.
+const completer = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
+
+// plugin compiles kubectl-odh for every system, packs each beside its license and its completions, and writes the manifest for krew.
+func (r *release) plugin(ctx context.Context) error {
+	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	here := platform{runtime.GOOS, runtime.GOARCH}
+	own, err := r.program(ctx, "plugin", here)
+	if err != nil {
+		return err
+	}
+	files := []file{{"LICENSE", 0o644, 0, license}, {"kubectl_complete-odh", 0o755, 0, []byte(completer)}}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		script, err := output(ctx, r.work, own, "completion", shell)
+		if err != nil {
+			return fmt.Errorf("printing the completion for %s: %w", shell, err)
+		}
+		files = append(files, file{"completions/kubectl-odh." + shell, 0o644, 0, []byte(script + "\n")})
+	}
+	var programs []string
+	var entries []any
+	for _, p := range r.systems {
+		path, err := r.program(ctx, "plugin", p)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, path)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		entry, err := r.archive(p, content, files)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, entry)
+	}
+	manifest, err := yaml.Marshal(r.krew(entries))
+	if err != nil {
+		return fmt.Errorf("encoding the manifest for krew: %w", err)
+	}
+	if err := r.write("odh.yaml", manifest); err != nil {
+		return err
+	}
+	return r.list("kubectl-odh", programs)
+}
+
+// archive packs the plugin for one system, and returns its entry for krew.
+func (r *release) archive(p platform, program []byte, files []file) (map[string]any, error) {
+	name, binary, pack := fmt.Sprintf("kubectl-odh_%s_%s_%s.tar.gz", r.version, p.os, p.arch), "kubectl-odh", compressed
+	if p.os == "windows" {
+		name, binary, pack = fmt.Sprintf("kubectl-odh_%s_%s_%s.zip", r.version, p.os, p.arch), "kubectl-odh.exe", zipped
+	}
+	content, err := pack(append(slices.Clone(files), file{binary, 0o755, 0, program}), r.source.time)
+	if err != nil {
+		return nil, fmt.Errorf("packing %s: %w", name, err)
+	}
+	if err := r.write(name, content); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(content)
+	return map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
+		"uri":      r.download(name), "sha256": hex.EncodeToString(sum[:]), "bin": binary,
+	}, nil
+}
+
+// download is the address of a file of this release.
+func (r *release) download(name string) string {
+	return repository + "/releases/download/v" + r.version + "/" + name
+}
+
+func (r *release) krew(platforms []any) map[string]any {
+	return map[string]any{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "odh"},
+		"spec": map[string]any{
+			"version": "v" + r.version, "homepage": repository, "shortDescription": "Shows what the ODH Platform Operator runs and what is wrong with it",
+			"description": "Shows the state of MLflow, model registries, ModelMesh, Ray clusters and AppWrappers on one screen, what a resource\n" +
+				"consists of, what it would create, and common faults with their fixes. It reads, and never writes.\n",
+			"platforms": platforms,
+		},
+	}
+}
+
+// zipped packs files as a zip, in the order of their names and with one time.
+func zipped(files []file, when time.Time) ([]byte, error) {
+	slices.SortFunc(files, func(a, b file) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
+	var buffer bytes.Buffer
+	out := zip.NewWriter(&buffer)
+	for _, f := range files {
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: when}
+		header.SetMode(os.FileMode(f.mode))
+		in, err := out.CreateHeader(header)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := in.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := out.Close() // writes the end
+	return buffer.Bytes(), err
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// push sends every image of a release to where its manifests say that it is. Who pushes is read where docker and podman keep it.
+func push(ctx context.Context, dist, registry string, out io.Writer) error {
+	entries, err := os.ReadDir(filepath.Join(dist, "images"))
+	if err != nil {
+		return fmt.Errorf("looking for images: %w: make release first", err)
+	}
+	for _, entry := range entries {
+		root, err := layout.ImageIndexFromPath(filepath.Join(dist, "images", entry.Name()))
+		if err != nil {
+			return fmt.Errorf("reading image %s: %w", entry.Name(), err)
+		}
+		list, err := root.IndexManifest()
+		if err != nil {
+			return fmt.Errorf("reading image %s: %w", entry.Name(), err)
+		}
+		for _, d := range list.Manifests {
+			target := d.Annotations[nameAnnotation]
+			if registry != "" && !strings.HasPrefix(target, registry+"/") {
+				return fmt.Errorf("this release names %s, and REGISTRY is %s: make release REGISTRY=%s, so that what is installed comes from there", target, registry, registry)
+			}
+			if err := send(ctx, root, d, target); err != nil {
+				return fmt.Errorf("pushing %s: %w", target, err)
+			}
+			fmt.Fprintf(out, "pushed %s@%s\n", target, d.Digest)
+		}
+	}
+	return nil
+}
+
+// send writes one image, unless it is there already. What was published under a version is not replaced.
+func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target string) error {
+	reference, err := name.NewTag(target, name.StrictValidation)
+	if err != nil {
+		return err
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	switch there, err := remote.Head(reference, options...); {
+	case err == nil && there.Digest == d.Digest:
+		return nil
+	case err == nil:
+		return fmt.Errorf("it is published with another content, %s: a version is published once, so choose another", there.Digest)
+	case !missing(err):
+		return err
+	}
+	if d.MediaType.IsIndex() {
+		index, err := root.ImageIndex(d.Digest)
+		if err != nil {
+			return err
+		}
+		return remote.WriteIndex(reference, index, options...)
+	}
+	image, err := root.Image(d.Digest)
+	if err != nil {
+		return err
+	}
+	return remote.Write(reference, image, options...)
+}
+
+// missing tells whether a registry says that it has no such image. Some deny access to a repository that is not there yet.
+func missing(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized)
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	operatorName = "odh-platform-operator"
+	bundleName   = operatorName + "-bundle"
+	catalogName  = operatorName + "-catalog"
+)
+
+// release is what one run makes.
+type release struct {
+	version, registry string
+	root, dist        string
+	source            source
+	// platforms of the images, and systems of kubectl-odh.
+	platforms, systems []platform
+	builder            string
+	out                io.Writer
+
+	// work is a temporary folder.
+	work string
+	// subjects are the digests of the images, by their names, for the provenance.
+	subjects map[string]string
+}
+
+// platform is an operating system on a processor.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+func parsePlatforms(list string) ([]platform, error) {
+	var out []platform
+	for name := range strings.SplitSeq(list, ",") {
+		system, arch, found := strings.Cut(name, "/")
+		if !found || system == "" || arch == "" {
+			return nil, fmt.Errorf("platform %q: must be one such as linux/amd64", name)
+		}
+		out = append(out, platform{system, arch})
+	}
+	return out, nil
+}
+
+// tag of the images. A registry takes no plus sign.
+func (r *release) tag() string { return "v" + strings.ReplaceAll(r.version, "+", "_") }
+
+// make writes the release. It removes what an earlier one left only when it is about to write.
+func (r *release) make(ctx context.Context) (err error) {
+	if r.work, err = os.MkdirTemp("", "release"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.work) }() // a leftover in the folder for temporary files
+	if err := os.RemoveAll(r.dist); err != nil {
+		return fmt.Errorf("removing the former release: %w", err)
+	}
+	r.subjects = map[string]string{}
+	for _, step := range []struct {
+		what string
+		run  func(context.Context) error
+	}{
+		{"image of the operator", r.operator},
+		{"manifests and chart", r.manifests},
+		{"bundle and catalog", r.bundle},
+		{"kubectl-odh", r.plugin},
+		{"release notes", r.notes},
+		{"checksums and provenance", r.attest},
+	} {
+		fmt.Fprintf(r.out, "making: %s\n", step.what)
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("making %s: %w", step.what, err)
+		}
+	}
+	fmt.Fprintf(r.out, "%s is in %s; make push sends its images to %s\n", r.version, r.dist, r.registry)
+	return nil
+}
+
+// operator compiles the manager for every platform, and packs and lists it.
+func (r *release) operator(ctx context.Context) error {
+	var programs []string
+	index := newIndex()
+	base, err := baseLayer(ctx, r.source.time)
+	if err != nil {
+		return err
+	}
+	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	for _, p := range r.platforms {
+		path, err := r.program(ctx, "manager", p)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, path)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		layer, err := newLayer([]file{{"manager", 0o755, 0, content}, {"licenses/LICENSE", 0o644, 0, license}}, r.source.time)
+		if err != nil {
+			return err
+		}
+		if index, err = index.with(p, r.managerConfig(), r.source.time, base, layer); err != nil {
+			return err
+		}
+	}
+	if err := r.save(operatorName, index); err != nil {
+		return err
+	}
+	return r.list("manager", programs)
+}
+
+// program compiles one of the targets manager and plugin, as make does, and without what differs from folder to folder.
+func (r *release) program(ctx context.Context, target string, p platform) (string, error) {
+	fmt.Fprintf(r.out, "compiling: %s for %s\n", target, p)
+	path := filepath.Join(r.work, p.os+"-"+p.arch, target)
+	variable := map[string]string{"manager": "BINARY", "plugin": "PLUGIN"}[target]
+	return path, r.command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "make", "-s", target, variable+"="+path, "VERSION="+r.version, "COMMIT="+r.source.commit)
+}
+
+// manifests runs the generator of what kubectl and Helm install, and packs the chart.
+func (r *release) manifests(ctx context.Context) error {
+	if err := r.command(ctx, nil, "go", "run", "./cmd/generate/install", "--version", r.version, "--image", r.reference(operatorName), "--out", r.dist); err != nil {
+		return err
+	}
+	return r.chart()
+}
+
+// reference is the name of an image by which everybody gets the same content.
+func (r *release) reference(name string) string {
+	return r.registry + "/" + name + ":" + r.tag() + "@" + r.subjects[r.registry+"/"+name]
+}
+
+// command runs a program in the checkout. What the environment says of builds does not count, since it would get into the result.
+func (r *release) command(ctx context.Context, env []string, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = r.root
+	command.Env = append(slices.DeleteFunc(os.Environ(), fromOutside), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	command.Env = append(command.Env, env...)
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("running %s %s: %w\n%s", name, strings.Join(args, " "), err, text)
+	}
+	return nil
+}
+
+// fromOutside tells whether a variable changes what the tool chain or make build.
+func fromOutside(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	switch name {
+	case "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOROOT", "GOTOOLCHAIN", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOMAXPROCS", "GOTMPDIR":
+		return false
+	}
+	return strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "TAGS" || name == "LDFLAGS"
+}
+
+// write puts a file into the release.
+func (r *release) write(name string, content []byte) error {
+	path := filepath.Join(r.dist, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const repository = "https://github.com/odh-platform/odh-platform-operator"
+
+// source is what a release is made from.
+type source struct {
+	commit string
+	// time is that of the commit. Every file of the release bears it, so that none depends on when it was made.
+	time time.Time
+}
+
+// readSource asks git. SOURCE_DATE_EPOCH replaces the time, see https://reproducible-builds.org/specs/source-date-epoch.
+func readSource(ctx context.Context, root, epoch string, dirty bool) (source, error) {
+	commit, err := output(ctx, root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return source{}, fmt.Errorf("finding the commit: %w", err)
+	}
+	changes, err := output(ctx, root, "git", "status", "--porcelain")
+	if err != nil {
+		return source{}, fmt.Errorf("looking for changes: %w", err)
+	}
+	if changes != "" {
+		if !dirty {
+			return source{}, fmt.Errorf("these files differ from the commit, so nobody could build the release again; commit them first, or try it with ALLOW_DIRTY=1:\n%s", changes)
+		}
+		commit += "-dirty"
+	}
+	if epoch == "" {
+		if epoch, err = output(ctx, root, "git", "show", "--no-patch", "--format=%ct", "HEAD"); err != nil {
+			return source{}, fmt.Errorf("finding the time of the commit: %w", err)
+		}
+	}
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil {
+		return source{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q: set it to seconds since 1970", epoch)
+	}
+	return source{commit: commit, time: time.Unix(seconds, 0).UTC()}, nil
+}
+
+// output runs a program in a folder and returns what it prints.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = dir
+	text, err := command.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))
+	}
+	return strings.TrimSpace(string(text)), err
+}
