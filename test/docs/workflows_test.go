@@ -1,0 +1,82 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// workflow is what is looked at of a workflow of GitHub.
+type workflow struct {
+	Permissions map[string]string
+	Jobs        map[string]struct {
+		Strategy struct {
+			Matrix struct{ Targets []string }
+		}
+		Steps []struct {
+			Uses string
+			Run  string
+			With map[string]any
+		}
+	}
+}
+
+var (
+	pinned = regexp.MustCompile(`(?m)uses: \S+@[0-9a-f]{40} # v[0-9.]+$`)
+	makes  = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
+)
+
+// Actions are named by their content, workflows may read and no more unless a job says so, and what they make exists.
+func TestWorkflows(t *testing.T) {
+	paths, err := filepath.Glob("../../.github/workflows/*.yml")
+	if err != nil || len(paths) != 6 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w workflow
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
+			t.Errorf("%s: permissions %v", path, w.Permissions)
+		}
+		if all, good := strings.Count(string(text), "uses: "), len(pinned.FindAllString(string(text), -1)); all != good || all == 0 {
+			t.Errorf("%s: %d of %d actions are pinned", path, good, all)
+		}
+		for name, job := range w.Jobs {
+			targets := job.Strategy.Matrix.Targets
+			for _, step := range job.Steps {
+				if strings.HasPrefix(step.Uses, "actions/checkout@") && step.With["persist-credentials"] != false {
+					t.Errorf("%s: job %s leaves credentials behind", path, name)
+				}
+				for _, match := range makes.FindAllStringSubmatch(step.Run, -1) {
+					targets = append(targets, match[1])
+				}
+			}
+			for _, list := range targets {
+				for _, target := range strings.Fields(list) {
+					made++
+					if !strings.Contains(string(makefile), "\n"+target+":") {
+						t.Errorf("%s: there is no target %s", path, target)
+					}
+				}
+			}
+		}
+	}
+	if made < 10 {
+		t.Errorf("%d targets were looked for", made)
+	}
+}
