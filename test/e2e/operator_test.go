@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
 const (
@@ -194,7 +195,7 @@ func describeOperator(registry *registryClient) {
 
 // tryManage runs a target of `make` that installs or removes the operator.
 func tryManage(ctx context.Context, target string) (string, error) {
-	command := exec.CommandContext(ctx, "make", "-s", target, "KUBECTL="+kubectlPath, "OVERLAY=kubernetes")
+	command := exec.CommandContext(ctx, "make", "-s", target, "KUBECTL="+kubectlPath, "OVERLAY=kubernetes", "IMG="+images.OperatorImage)
 	command.Dir, command.Env = checkout, append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
 	output, err := command.CombinedOutput()
 	return string(output), err

@@ -70,10 +70,9 @@ func TestManageSetsParameters(t *testing.T) {
 		env    []string
 		want   []string // lines that are there, and are not in the checkout
 	}{
-		"nothing asked for": {"deploy", []string{"OVERLAY=kubernetes"}, nil},
 		"an image":          {"deploy", []string{"OVERLAY=rhoai", "IMG=a:1"}, []string{plain + "a:1"}},
 		"an odd image":      {"deploy", []string{"OVERLAY=odh", `IMG=a&b\1 "c" $(d) 'e'`}, []string{plain + `a&b\1 "c" $(d) 'e'`}},
-		"the usual Gateway": {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, []string{gateway}},
+		"the usual Gateway": {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=c"}, []string{gateway, plain + "c"}},
 		"another Gateway": {"deploy-to-platform", []string{"PLATFORM=rhoai", "ADDRESS=gate.example.org", "ODH_GATEWAY_NAME=g", "ODH_GATEWAY_NAMESPACE=n", "IMG=b"},
 			[]string{gateway, "gateway-name=g", "gateway-namespace=n", plain + "b"}},
 	} {
@@ -113,6 +112,8 @@ func TestManageRefuses(t *testing.T) {
 		"no target":                          {"", nil, "usage:"},
 		"a wrong target":                     {"destroy", nil, "usage:"},
 		"a wrong overlay":                    {"deploy", []string{"OVERLAY=vanilla"}, `there is no overlay "vanilla": set OVERLAY to one of kubernetes odh openshift rhoai`},
+		"an image that nobody published":     {"deploy", []string{"OVERLAY=kubernetes"}, "ghcr.io/odh-platform/odh-platform-operator:unreleased is published nowhere: set IMG"},
+		"no image for a platform":            {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, "IMG is not set"},
 		"a path":                             {"install", []string{"OVERLAY=../default"}, "there is no overlay"},
 		"no platform":                        {"deploy-to-platform", nil, `PLATFORM is "": set it to odh or rhoai`},
 		"that of test clusters":              {"deploy-to-platform", []string{"PLATFORM=plain"}, `PLATFORM is "plain"`},
@@ -148,7 +149,7 @@ func TestManageMissesKeys(t *testing.T) {
 	}{
 		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
 		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, url},
-		"not asked for":  {image, "deploy", []string{"OVERLAY=odh"}, ""},
+		"not asked for":  {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
 		"of another use": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,12 +245,30 @@ func TestManageLeavesTheServiceOfRuntimesItCannotList(t *testing.T) {
 	}
 }
 
+// The image of a release, which a tag of this repository may name, needs no IMG.
+func TestManageDeploysAReleasedCheckout(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"manage", "overlays/kubernetes/kustomization.yaml", "overlays/kubernetes/params.env"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(content(t, "../../config/"+file), ":unreleased\n", ":v1.2.3\n", 1)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := manageBy(t, filepath.Join(dir, "manage"), "deploy", "OVERLAY=kubernetes")
+	if got.failed || !strings.Contains(got.params, "odh-platform-operator-image=ghcr.io/odh-platform/odh-platform-operator:v1.2.3\n") {
+		t.Errorf("%s: %s", got.output, got.params)
+	}
+}
+
 // A namespace of a platform that is not there yet is created; one that is there stays as it is.
 func TestManageMakesTheNamespace(t *testing.T) {
-	if got := manage(t, "deploy", "OVERLAY=rhoai"); got.failed || strings.Contains(got.calls, "create") {
+	if got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1"); got.failed || strings.Contains(got.calls, "create") {
 		t.Errorf("calls %s", got.calls)
 	}
-	got := manage(t, "deploy", "OVERLAY=rhoai", "FAIL=get")
+	got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1", "FAIL=get")
 	if got.failed || !strings.Contains(got.calls, "create namespace redhat-ods-applications\n") {
 		t.Errorf("calls %s: %s", got.calls, got.output)
 	}

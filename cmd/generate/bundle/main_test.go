@@ -225,7 +225,7 @@ func TestRunWithAnotherImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := tree(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
-	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "quay.io/opendatahub/odh-platform-operator:") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
+	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "ghcr.io/odh-platform/odh-platform-operator:") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
 		t.Error(text)
 	}
 	if err := run(t.TempDir(), "1.0.0", ""); err == nil || !strings.Contains(err.Error(), "reading a source") {

@@ -64,8 +64,8 @@ var _ = Describe("an overlay", func() {
 			mustMake(ctx, "uninstall")
 			nothingButData(ctx)
 		},
-		Entry("openshift", "openshift", "opendatahub", "deploy", "OVERLAY=openshift", SpecTimeout(specTimeout)),
-		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", SpecTimeout(specTimeout)),
+		Entry("openshift", "openshift", "opendatahub", "deploy", "OVERLAY=openshift", "IMG="+image, SpecTimeout(specTimeout)),
+		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", "IMG="+image, SpecTimeout(specTimeout)),
 	)
 
 	It("for a platform takes the address of its Gateway", func(ctx SpecContext) {

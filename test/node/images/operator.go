@@ -12,7 +12,7 @@ import (
 )
 
 // OperatorImage is what the overlay for any Kubernetes names.
-const OperatorImage = "quay.io/opendatahub/odh-platform-operator:latest"
+const OperatorImage = "ghcr.io/odh-platform/odh-platform-operator:unreleased"
 
 // Operator makes the image of the manager as the Dockerfile of the checkout says: the program by the same target of make, and
 // the last stage instruction by instruction, on nothing instead of on a distroless base.

@@ -72,7 +72,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 	if !o.ServeArtifacts && o.ArtifactStorage == kind.File {
 		fmt.Fprintln(progress, "Artifacts are files on the volume of MLflow: it serves them, whatever SERVE_ARTIFACTS says.")
 	}
-	switch flags.Arg(0) {
+	command := flags.Arg(0)
+	if o.Image == "" && (command == "up" || command == "apply") {
+		return errors.New("IMG is not set, and the image of an unreleased checkout is published nowhere: build one with make docker-build IMG=odh-platform-operator:dev, and set IMG to it")
+	}
+	switch command {
 	case "up":
 		return up(ctx, c, o, out)
 	case "apply":
@@ -82,7 +86,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 	case "down":
 		return c.Down(ctx)
 	default:
-		return fmt.Errorf("unknown command %q; %w", flags.Arg(0), errUsage)
+		return fmt.Errorf("unknown command %q; %w", command, errUsage)
 	}
 }
 

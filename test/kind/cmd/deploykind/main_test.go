@@ -29,7 +29,9 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		"fly":                         `unknown command "fly"`,
 		"-backend-store=mysql render": `BACKEND_STORE is "mysql"`,
 		"-nonsense render":            "flag provided but not defined",
-		"up":                          "no engine",
+		"-image=a:1 up":               "no engine",
+		"up":                          "IMG is not set",
+		"apply":                       "IMG is not set",
 		"down":                        "no engine",
 	} {
 		var out, progress bytes.Buffer
@@ -54,7 +56,7 @@ func TestRunTellsOfForcedServing(t *testing.T) {
 func TestUpNeedsAKubeconfig(t *testing.T) {
 	odd := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"up"}, &out, &progress, odd); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
+	if err := run(t.Context(), []string{"-image=a:1", "up"}, &out, &progress, odd); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
 		t.Errorf("%v", err)
 	}
 }
