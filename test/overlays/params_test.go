@@ -302,7 +302,8 @@ func TestEmptyValues(t *testing.T) {
 	})
 }
 
-// What an overlay ships where nothing else is to be said is what the program would take without it, so that both say the same.
+// What an overlay ships where nothing else is to be said is what the program would take without it, so that both say the same. Images are
+// the exception: those of the program are the names of the originals, and what is shipped names a release.
 func TestShippedValuesAreTheDefaults(t *testing.T) {
 	rendered := shipped(t, "kubernetes")
 	got := load(t, rendered).ModelRegistry
@@ -312,7 +313,39 @@ func TestShippedValuesAreTheDefaults(t *testing.T) {
 	}
 	want := bare.ModelRegistry
 	want.Gateway.RouteNamespace = "opendatahub"
+	want.Images = got.Images
 	if got != want {
 		t.Errorf("registries\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// unversioned are the images whose projects tag no release; the page about versions says what to do about them.
+var unversioned = []string{"quay.io/opendatahub/mlflow:odh-stable", "quay.io/opendatahub/odh-model-metadata-collection:latest"}
+
+// Every image that the operator starts is one of a release, by tag or digest, and the page about versions lists it.
+func TestImagesAreReleases(t *testing.T) {
+	page, err := os.ReadFile("../../docs/versions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := regexp.MustCompile(`@sha256:[0-9a-f]{64}$|:(odh-)?v?[0-9]+(\.[0-9]+)*$`)
+	effects := documented(t)
+	found := 0
+	for overlay := range namespaces {
+		for _, p := range params(t, overlay) {
+			if !strings.Contains(p.value, "/") || strings.Contains(p.value, "://") || p.key == "odh-platform-operator-image" || strings.HasPrefix(effects[p.key], none) {
+				continue
+			}
+			found++
+			if !release.MatchString(p.value) && !slices.Contains(unversioned, p.value) {
+				t.Errorf("%s: %s is %s, which is no release", overlay, p.key, p.value)
+			}
+			if short, _, _ := strings.Cut(p.value, "@sha256:"); !strings.Contains(string(page), "`"+short) {
+				t.Errorf("docs/versions.md does not list %s", p.value)
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("%d images were looked at", found)
 	}
 }

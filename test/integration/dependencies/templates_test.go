@@ -101,7 +101,7 @@ var _ = Describe("The Templates of uploads", func() {
 			Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}, Spec: pod}, client.DryRunAll)).To(Succeed())
 			Expect(pod.RestartPolicy).To(Equal(corev1.RestartPolicyNever))
 			Expect(pod.Containers).To(ConsistOf(And(HaveField("Name", "async-upload"),
-				HaveField("Image", "quay.io/opendatahub/model-registry-job-async-upload:latest"))))
+				HaveField("Image", "quay.io/opendatahub/model-registry-job-async-upload:v0.3.14"))))
 			Expect(pod.Containers[0].Env).To(ContainElements(
 				corev1.EnvVar{Name: "MODEL_SYNC_SOURCE_TYPE", Value: source}, corev1.EnvVar{Name: "MODEL_SYNC_MODEL_UPLOAD_INTENT", Value: "update_artifact"},
 				corev1.EnvVar{Name: "MODEL_SYNC_REGISTRY_AUTHOR", Value: "jobs-async-upload"},

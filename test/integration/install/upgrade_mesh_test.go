@@ -56,8 +56,8 @@ var _ = Describe("The page about the way", func() {
 		o := arrange(ctx, "openshift")
 		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/resources/testdata/recordings/custom-runtime-unix-sockets.yaml",
 			"audio", "models", "own-server", "mlserver-1.x", // with the images that stand in params.env of both
-			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:fast", "kserve/modelmesh-runtime-adapter:latest",
-			"quay.io/opendatahub/modelmesh-runtime-adapter:fast", "kserve/modelmesh:latest", "quay.io/opendatahub/modelmesh:fast",
+			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:odh-v2.32", "kserve/modelmesh-runtime-adapter:latest",
+			"quay.io/opendatahub/modelmesh-runtime-adapter:odh-v2.32", "kserve/modelmesh:latest", "quay.io/opendatahub/modelmesh:odh-v2.32",
 			"imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"))
 		create(ctx, object("serving.kserve.io/v1alpha1", "Predictor", "models", "speech", map[string]any{
 			"spec": map[string]any{"modelType": map[string]any{"name": "own-format"}, "path": "speech", "storage": map[string]any{"s3": map[string]any{"secretKey": "any"}}},

@@ -67,8 +67,8 @@ var _ = Describe("The page about the way", func() {
 		o := arrange(ctx, "odh")
 		recorded := framework.Recording(controllers+"modelregistry/resources/testdata/recordings/generated-database-plain.yaml",
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
-			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:latest",
-			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:latest")
+			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:v0.3.14",
+			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:20260610")
 		registry := o.owner(ctx, recorded[0])
 		o.planted(ctx, registry, recorded[1:]...)
 		o.installed(ctx, "model-registry-operator.yaml")

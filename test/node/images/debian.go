@@ -17,7 +17,7 @@ const (
 	// BaseImage is the system of this machine with Python and openssl.
 	BaseImage = "localhost/base:latest"
 	// PostgresImage is the one that the settings of the operator name.
-	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:latest"
+	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:20260610"
 )
 
 // postgresUser is the user of the images of sclorg.

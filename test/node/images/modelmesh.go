@@ -14,9 +14,9 @@ import (
 
 // Names that the settings of the operator, its runtimes and its quickstart give to images around ModelMesh.
 const (
-	ModelMeshImage      = "docker.io/kserve/modelmesh:latest"
-	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:latest"
-	RESTProxyImage      = "docker.io/kserve/rest-proxy:latest"
+	ModelMeshImage      = "docker.io/kserve/modelmesh:v0.12.0"
+	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:v0.12.0"
+	RESTProxyImage      = "docker.io/kserve/rest-proxy:v0.12.0"
 	MLServerImage       = "docker.io/seldonio/mlserver:1.3.2"
 	ExampleModelsImage  = "docker.io/kserve/modelmesh-minio-examples:latest"
 	EtcdImage           = "quay.io/coreos/etcd:v3.5.4"

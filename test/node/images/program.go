@@ -2,8 +2,8 @@ package images
 
 // Names that the settings of the operator give to images of single programs.
 const (
-	ModelRegistryImage = "quay.io/opendatahub/model-registry:latest"
-	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:latest"
+	ModelRegistryImage = "quay.io/opendatahub/model-registry:v0.3.14"
+	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:4.19"
 )
 
 // Program makes an image of one static program, which lies at the path in it and is what a container runs unless it says otherwise.
