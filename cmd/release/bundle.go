@@ -56,7 +56,7 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 	}
 	i := newIndex()
 	for _, p := range r.platforms {
-		if i, err = i.with(p, v1.Config{Labels: labels, WorkingDir: "/"}, r.source.time, layer); err != nil {
+		if i, err = with(i, p, v1.Config{Labels: labels, WorkingDir: "/"}, r.source.time, layer); err != nil {
 			return err
 		}
 	}

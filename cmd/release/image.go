@@ -125,13 +125,11 @@ func (r *release) managerConfig() v1.Config {
 	}
 }
 
-// index is an image for several platforms.
-type index struct{ v1.ImageIndex }
-
-func newIndex() index { return index{mutate.IndexMediaType(empty.Index, types.OCIImageIndex)} }
+// newIndex is an image for several platforms, without any yet.
+func newIndex() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
 
 // with adds the image of a platform.
-func (i index) with(p platform, process v1.Config, when time.Time, layers ...v1.Layer) (index, error) {
+func with(i v1.ImageIndex, p platform, process v1.Config, when time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
 	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
 	image, err := mutate.AppendLayers(image, layers...)
 	if err != nil {
@@ -147,13 +145,13 @@ func (i index) with(p platform, process v1.Config, when time.Time, layers ...v1.
 	if image, err = mutate.ConfigFile(image, described); err != nil {
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
 	}
-	return index{mutate.AppendManifests(i.ImageIndex, mutate.IndexAddendum{
+	return mutate.AppendManifests(i, mutate.IndexAddendum{
 		Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
-	})}, nil
+	}), nil
 }
 
 // save writes an image as a layout of its own and notes its digest.
-func (r *release) save(name string, i index) error {
+func (r *release) save(name string, i v1.ImageIndex) error {
 	path, err := r.layout(name)
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func (r *release) operator(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if index, err = index.with(p, r.managerConfig(), r.source.time, base, layer); err != nil {
+		if index, err = with(index, p, r.managerConfig(), r.source.time, base, layer); err != nil {
 			return err
 		}
 	}
