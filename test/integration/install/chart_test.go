@@ -1,0 +1,70 @@
+package install_test
+
+import (
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/parity"
+)
+
+var _ = Describe("the chart of a release", func() {
+	It("is accepted in any namespace, and the manager is ready with its arguments, variables and rights", func(ctx SpecContext) {
+		const place = "platform-tools"
+		out := GinkgoT().TempDir()
+		output, err := command(ctx, "go", "run", "./cmd/generate/install", "--version", "1.2.3", "--image", image, "--out", out)
+		Expect(err).NotTo(HaveOccurred(), "%s", output)
+		chart, err := loader.Load(filepath.Join(out, "chart", "odh-platform-operator"))
+		Expect(err).NotTo(HaveOccurred())
+		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: place}, nil)
+		Expect(err).NotTo(HaveOccurred())
+		// Helm creates CRDs before the rest.
+		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+		mustKubectl(ctx, "create", "namespace", place)
+		DeferCleanup(func(ctx SpecContext) {
+			for _, object := range slices.Backward(objects) {
+				if object.GetKind() != "CustomResourceDefinition" {
+					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+				}
+			}
+			released(ctx)
+			mustMake(ctx, "uninstall", "FORCE=1")
+			mustKubectl(ctx, "delete", "namespace", place, "--timeout=2m")
+		}, NodeTimeout(specTimeout))
+		for _, object := range objects {
+			manifest, err := yaml.Marshal(object.Object)
+			Expect(err).NotTo(HaveOccurred())
+			output, err := applied(ctx, place, string(manifest))
+			Expect(err).NotTo(HaveOccurred(), "%s", output)
+			Expect(output).NotTo(ContainSubstring("Warning"))
+		}
+
+		deployment := settled(ctx, place)
+		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
+		running := manager(ctx, objects, deployment, nil)
+		Eventually(func() error {
+			_, err := applied(ctx, place, sample("appwrapper_pod.yaml"))
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		mustKubectl(ctx, "-n", place, "delete", "appwrapper", "sample-pod", "--timeout=2m")
+		running.Stop(ctx)
+	}, SpecTimeout(specTimeout))
+})
+
+// rank is low for what others need.
+func rank(object *unstructured.Unstructured) int {
+	switch object.GetKind() {
+	case "CustomResourceDefinition":
+		return 0
+	case "Deployment":
+		return 2
+	default:
+		return 1
+	}
+}
