@@ -134,7 +134,7 @@ func (b *bench) restart() {
 		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
 	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
-	b.r.admins = &follow.Value[[]string]{}
+	b.r.admins, b.r.proxy = &follow.Value[[]string]{}, &follow.Value[resources.EgressProxy]{}
 	b.r.inputs = func() resources.Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,

@@ -49,6 +49,7 @@ type catalogs struct {
 	side    *sideCaches
 	applier *apply.Applier
 	admins  *follow.Value[[]string]
+	proxy   *follow.Value[resources.EgressProxy]
 	served  func() capability.Set
 	inputs  func() resources.Inputs
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
@@ -127,6 +128,10 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
 	}
 	in.AdminGroups = groups
+	var err error
+	if in.Proxy, err = r.proxyFor(c); err != nil {
+		return in, err
+	}
 	candidates, err := r.side.candidates(ctx, c.Namespace)
 	if err != nil {
 		return in, err

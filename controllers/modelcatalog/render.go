@@ -38,6 +38,9 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if served.Has(capability.PlatformAuth) {
 		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")
 	}
+	if served.Has(capability.OpenShiftProxy) && !resources.ChoosesProxy(c) {
+		notes = append(notes, "the proxy of the cluster, through which the server leaves it, is not shown")
+	}
 	built, err := resources.Build(c, in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the objects of Catalog %s: %w", c.Name, err)

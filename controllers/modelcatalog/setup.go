@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -60,6 +61,7 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=services.platform.opendatahub.io,resources=auths,resourceNames=auth,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,resourceNames=default-aihub,verbs=get
+// +kubebuilder:rbac:groups=config.openshift.io,resources=proxies,resourceNames=cluster,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=list;watch
@@ -176,14 +178,16 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		}
 		dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 		if err != nil {
-			return fmt.Errorf("building the client for Auth: %w", err)
+			return fmt.Errorf("building the client for single objects of the platform: %w", err)
 		}
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
 		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
+		proxy := newClusterProxy(dyn, env.Clock(), mgr.GetLogger())
+		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
-			admins: admins, served: served.Current, clock: env.Clock(),
+			admins: admins, proxy: proxy, served: served.Current, clock: env.Clock(),
 			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
@@ -196,8 +200,10 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		for _, kind := range optionalKinds {
 			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
 		}
-		if err := mgr.Add(admins); err != nil {
-			return fmt.Errorf("following the administrators: %w", err)
+		for _, followed := range []manager.Runnable{admins, proxy} {
+			if err := mgr.Add(followed); err != nil {
+				return fmt.Errorf("following the administrators and the proxy of the cluster: %w", err)
+			}
 		}
 		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
 			served: served.Current, clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
@@ -228,7 +234,8 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
 		WatchesRawSource(r.hub.Changes(catalog, every)).
-		WatchesRawSource(r.admins.Changes(catalog, every))
+		WatchesRawSource(r.admins.Changes(catalog, every)).
+		WatchesRawSource(r.proxy.Changes(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)
 	}

@@ -83,7 +83,7 @@ func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, k
 }
 
 func withoutProxy(s *aihubv1alpha1.CatalogSpec) {
-	s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}
+	s.AuthProxy = &aihubv1alpha1.CatalogAuthProxy{Mode: aihubv1alpha1.Disabled}
 }
 
 func withResources(catalog, postgres *corev1.ResourceRequirements) func(*aihubv1alpha1.CatalogSpec) {

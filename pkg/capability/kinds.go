@@ -11,6 +11,7 @@ import (
 var (
 	Route            = kind("route.openshift.io", "v1", "Route")
 	OpenShiftIngress = kind("config.openshift.io", "v1", "Ingress")
+	OpenShiftProxy   = kind("config.openshift.io", "v1", "Proxy")
 	UserGroup        = kind("user.openshift.io", "v1", "Group")
 	ConsoleLink      = kind("console.openshift.io", "v1", "ConsoleLink")
 
@@ -41,7 +42,7 @@ var (
 // Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
 func Known() []schema.GroupVersionKind {
 	return slices.Clone([]schema.GroupVersionKind{
-		Route, OpenShiftIngress, UserGroup, ConsoleLink,
+		Route, OpenShiftIngress, OpenShiftProxy, UserGroup, ConsoleLink,
 		HTTPRoute, ReferenceGrant,
 		ServiceMonitor, PrometheusRule,
 		RayCluster,

@@ -87,6 +87,7 @@ var sources = map[Set]source{
 		crds: map[string]string{
 			"routes.route.openshift.io":           routeManifests + "routes.crd.yaml",
 			"consolelinks.console.openshift.io":   consoleManifests + "00_consolelinks.crd.yaml",
+			"proxies.config.openshift.io":         configManifests + "0000_03_config-operator_01_proxies.crd.yaml",
 			"ingresses.config.openshift.io":       configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
 			"apiservers.config.openshift.io":      configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
 			"clusterversions.config.openshift.io": configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",

@@ -29,6 +29,7 @@ func configure(ctx context.Context, config *rest.Config, platform Platform) erro
 		spec               map[string]any
 	}{
 		{"Ingress", "ingresses", "cluster", map[string]any{"domain": IngressDomain}},
+		{"Proxy", "proxies", "cluster", map[string]any{}},
 		{"APIServer", "apiservers", "cluster", map[string]any{}},
 		{"ClusterVersion", "clusterversions", "version", map[string]any{"clusterID": "00000000-0000-4000-8000-000000000000"}},
 	}

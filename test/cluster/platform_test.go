@@ -33,7 +33,7 @@ var _ = Describe("a platform", func() {
 	}
 	only := []string{
 		"route.openshift.io/v1 Route", "user.openshift.io/v1 Group", "console.openshift.io/v1 ConsoleLink",
-		"config.openshift.io/v1 Ingress", "config.openshift.io/v1 APIServer", "config.openshift.io/v1 ClusterVersion",
+		"config.openshift.io/v1 Ingress", "config.openshift.io/v1 Proxy", "config.openshift.io/v1 APIServer", "config.openshift.io/v1 ClusterVersion",
 	}
 
 	It("plain serves Gateway API, monitoring and Ray", func() {

@@ -65,7 +65,12 @@ type CatalogSpec struct {
 	// +optional
 	Access *CatalogAccess `json:"access,omitempty"`
 
-	// proxy that authenticates clients.
+	// authProxy stands before the server and authenticates clients.
+	// +optional
+	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
+
+	// proxy through which the server reaches addresses outside of the cluster. While it names none, that of the cluster counts on
+	// OpenShift; an empty proxy, {}, is for none at all.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
 }
@@ -146,14 +151,49 @@ type CatalogAccess struct {
 	Authenticated Switch `json:"authenticated,omitempty"`
 }
 
-// CatalogProxy authenticates clients.
-type CatalogProxy struct {
+// CatalogAuthProxy authenticates clients.
+type CatalogAuthProxy struct {
 	// mode runs a proxy in front of the server, which is also the meaning of an empty field.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
 	// certificateSecretName names a Secret with the serving certificate, in the keys tls.crt and tls.key; absent for the one
 	// that the platform fills.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CertificateSecretName string `json:"certificateSecretName,omitempty"`
+}
+
+// CatalogProxy is the way of the server out of the cluster. Whoever may read the Catalog sees all of it, so a proxy that wants a
+// password is better reached without one.
+type CatalogProxy struct {
+	// httpProxy is the proxy for http addresses, such as http://proxy.example.com:3128; empty for none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
+	HTTPProxy *string `json:"httpProxy,omitempty"`
+
+	// httpsProxy is the proxy for https addresses, such as http://proxy.example.com:3128; empty for none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpsProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
+	HTTPSProxy *string `json:"httpsProxy,omitempty"`
+
+	// noProxy lists what is reached without a proxy, separated by commas: names, domains with a dot before them, addresses and
+	// networks, such as .svc,.cluster.local,10.0.0.0/8.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	NoProxy *string `json:"noProxy,omitempty"`
+
+	// mode is that of authProxy, which counts where both are set.
+	//
+	// Deprecated: write authProxy.mode.
+	// +optional
+	Mode Switch `json:"mode,omitempty"`
+
+	// certificateSecretName is that of authProxy, which counts where both are set.
+	//
+	// Deprecated: write authProxy.certificateSecretName.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`

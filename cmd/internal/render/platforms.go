@@ -28,7 +28,7 @@ func Platform(name string) (capability.Set, error) {
 	case "plain":
 		return capability.NewSet(plain...), nil
 	case "openshift":
-		return capability.NewSet(append(slices.Clone(plain), capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.ConsoleLink)...), nil
+		return capability.NewSet(append(slices.Clone(plain), capability.Route, capability.OpenShiftIngress, capability.OpenShiftProxy, capability.UserGroup, capability.ConsoleLink)...), nil
 	}
 	return capability.Set{}, fmt.Errorf("unknown platform %q; known platforms: %s", name, strings.Join(Platforms(), ", "))
 }

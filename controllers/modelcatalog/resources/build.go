@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"cmp"
+
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -23,6 +25,8 @@ type Inputs struct {
 	AdminGroups []string
 	// Sources are the names of the ConfigMaps with further sources, in the order in which they are read.
 	Sources []string
+	// Proxy is that of the cluster.
+	Proxy EgressProxy
 }
 
 // GatewayMode reports whether the catalog is published behind the Gateway.
@@ -30,7 +34,7 @@ func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in
 
 // Proxied reports whether clients are authenticated by a sidecar.
 func Proxied(c *aihubv1alpha1.Catalog) bool {
-	return c.Spec.Proxy == nil || c.Spec.Proxy.Mode != aihubv1alpha1.Disabled
+	return authProxy(c).Mode != aihubv1alpha1.Disabled
 }
 
 // readable reports whether every user of the cluster may read the catalog.
@@ -53,10 +57,7 @@ func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
 
 // ServingSecret names the Secret with the certificate of the proxy.
 func ServingSecret(c *aihubv1alpha1.Catalog) string {
-	if c.Spec.Proxy != nil && c.Spec.Proxy.CertificateSecretName != "" {
-		return c.Spec.Proxy.CertificateSecretName
-	}
-	return CertificateSecret
+	return cmp.Or(authProxy(c).CertificateSecretName, CertificateSecret)
 }
 
 // Build returns the objects that belong to a Catalog and follow it, in the order in which they are written: identity,

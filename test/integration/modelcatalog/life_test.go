@@ -186,7 +186,7 @@ var _ = Describe("A manager that is killed", func() {
 			} else {
 				mode, containers = "Enabled", 2
 			}
-			w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"mode": mode}}})
+			w.Patch(ctx, c, map[string]any{"spec": map[string]any{"authProxy": map[string]any{"mode": mode}}})
 		}
 		done := func(g Gomega) {
 			d := deployment(ns, "model-catalog")

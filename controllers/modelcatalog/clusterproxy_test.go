@@ -1,0 +1,146 @@
+package modelcatalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+)
+
+var ofCluster = resources.EgressProxy{HTTP: "http://cluster:3128", HTTPS: "http://cluster:3129", NoProxy: ".svc"}
+
+// proxyVariables are those of all containers, as "container NAME=value".
+func proxyVariables(pod corev1.PodSpec) []string {
+	var found []string
+	for _, c := range append(slices.Clone(pod.InitContainers), pod.Containers...) {
+		for _, v := range c.Env {
+			if strings.HasSuffix(v.Name, "_PROXY") {
+				found = append(found, c.Name+" "+v.Name+"="+v.Value)
+			}
+		}
+	}
+	return found
+}
+
+// The server alone leaves the cluster by a proxy: by that of its Catalog, or by that of the cluster where the Catalog says nothing. How
+// clients are authenticated, which older releases kept in the same place, is no choice.
+func TestProxyOfTheServer(t *testing.T) {
+	all := []string{"catalog HTTP_PROXY=http://cluster:3128", "catalog HTTPS_PROXY=http://cluster:3129", "catalog NO_PROXY=.svc"}
+	own := []string{"catalog HTTPS_PROXY=http://mine:8080"}
+	for name, c := range map[string]struct {
+		proxy *aihubv1alpha1.CatalogProxy
+		want  []string
+	}{
+		"nothing said":                    {nil, all},
+		"one of its own, and no other":    {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
+		"none":                            {&aihubv1alpha1.CatalogProxy{}, nil},
+		"none, by an empty field":         {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
+		"the old mode alone":              {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
+		"the old certificate alone":       {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
+		"the old mode beside one of them": {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
+	} {
+		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = c.proxy })
+		with := openShift(func(in *resources.Inputs) { in.Proxy = ofCluster })
+		if diff := cmp.Diff(c.want, proxyVariables(serverOf(t, catalog, with).Spec.Template.Spec)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got := proxyVariables(databaseOf(t, catalog, with).Spec.Template.Spec); got != nil {
+			t.Errorf("%s: the database has %v", name, got)
+		}
+		alone := c.want
+		if slices.Equal(alone, all) {
+			alone = nil
+		}
+		if diff := cmp.Diff(alone, proxyVariables(serverOf(t, catalog, kubernetes()).Spec.Template.Spec)); diff != "" {
+			t.Errorf("%s, in a cluster without a proxy (-want +got):\n%s", name, diff)
+		}
+	}
+	env := serverOf(t, sample(), openShift(func(in *resources.Inputs) { in.Proxy = ofCluster })).Spec.Template.Spec.Containers[0].Env
+	if at := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == "PGPASSWORD" }); at < 0 || env[at+1].Name != "HTTP_PROXY" {
+		t.Errorf("variables %v", env)
+	}
+}
+
+func TestClusterProxy(t *testing.T) {
+	object := func(status, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"status": status, "spec": spec}}
+	}
+	for name, c := range map[string]struct {
+		object *unstructured.Unstructured
+		want   resources.EgressProxy
+	}{
+		"no object": {nil, resources.EgressProxy{}},
+		"empty":     {object(map[string]any{}, map[string]any{}), resources.EgressProxy{}},
+		"status before spec, field by field": {
+			object(map[string]any{"httpProxy": "http://s:1", "noProxy": ".svc,10.0.0.0/8"}, map[string]any{"httpProxy": "http://o:1", "httpsProxy": "http://o:2", "noProxy": ".svc"}),
+			resources.EgressProxy{HTTP: "http://s:1", HTTPS: "http://o:2", NoProxy: ".svc,10.0.0.0/8"},
+		},
+		"another schema": {object(map[string]any{"httpProxy": int64(1)}, nil), resources.EgressProxy{}},
+	} {
+		if got := resources.ClusterProxy(c.object); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
+func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
+	b := newBench(t, sample())
+	proxy := newClusterProxy(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
+	proxy.SetServed(true)
+	b.r.proxy = proxy
+	result, err := b.reconcile()
+	for range 3 {
+		if err != nil || result.RequeueAfter == 0 {
+			t.Fatalf("result %+v, error %v", result, err)
+		}
+		result, err = b.reconcile()
+	}
+	server := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	if b.get(server) {
+		t.Error("the server runs already")
+	}
+	proxy.Denied()
+	b.settle()
+	if got := proxyVariables(must(b, server).Spec.Template.Spec); got != nil {
+		t.Errorf("variables %v", got)
+	}
+	proxy.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
+	b.settle()
+	if got, want := proxyVariables(must(b, server).Spec.Template.Spec), []string{"catalog NO_PROXY=.svc"}; !slices.Equal(got, want) {
+		t.Errorf("variables %v, want %v", got, want)
+	}
+}
+
+// spec.authProxy says how clients are authenticated, and spec.proxy where it is silent, as in older releases.
+func TestAuthProxy(t *testing.T) {
+	const on, off = aihubv1alpha1.Enabled, aihubv1alpha1.Disabled
+	for name, c := range map[string]struct {
+		now    *aihubv1alpha1.CatalogAuthProxy
+		before *aihubv1alpha1.CatalogProxy
+		proxy  bool
+		secret string
+	}{
+		"nothing said":         {nil, nil, true, resources.CertificateSecret},
+		"off":                  {&aihubv1alpha1.CatalogAuthProxy{Mode: off}, nil, false, resources.CertificateSecret},
+		"off in its old place": {nil, &aihubv1alpha1.CatalogProxy{Mode: off}, false, resources.CertificateSecret},
+		"both":                 {&aihubv1alpha1.CatalogAuthProxy{Mode: on, CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off, CertificateSecretName: "old"}, true, "mine"},
+		"one in each place":    {&aihubv1alpha1.CatalogAuthProxy{CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off}, false, "mine"},
+		"a way out alone":      {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
+	} {
+		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.AuthProxy, s.Proxy = c.now, c.before })
+		if resources.Proxied(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {
+			t.Errorf("%s: proxied %v, certificate of %s", name, resources.Proxied(catalog), resources.ServingSecret(catalog))
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package modelcatalog_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// proxyVariables are those of the server, as NAME=value.
+func (w *world) proxyVariables(ctx context.Context, namespace string) []string {
+	d := deployment(namespace, "model-catalog")
+	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+		return []string{err.Error()}
+	}
+	found := []string{}
+	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+		if strings.HasSuffix(v.Name, "_PROXY") {
+			found = append(found, v.Name+"="+v.Value)
+		}
+	}
+	return found
+}
+
+var _ = Describe("The way of the server out of the cluster", func() {
+	It("is by the proxy of the cluster on OpenShift, unless the Catalog names its own or none", func(ctx SpecContext) {
+		w := onOpenShift
+		ns := w.namespace(ctx)
+		ofCluster := loose(capability.OpenShiftProxy, "", "cluster")
+		report := func(ctx context.Context, status map[string]any) {
+			GinkgoHelper()
+			w.Get(ctx, ofCluster)
+			ofCluster.Object["status"] = status
+			Expect(w.Admin.Status().Update(ctx, ofCluster)).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) { report(ctx, map[string]any{}) }, NodeTimeout(specTimeout))
+		report(ctx, map[string]any{"httpsProxy": "http://cluster:3128", "noProxy": ".svc"})
+		leaves := func(want ...string) {
+			GinkgoHelper()
+			Eventually(w.proxyVariables).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(patience).Should(HaveExactElements(want))
+		}
+
+		By("following the cluster")
+		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
+			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled}
+		}))
+		leaves("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
+		report(ctx, map[string]any{"httpsProxy": "http://cluster:3129"})
+		leaves("HTTPS_PROXY=http://cluster:3129")
+
+		By("having its own")
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": "http://mine:8080"}}})
+		leaves("HTTP_PROXY=http://mine:8080")
+
+		By("having none")
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": nil, "mode": nil}}})
+		leaves()
+		w.available(ctx, c)
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is refused where it cannot be one", func(ctx SpecContext, field, value, why string) {
+		c := catalog(registries)
+		refused := loose(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
+		refused.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}
+		err := onKubernetes.Admin.Create(ctx, refused, client.DryRunAll)
+		if why == "" {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(And(ContainSubstring("spec.proxy."+field), ContainSubstring(why))))
+	},
+		Entry("a path", "httpProxy", "http://proxy:3128/path", "must be the address of a proxy without a path"),
+		Entry("a blank", "httpsProxy", "http://proxy 3128", "must be the address of a proxy without a path"),
+		Entry("another scheme", "httpsProxy", "ftp://proxy:21", "must be the address of a proxy without a path"),
+		Entry("a host and a port alone", "httpProxy", "proxy:3128", ""),
+		Entry("a user", "httpsProxy", "https://ana:p%40ss@proxy.example.com:3128/", ""),
+		Entry("an address of IPv6", "httpsProxy", "http://[fd00::1]:3128", ""),
+		Entry("nothing", "httpProxy", "", ""),
+		Entry("an unknown mode", "mode", "On", "Unsupported value"),
+	)
+})
