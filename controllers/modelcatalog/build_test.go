@@ -32,6 +32,8 @@ func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *ap
 	return typed[appsv1.Deployment](t, c, in, "Deployment", resources.DatabaseName)
 }
 
+const digest = "sha256:3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
+
 func TestGolden(t *testing.T) {
 	admins := func(in *resources.Inputs) {
 		in.AdminGroups, in.Sources = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
@@ -48,6 +50,8 @@ func TestGolden(t *testing.T) {
 			func(s *aihubv1alpha1.CatalogSpec) {
 				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 				s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
+				s.Proxy = &aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://proxy.example.com:3128"), NoProxy: new(".svc,.cluster.local")}
+				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
 			}), openShift(admins)},
 		"external": {sample(withExternal(aihubv1alpha1.ExternalDatabase{
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},

@@ -67,6 +67,7 @@ type catalogs struct {
 func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
 		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
+		{Name: "checking the images", Run: r.checkImages},
 		{Name: "checking what the pods use", Run: r.checkUses},
 		{Name: "keeping the sources of users", Run: r.keepUserSources},
 		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
@@ -104,6 +105,16 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
+}
+
+// checkImages leaves everything as it is while an image cannot be chosen: another one than was asked for is no answer.
+func (r *catalogs) checkImages(_ context.Context, c *aihubv1alpha1.Catalog) error {
+	err := resources.CheckImages(c)
+	if err == nil {
+		return nil
+	}
+	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: ReasonConfiguration, Message: err.Error()})
+	return &reconciler.Wait{For: "a spec with images that can be chosen"}
 }
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not.

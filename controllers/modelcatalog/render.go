@@ -23,6 +23,9 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if problem := standing(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.Reason != "" {
 		return nil, nil, fmt.Errorf("rendering Catalog %s: %s", c.Name, problem.Message)
 	}
+	if err := resources.CheckImages(c); err != nil {
+		return nil, nil, fmt.Errorf("rendering Catalog %s: %w", c.Name, err)
+	}
 	in := settings.inputs(served, domain)
 	var desired apply.Desired
 	for _, m := range resources.UserSources {

@@ -73,6 +73,19 @@ type CatalogSpec struct {
 	// OpenShift; an empty proxy, {}, is for none at all.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
+
+	// catalogDataImage chooses the image with the descriptions of models by its digest or tag; absent for the one of the release.
+	// Registry and repository are always those of the release.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'catalogDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
+	CatalogDataImage string `json:"catalogDataImage,omitempty"`
+
+	// benchmarkDataImage chooses the image with measurements of models, as catalogDataImage does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'benchmarkDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
+	BenchmarkDataImage string `json:"benchmarkDataImage,omitempty"`
 }
 
 // Switch turns something on or off.

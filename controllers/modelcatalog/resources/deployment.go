@@ -51,8 +51,8 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
 		WithSecurityContext(security).
 		WithInitContainers(
-			copying("catalog-data-init", in.Images.CatalogData, "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
-			copying("benchmark-data-init", in.Images.BenchmarkData, "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
+			copying("catalog-data-init", inVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
+			copying("benchmark-data-init", inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
 		).
 		WithContainers(server(c, in)).
 		WithVolumes(serverVolumes(in)...)

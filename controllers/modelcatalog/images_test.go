@@ -1,0 +1,83 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// imagesOf are the images that bring the data, in order.
+func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []string {
+	t.Helper()
+	var images []string
+	for _, container := range serverOf(t, c, in).Spec.Template.Spec.InitContainers {
+		images = append(images, container.Image)
+	}
+	return images
+}
+
+// A digest or a tag is put onto the repository of the release, whatever that is called.
+func TestDataImages(t *testing.T) {
+	for _, c := range []struct{ image, version, want string }{
+		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
+		{"quay.io/example/data:v1", "  ", "quay.io/example/data:v1"},
+		{"quay.io/example/data:v1", "v2.1", "quay.io/example/data:v2.1"},
+		{"quay.io/example/data:v1", " v2.1\n", "quay.io/example/data:v2.1"},
+		{"quay.io/example/data:v1", digest, "quay.io/example/data@" + digest},
+		{"quay.io/example/data", "sha256", "quay.io/example/data:sha256"},
+		{"quay.io/example/data@" + digest, "v2", "quay.io/example/data:v2"},
+		{"quay.io/example/data:v1@" + digest, "v2", "quay.io/example/data:v2"},
+		{"registry:5000/data", "v2", "registry:5000/data:v2"},
+		{"registry:5000/data:v1", digest, "registry:5000/data@" + digest},
+		{"registry:5000/a/b@" + digest, "v2", "registry:5000/a/b:v2"},
+		{"data:v1", "v2", "data:v2"},
+	} {
+		in := kubernetes()
+		in.Images.CatalogData, in.Images.BenchmarkData = c.image, c.image
+		first := imagesOf(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = c.version }), in)
+		second := imagesOf(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = c.version }), in)
+		if first[0] != c.want || first[1] != c.image || second[0] != c.image || second[1] != c.want {
+			t.Errorf("%q onto %s: %v and %v, want %s", c.version, c.image, first, second, c.want)
+		}
+	}
+}
+
+// What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead.
+func TestImagesThatCannotBeChosen(t *testing.T) {
+	for _, wrong := range []string{
+		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),
+	} {
+		for field, set := range map[string]func(*aihubv1alpha1.CatalogSpec){
+			"spec.catalogDataImage":   func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = wrong },
+			"spec.benchmarkDataImage": func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = wrong },
+		} {
+			err := resources.CheckImages(sample(set))
+			if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), "must be the digest") {
+				t.Errorf("%s %q: %v", field, wrong, err)
+			}
+		}
+	}
+	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
+	b.settle()
+	server, c := &appsv1.Deployment{ObjectMeta: named(resources.Name)}, sample()
+	before := must(b, server).Generation
+	b.change(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
+	b.settle()
+	got, _ := conditions.Get(must(b, c).Status.Conditions, ConditionAvailable)
+	if got.Reason != ReasonConfiguration || !strings.Contains(got.Message, `spec.catalogDataImage is "quay.io/other/data:v1"`) {
+		t.Errorf("condition %+v", got)
+	}
+	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != before {
+		t.Errorf("the server has image %s, generation %d after %d", image, server.Generation, before)
+	}
+	b.change(c, func() { c.Spec.CatalogDataImage = "v3" })
+	b.settle()
+	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
+		t.Errorf("image %s after the correction", image)
+	}
+}

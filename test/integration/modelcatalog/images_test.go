@@ -1,0 +1,48 @@
+package modelcatalog_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+)
+
+var _ = Describe("The data of the catalog", func() {
+	digest := "sha256:" + strings.Repeat("0123abcd", 8)
+
+	It("comes from the images that the Catalog chooses by digest or tag", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		images := func(ctx context.Context) []string {
+			d := deployment(ns, "model-catalog")
+			if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+				return []string{err.Error()}
+			}
+			return []string{d.Spec.Template.Spec.InitContainers[0].Image, d.Spec.Template.Spec.InitContainers[1].Image}
+		}
+		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1" }))
+		Expect(images(ctx)).To(Equal([]string{"quay.io/example/catalog-data@" + digest, "quay.io/example/benchmark-data:v2.1"}))
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
+		Eventually(images).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{"quay.io/example/catalog-data:v1", "quay.io/example/benchmark-data:v2.1"}))
+		w.available(ctx, c)
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is chosen by nothing else", func(ctx SpecContext, value string) {
+		for _, field := range []string{"catalogDataImage", "benchmarkDataImage"} {
+			c := loose(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
+			c.Object["spec"] = map[string]any{field: value}
+			err := onKubernetes.Admin.Create(ctx, c, client.DryRunAll)
+			Expect(err).To(MatchError(And(ContainSubstring("spec."+field), ContainSubstring(field+` is "`+value+`"; it must be the digest of an image`))))
+		}
+	},
+		Entry("another repository", "quay.io/other/data:v1"),
+		Entry("a digest that is cut off", "sha256:0123abcd"),
+		Entry("a digest in upper case", "SHA256:"+strings.Repeat("ABCD", 16)),
+		Entry("two words", "v 1"),
+	)
+})
