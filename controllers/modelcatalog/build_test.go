@@ -139,7 +139,8 @@ func TestServerMountsSources(t *testing.T) {
 	in.Sources = []string{"alpha", "zebra"}
 	pod := serverOf(t, sample(), in).Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
-	if !strings.Contains(args, "--catalogs-path=/data/user-agent-sources/sources.yaml --catalogs-path=/data/labeled-sources/alpha/sources.yaml"+
+	if !strings.Contains(args, "--catalogs-path=/data/user-agent-sources/sources.yaml --catalogs-path=/data/user-serving-runtime-sources/sources.yaml"+
+		" --catalogs-path=/data/labeled-sources/alpha/sources.yaml"+
 		" --catalogs-path=/data/labeled-sources/zebra/sources.yaml --performance-metrics=/shared-benchmark-data") {
 		t.Errorf("arguments %s", args)
 	}
@@ -147,8 +148,8 @@ func TestServerMountsSources(t *testing.T) {
 	for _, v := range pod.Volumes {
 		volumes = append(volumes, v.Name)
 	}
-	want := []string{"user-model-sources", "user-mcp-sources", "user-agent-sources", "default-sources", "catalog-data", "benchmark-data",
-		"labeled-alpha", "labeled-zebra", "kube-rbac-proxy-tls", "kube-rbac-proxy-config"}
+	want := []string{"user-model-sources", "user-mcp-sources", "user-agent-sources", "user-serving-runtime-sources", "default-sources", "catalog-data",
+		"benchmark-data", "labeled-alpha", "labeled-zebra", "kube-rbac-proxy-tls", "kube-rbac-proxy-config"}
 	if diff := cmp.Diff(want, volumes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -369,14 +370,14 @@ type entry struct {
 // [modelregistry-91] The sources that come with the catalog.
 func TestDefaultSources(t *testing.T) {
 	var s struct {
-		Catalogs, MCP, Agents []entry
-		Labels                []struct{ Name, AssetType, DisplayName, Description string }
-		NamedQueries          map[string]map[string]struct {
+		Catalogs, MCP, Agents, Runtimes []entry
+		Labels                          []struct{ Name, AssetType, DisplayName, Description string }
+		NamedQueries                    map[string]map[string]struct {
 			Operator string
 			Value    any
 		}
 	}
-	renamed := strings.NewReplacer("mcp_catalogs", "mcp", "agent_catalogs", "agents").Replace(resources.DefaultSourcesText)
+	renamed := strings.NewReplacer("mcp_catalogs", "mcp", "agent_catalogs", "agents", "serving_runtime_catalogs", "runtimes").Replace(resources.DefaultSourcesText)
 	if err := yaml.Unmarshal([]byte(renamed), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -387,15 +388,16 @@ func TestDefaultSources(t *testing.T) {
 		"rh_partner_mcp_servers":     "Red Hat Partner MCP Servers|partner-mcp-servers-catalog.yaml|Red Hat Partners",
 		"community_mcp_servers":      "Community MCP Servers|community-mcp-servers-catalog.yaml|",
 		"rh_agents":                  "Red Hat Agents|redhat-agents-catalog.yaml|Red Hat Agents",
+		"rh_serving_runtimes":        "Red Hat Serving Runtimes|redhat-serving-runtimes-catalog.yaml|Red Hat Serving Runtimes",
 	}
 	got := map[string]string{}
-	for _, e := range slices.Concat(s.Catalogs, s.MCP, s.Agents) {
+	for _, e := range slices.Concat(s.Catalogs, s.MCP, s.Agents, s.Runtimes) {
 		got[e.ID] = e.Name + "|" + strings.TrimPrefix(e.Properties["yamlCatalogPath"], "/shared-data/") + "|" + strings.Join(e.Labels, ",")
 		if e.Type != "yaml" || !e.Enabled {
 			t.Errorf("entry %+v", e)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || len(s.MCP) != 3 || len(s.Agents) != 1 {
+	if diff := cmp.Diff(want, got); diff != "" || len(s.MCP) != 3 || len(s.Agents) != 1 || len(s.Runtimes) != 1 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	seen := map[string]bool{}
@@ -404,8 +406,11 @@ func TestDefaultSources(t *testing.T) {
 			t.Errorf("label %+v", l)
 		}
 		seen[l.Name] = true
+		if l.Name == "Red Hat Serving Runtimes" && l.AssetType != "serving_runtimes" {
+			t.Errorf("label %+v", l)
+		}
 	}
-	if len(s.Labels) != 6 || s.Labels[0].DisplayName != "Red Hat AI - validated models" || s.Labels[2].Name != "" {
+	if len(s.Labels) != 7 || s.Labels[0].DisplayName != "Red Hat AI - validated models" || s.Labels[2].Name != "" {
 		t.Errorf("labels %+v", s.Labels)
 	}
 	filters := s.NamedQueries["default-performance-filters"]
@@ -419,7 +424,7 @@ func TestDefaultSources(t *testing.T) {
 
 // [modelregistry-90] The sources of users hold an empty list under the key of their kind.
 func TestUserSources(t *testing.T) {
-	for i, want := range []string{"catalogs", "mcp_catalogs", "agent_catalogs"} {
+	for i, want := range []string{"catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
 		var content map[string][]any
 		if err := yaml.Unmarshal([]byte(resources.UserSources[i].Content), &content); err != nil {
 			t.Fatal(err)

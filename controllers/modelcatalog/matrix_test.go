@@ -111,7 +111,7 @@ func TestAnySourcesAreServed(t *testing.T) {
 		pod := desired.Spec.Template.Spec
 		server := pod.Containers[0]
 		want := []string{"--listen=0.0.0.0:8080"}
-		for _, folder := range []string{"default-sources", "user-model-sources", "user-mcp-sources", "user-agent-sources"} {
+		for _, folder := range []string{"default-sources", "user-model-sources", "user-mcp-sources", "user-agent-sources", "user-serving-runtime-sources"} {
 			want = append(want, "--catalogs-path=/data/"+folder+"/sources.yaml")
 		}
 		slices.Sort(names)

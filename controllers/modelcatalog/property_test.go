@@ -68,7 +68,7 @@ func TestRemovalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sections := map[string][]string{}
 		document := map[string]any{}
-		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs"} {
+		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
 			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", formerDefault, "c"}), 0, 6).Draw(t, section)
 			entries := []any{}
 			for i, id := range ids {

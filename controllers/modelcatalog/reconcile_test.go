@@ -30,6 +30,7 @@ func everything() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)},
 		&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.McpSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.AgentSources)},
+		&corev1.ConfigMap{ObjectMeta: named(resources.RuntimeSources)},
 		&appsv1.Deployment{ObjectMeta: named(resources.Name)}, &corev1.Service{ObjectMeta: named(resources.Name)},
 		&rbacv1.Role{ObjectMeta: named(resources.Name)}, &rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &rbacv1.Role{ObjectMeta: named(resources.AdminName)},
 		&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},

@@ -24,10 +24,10 @@ var defaulted = []string{
 var meant = map[string]string{
 	"* metadata.ownerReferences":                                                              "the Catalog owns them",
 	"* metadata.labels":                                                                       "6.7: eight labels, the same on all objects",
-	"ConfigMap/default-catalog-sources data":                                                  "6.10: agents, more labels; the texts are ours",
+	"ConfigMap/default-catalog-sources data":                                                  "6.10: agents, runtimes, more labels; the texts are ours",
 	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule, encoded and not pasted",
 	"Service/model-catalog metadata.annotations.routing":                                      "D22: no address of what is not there",
-	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "6.8: the sources of agents",
+	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "6.8: the sources of agents and runtimes",
 	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "6.8: readiness asks the server",
 	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.lifecycle":    "W10: a stop that waits for no client",
 	"Deployment/model-catalog-postgres spec.template.spec.volumes":                            "6.9: emptyDir in place of a claim",
@@ -101,13 +101,13 @@ func TestAgainstTheRecording(t *testing.T) {
 	}
 }
 
-// Beside that, nothing is new but what makes pods pass restricted Pod Security, the sources of agents, and the policy.
+// Beside that, nothing is new but what makes pods pass restricted Pod Security, the sources of agents and of runtimes, and the policy.
 func TestWhatIsNewSinceTheRecording(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := []string{"securityContext", "automountServiceAccountToken", "user-agent-sources"}
+	fresh := []string{"securityContext", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
 	for _, now := range built(t, sample(), kubernetes()) {
 		old := find(recorded, now.GetKind(), now.GetName())
 		if old == nil {

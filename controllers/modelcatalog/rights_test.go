@@ -84,6 +84,7 @@ func TestRightsOnTheRest(t *testing.T) {
 		{"configmaps", resources.ModelSources, "create get patch"},
 		{"configmaps", resources.McpSources, "create get patch"},
 		{"configmaps", resources.AgentSources, "create get patch"},
+		{"configmaps", resources.RuntimeSources, "create get patch"},
 		{"pods", "", "list"},
 	} {
 		for verb := range strings.FieldsSeq(c.verbs) {
@@ -105,7 +106,7 @@ func TestRightsOnTheRest(t *testing.T) {
 			t.Errorf("S8: may %s Secrets owned by others", verb)
 		}
 	}
-	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources} {
+	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources, resources.RuntimeSources} {
 		if may(rules, "delete", "", "configmaps", name) {
 			t.Errorf("%s belongs to users and is never deleted", name)
 		}

@@ -77,7 +77,7 @@ func contentProblem(text string) string {
 	case document == nil:
 		return "it is empty"
 	}
-	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "labels"} {
+	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs", "labels"} {
 		list := valueOf(document.Content[0], section)
 		if list == nil || list.Tag == "!!null" {
 			continue

@@ -98,6 +98,7 @@ func TestContentProblem(t *testing.T) {
 		"":                                  "it is empty",
 		"catalogs: {}":                      "catalogs is no list",
 		"mcp_catalogs: [a]":                 "mcp_catalogs[0] is no map",
+		"serving_runtime_catalogs: x":       "serving_runtime_catalogs is no list",
 		"labels: [{name: a}, b]":            "labels[1] is no map",
 		"catalogs: [":                       "it is no valid YAML",
 		"- a":                               "it is no map of sections such as catalogs",

@@ -31,6 +31,9 @@ func TestWithoutFormerDefault(t *testing.T) {
 		"null":           {"null\n", ""},
 		"only other lists": {
 			"mcp_catalogs:\n- id: default_catalog\nagent_catalogs:\n- id: default_catalog\n", ""},
+		"of runtimes": {"serving_runtime_catalogs:\n- id: default_catalog\n", ""},
+		"beside runtimes": {
+			"catalogs:\n- id: default_catalog\nserving_runtime_catalogs:\n- id: r\n", "catalogs: []\nserving_runtime_catalogs:\n- id: r\n"},
 		"labels and queries": {"labels:\n- name: a\nnamedQueries:\n  q: {x: {operator: '=', value: 1}}\n", ""},
 		"in the older list": {
 			"model_catalogs:\n- id: default_catalog\n- id: mine\n", "model_catalogs:\n- id: mine\n"},

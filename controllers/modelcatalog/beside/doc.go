@@ -13,7 +13,7 @@ package beside
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources;serving-runtime-catalog-sources,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete

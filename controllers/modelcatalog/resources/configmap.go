@@ -13,11 +13,13 @@ import (
 //go:embed default_sources.yaml
 var DefaultSourcesText string
 
-// UserSources are the ConfigMaps that are made once and belong to users from then on, with what they hold at first.
-var UserSources = []struct{ Name, Content string }{
-	{ModelSources, "catalogs: []\n"},
-	{McpSources, "mcp_catalogs: []\n"},
-	{AgentSources, "agent_catalogs: []\n"},
+// UserSources are the ConfigMaps that are made once and belong to users from then on, in the order in which the server reads them:
+// with what they hold at first, and the volume in which they are mounted.
+var UserSources = []struct{ Name, Content, volume string }{
+	{ModelSources, "catalogs: []\n", "user-model-sources"},
+	{McpSources, "mcp_catalogs: []\n", "user-mcp-sources"},
+	{AgentSources, "agent_catalogs: []\n", "user-agent-sources"},
+	{RuntimeSources, "serving_runtime_catalogs: []\n", "user-serving-runtime-sources"},
 }
 
 func defaultSourcesMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfiguration {

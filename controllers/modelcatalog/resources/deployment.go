@@ -18,6 +18,7 @@ import (
 
 const (
 	serverContainer = "catalog"
+	defaultVolume   = "default-sources"
 	dataVolume      = "catalog-data"
 	benchmarkVolume = "benchmark-data"
 	dataDir         = "/shared-data"
@@ -31,14 +32,6 @@ const (
 	// PodGroup may read the files of Secrets where the platform gives pods no group of their own.
 	PodGroup = 1000
 )
-
-// fixedSources are the volumes of the sources that are always there, in the order in which they are mounted.
-var fixedSources = []struct{ volume, configMap string }{
-	{"user-model-sources", ModelSources},
-	{"user-mcp-sources", McpSources},
-	{"user-agent-sources", AgentSources},
-	{"default-sources", DefaultSources},
-}
 
 // ServerDeployment is the Deployment of the catalog server.
 func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
@@ -110,10 +103,10 @@ func serverArguments(in Inputs) []string {
 	}
 	arguments := []string{
 		"--listen=0.0.0.0:8080",
-		source(sourcesDir, "default-sources"),
-		source(sourcesDir, "user-model-sources"),
-		source(sourcesDir, "user-mcp-sources"),
-		source(sourcesDir, "user-agent-sources"),
+		source(sourcesDir, defaultVolume),
+	}
+	for _, s := range UserSources {
+		arguments = append(arguments, source(sourcesDir, s.volume))
 	}
 	for _, name := range in.Sources {
 		arguments = append(arguments, source(labelledDir, name))
@@ -123,10 +116,10 @@ func serverArguments(in Inputs) []string {
 
 func serverMounts(in Inputs) []*corev1ac.VolumeMountApplyConfiguration {
 	var mounts []*corev1ac.VolumeMountApplyConfiguration
-	for _, s := range fixedSources {
+	for _, s := range UserSources {
 		mounts = append(mounts, mount(s.volume, path.Join(sourcesDir, s.volume)))
 	}
-	mounts = append(mounts, mount(dataVolume, dataDir), mount(benchmarkVolume, benchmarkDir))
+	mounts = append(mounts, mount(defaultVolume, path.Join(sourcesDir, defaultVolume)), mount(dataVolume, dataDir), mount(benchmarkVolume, benchmarkDir))
 	for _, name := range in.Sources {
 		mounts = append(mounts, mount(LabelledPrefix+name, path.Join(labelledDir, name)))
 	}
@@ -139,9 +132,10 @@ func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
 		volumes = append(volumes, corev1ac.Volume().WithName(volume).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap)))
 	}
-	for _, s := range fixedSources {
-		add(s.volume, s.configMap)
+	for _, s := range UserSources {
+		add(s.volume, s.Name)
 	}
+	add(defaultVolume, DefaultSources)
 	for _, name := range []string{dataVolume, benchmarkVolume} {
 		volumes = append(volumes, corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	}

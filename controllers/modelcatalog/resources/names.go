@@ -17,6 +17,7 @@ const (
 	ModelSources   = "model-catalog-sources"
 	McpSources     = "mcp-catalog-sources"
 	AgentSources   = "agent-catalog-sources"
+	RuntimeSources = "serving-runtime-catalog-sources"
 	SourcesKey     = "sources.yaml"
 
 	ProxyConfig       = "model-catalog-kube-rbac-proxy-config"

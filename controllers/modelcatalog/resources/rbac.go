@@ -42,7 +42,7 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Can change the sources of the model catalog",
 		}).
 		WithRules(
-			maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources),
+			maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
 			maps("get", "list", "watch"), // a list by names would not show the labelled sources
 		)
 }

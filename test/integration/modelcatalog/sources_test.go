@@ -95,6 +95,9 @@ var _ = Describe("Sources", func() {
 		broken := configMap(ns, "mcp-catalog-sources")
 		broken.Data = map[string]string{"sources.yaml": "mcp_catalogs: [\n"}
 		Expect(w.Admin.Create(ctx, broken)).To(Succeed())
+		foreign := configMap(ns, "serving-runtime-catalog-sources")
+		foreign.Data = map[string]string{"sources.yaml": "serving_runtime_catalogs: [] # mine\n"}
+		Expect(w.Admin.Create(ctx, foreign)).To(Succeed())
 		c := w.ready(ctx, catalog(ns))
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).NotTo(ContainSubstring("default_catalog"))
@@ -105,13 +108,24 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, agents)
 		Expect(agents.Data["sources.yaml"]).To(Equal("agent_catalogs: []\n"))
 
+		By("an administrator's own list of runtimes going, after which an empty one comes")
+		runtimes := configMap(ns, "serving-runtime-catalog-sources")
+		w.Get(ctx, runtimes)
+		Expect(runtimes.Data["sources.yaml"]).To(Equal("serving_runtime_catalogs: [] # mine\n"))
+		Expect(w.Admin.Delete(ctx, runtimes.DeepCopy())).To(Succeed())
+		w.WaitFor(ctx, runtimes, func(g Gomega) { g.Expect(runtimes.Data["sources.yaml"]).To(Equal("serving_runtime_catalogs: []\n")) })
+		Expect(runtimes.OwnerReferences).To(BeEmpty())
+		server := deployment(ns, "model-catalog")
+		w.Get(ctx, server)
+		Expect(server.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--catalogs-path=/data/user-serving-runtime-sources/sources.yaml"))
+
 		By("a user writing his own")
 		custom := "catalogs:\n    - {id:   mine, name: \"x\"}   # as I like it\n"
 		w.Patch(ctx, old, map[string]any{"data": map[string]any{"sources.yaml": custom}})
 		defaults := configMap(ns, "default-catalog-sources")
 		w.Get(ctx, defaults)
 		shipped := defaults.Data["sources.yaml"]
-		Expect(shipped).To(ContainSubstring("rh_agents"))
+		Expect(shipped).To(And(ContainSubstring("rh_agents"), ContainSubstring("rh_serving_runtimes")))
 		w.Patch(ctx, defaults, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
 		w.WaitFor(ctx, defaults, func(g Gomega) { g.Expect(defaults.Data["sources.yaml"]).To(Equal(shipped)) })
 		w.settle()

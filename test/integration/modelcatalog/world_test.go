@@ -33,7 +33,7 @@ type world struct {
 }
 
 // userSources are the ConfigMaps that outlive a Catalog.
-var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources"}
+var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources"}
 
 func (w *world) ensureNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
