@@ -16,7 +16,7 @@ COMMIT ?=
 LDFLAGS := -s -w -X main.version=$(VERSION) $(if $(COMMIT),-X main.commit=$(COMMIT))
 BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelcatalog/huggingface modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 # Where suites write which rights the manager used, see test/rbac.
 RIGHTS_DIR ?= $(CURDIR)/bin/rights

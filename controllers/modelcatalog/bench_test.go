@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -49,6 +51,8 @@ type bench struct {
 	served capability.Set
 	// fail decides which requests fail; the verb is get, create, apply, patch or delete.
 	fail func(verb string) error
+	// hubKeys are the Secrets with keys for Hugging Face.
+	hubKeys []*unstructured.Unstructured
 	// writes are those since the last reset, as "verb Kind/name".
 	writes []string
 	// rollouts are the stamps on pods, by Deployment, as they were looked at last.
@@ -135,6 +139,8 @@ func (b *bench) restart() {
 	}
 	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
 	b.r.admins, b.r.proxy = &follow.Value[[]string]{}, &follow.Value[resources.EgressProxy]{}
+	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
+	b.r.keys.TakeAll(b.hubKeys)
 	b.r.inputs = func() resources.Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,

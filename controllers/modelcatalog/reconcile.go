@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -50,6 +52,7 @@ type catalogs struct {
 	applier *apply.Applier
 	admins  *follow.Value[[]string]
 	proxy   *follow.Value[resources.EgressProxy]
+	keys    *huggingface.Watcher
 	served  func() capability.Set
 	inputs  func() resources.Inputs
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
@@ -103,6 +106,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	}
 	setAvailable(c, problem)
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
+	conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
 }
@@ -143,6 +147,9 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 	if in.Proxy, err = r.proxyFor(c); err != nil {
 		return in, err
 	}
+	if err := r.addHubKeys(c, &in); err != nil {
+		return in, err
+	}
 	candidates, err := r.side.candidates(ctx, c.Namespace)
 	if err != nil {
 		return in, err
@@ -158,6 +165,22 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 	c.Status.Sources, c.Status.SourcesOmitted = v.reported, v.omitted
 	in.Sources = v.mounted
 	return in, nil
+}
+
+// addHubKeys adds the keys for Hugging Face, and reports of Secrets that are of no use.
+func (r *catalogs) addHubKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
+	v, known := r.keys.In(c.Namespace)
+	if !known {
+		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: soon}
+	}
+	in.HubKeys, in.HubKeysHash = v.Keys, v.Hash
+	if len(v.Problems) == 0 {
+		conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
+		return nil
+	}
+	conditions.Set(&c.Status.Conditions, ConditionHubKeys, metav1.ConditionFalse, ReasonKeysRejected,
+		"In namespace "+c.Namespace+": "+strings.Join(v.Problems, "; "), c.Generation)
+	return nil
 }
 
 // applyObjects writes all objects. Where a Deployment has to be recreated, what an older release tied to it must be free of it

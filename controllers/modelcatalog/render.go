@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -44,6 +45,7 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if served.Has(capability.OpenShiftProxy) && !resources.ChoosesProxy(c) {
 		notes = append(notes, "the proxy of the cluster, through which the server leaves it, is not shown")
 	}
+	notes = append(notes, "keys for Hugging Face, from Secrets with the label "+huggingface.Label+", are not shown")
 	built, err := resources.Build(c, in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the objects of Catalog %s: %w", c.Name, err)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
@@ -49,7 +50,7 @@ const LegacyManager = "manager"
 // LastApplied is the annotation in which the older operator kept what it had written last, passwords included.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// The rights that concern the whole cluster; those beside a Catalog are in package beside.
+// The rights that concern the whole cluster; those beside a Catalog are in the packages beside and huggingface.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
@@ -183,11 +184,12 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
 		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
 		proxy := newClusterProxy(dyn, env.Clock(), mgr.GetLogger())
+		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
 		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
-			admins: admins, proxy: proxy, served: served.Current, clock: env.Clock(),
+			admins: admins, proxy: proxy, keys: keys, served: served.Current, clock: env.Clock(),
 			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
@@ -200,9 +202,9 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		for _, kind := range optionalKinds {
 			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
 		}
-		for _, followed := range []manager.Runnable{admins, proxy} {
+		for _, followed := range []manager.Runnable{admins, proxy, keys} {
 			if err := mgr.Add(followed); err != nil {
-				return fmt.Errorf("following the administrators and the proxy of the cluster: %w", err)
+				return fmt.Errorf("adding what is followed: %w", err)
 			}
 		}
 		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
@@ -235,7 +237,8 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		WatchesRawSource(domain.Changes(catalog, every)).
 		WatchesRawSource(r.hub.Changes(catalog, every)).
 		WatchesRawSource(r.admins.Changes(catalog, every)).
-		WatchesRawSource(r.proxy.Changes(catalog, every))
+		WatchesRawSource(r.proxy.Changes(catalog, every)).
+		WatchesRawSource(r.keys.Changes(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)
 	}

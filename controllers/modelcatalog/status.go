@@ -11,9 +11,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// ConditionAvailable is the one that every Catalog has; servingcert.Condition and
-// reference.Condition come where there is something to say.
-const ConditionAvailable = "Available"
+const (
+	// ConditionAvailable is the one that every Catalog has; servingcert.Condition and
+	// reference.Condition come where there is something to say.
+	ConditionAvailable = "Available"
+	// ConditionHubKeys exists, and is False, only while Secrets are labelled as keys for Hugging Face and are of no use.
+	ConditionHubKeys = "HuggingFaceKeysReady"
+)
 
 // Reasons of the condition, beside those of package serving.
 const (
@@ -21,6 +25,8 @@ const (
 	ReasonNotInCharge   = "AnotherCatalogActive"
 	ReasonMisplaced     = "NotAllowedHere"
 	ReasonForbidden     = "Forbidden"
+	// ReasonKeysRejected is that of ConditionHubKeys.
+	ReasonKeysRejected = "KeysRejected"
 )
 
 func setAvailable(c *aihubv1alpha1.Catalog, s serving.State) {

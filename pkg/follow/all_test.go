@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
@@ -106,4 +107,47 @@ func TestAListForgetsWhatIsGone(t *testing.T) {
 			t.Errorf("%q, want %q", last(), step.want)
 		}
 	}
+}
+
+// Objects of a label are selected by it, whatever their names are, and of each is held what is left of it.
+func TestFollowsALabel(t *testing.T) {
+	f := newFixture(t)
+	last := everywhere(f)
+	f.follower.Name, f.follower.Labels = "", "team"
+	f.follower.Condense = func(u *unstructured.Unstructured) {
+		value, _, _ := unstructured.NestedString(u.Object, "data", "k")
+		u.Object["data"] = map[string]any{"k": value[:1]}
+	}
+	labelled := func(namespace, name, value string) *unstructured.Unstructured {
+		u := object(name, value)
+		u.SetNamespace(namespace)
+		u.SetLabels(map[string]string{"team": "a"})
+		return u
+	}
+	bare := object("bare", "never")
+	for _, u := range []*unstructured.Unstructured{labelled("b", "x", "1 and more"), labelled("a", "z", "2"), labelled("a", "y", "3"), bare} {
+		if err := f.client.Tracker().Add(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.start(t).follower.SetServed(true)
+	took := func(want string) {
+		t.Helper()
+		poll.Until(t, 10*time.Second, "taken is "+want, func() bool { return last() == want })
+	}
+	took("a=3 a=2 b=1")
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	for _, action := range f.client.Actions() {
+		if watching, ok := action.(clienttesting.WatchAction); ok && watching.GetWatchRestrictions().Labels.String() != "team" {
+			t.Errorf("watched by %s", watching.GetWatchRestrictions().Labels)
+		}
+	}
+	if _, err := f.client.Resource(resource).Namespace("a").Create(t.Context(), labelled("a", "w", "4 and more"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	took("a=4 a=3 a=2 b=1")
+	if err := f.client.Resource(resource).Namespace("a").Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	took("a=4 a=2 b=1")
 }

@@ -1,8 +1,9 @@
-// Package follow keeps watch over one named object, or those of one name in all namespaces, whose API may be missing or
+// Package follow keeps watch over one named object, or those of one name or label in all namespaces, whose API may be missing or
 // forbidden, where an informer of the manager's cache would wait for ever or keep more than is needed.
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -32,6 +34,8 @@ type Options struct {
 	Resource schema.GroupResource
 	// Name of the object.
 	Name string
+	// Labels, with TakeAll and in place of a name, select the objects.
+	Labels string
 	// Clock measures the pauses.
 	Clock clock.Clock
 	// Log gets trouble, once for each kind of trouble in a row.
@@ -39,8 +43,11 @@ type Options struct {
 	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start. It must
 	// not keep or change the object.
 	Take func(*unstructured.Unstructured)
-	// TakeAll is Take for the objects of that name in all namespaces, ordered by them: it is called with all that there are.
+	// TakeAll is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
+	// there are.
 	TakeAll func([]*unstructured.Unstructured)
+	// Condense, where it is set, takes out of each object for TakeAll what is not to be held in memory.
+	Condense func(*unstructured.Unstructured)
 	// Denied is called, from the same goroutine, when the object may not be read or its API is not there.
 	Denied func()
 }
@@ -51,7 +58,7 @@ type Follower struct {
 	Options
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
-	there  map[string]*unstructured.Unstructured // by namespace, for TakeAll
+	there  map[types.NamespacedName]*unstructured.Unstructured // for TakeAll
 }
 
 // New returns a Follower that is idle.
@@ -109,7 +116,7 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 	}
 	if text := err.Error(); text != f.warned {
 		f.warned = text
-		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", f.Name, "reason", text)
+		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", cmp.Or(f.Name, f.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	// Of several API servers, one lists an API that is new a moment before the others serve it.
@@ -125,6 +132,9 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 // follow reads the object and watches it until the watch ends.
 func (f *Follower) follow(ctx context.Context) error {
 	selector := metav1.ListOptions{FieldSelector: "metadata.name=" + f.Name}
+	if f.Labels != "" {
+		selector = metav1.ListOptions{LabelSelector: f.Labels}
+	}
 	list, err := f.Client.List(ctx, selector)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Resource, err)
@@ -157,11 +167,11 @@ func (f *Follower) handle(event watch.Event) error {
 	}
 	obj, ok := event.Object.(*unstructured.Unstructured)
 	switch {
-	case !ok || event.Type == watch.Bookmark || obj.GetName() != f.Name:
+	case !ok || event.Type == watch.Bookmark || !f.means(obj):
 	case f.TakeAll != nil:
-		f.there[obj.GetNamespace()] = obj
+		f.keep(obj)
 		if event.Type == watch.Deleted {
-			delete(f.there, obj.GetNamespace())
+			delete(f.there, placeOf(obj))
 		}
 		f.takeThere()
 	case event.Type == watch.Deleted:
@@ -174,12 +184,12 @@ func (f *Follower) handle(event watch.Event) error {
 
 // takeList takes what a list says.
 func (f *Follower) takeList(items []unstructured.Unstructured) {
-	f.there = map[string]*unstructured.Unstructured{}
+	f.there = map[types.NamespacedName]*unstructured.Unstructured{}
 	var last *unstructured.Unstructured
 	for i := range items {
-		if items[i].GetName() == f.Name {
+		if f.means(&items[i]) {
 			last = &items[i]
-			f.there[last.GetNamespace()] = last
+			f.keep(last)
 		}
 	}
 	if f.TakeAll != nil {
@@ -190,10 +200,29 @@ func (f *Follower) takeList(items []unstructured.Unstructured) {
 	f.Take(last)
 }
 
+// means reports whether an object is one of those that are followed.
+func (f *Follower) means(o *unstructured.Unstructured) bool {
+	return f.Labels != "" || o.GetName() == f.Name
+}
+
+func (f *Follower) keep(o *unstructured.Unstructured) {
+	if f.Condense != nil {
+		f.Condense(o)
+	}
+	f.there[placeOf(o)] = o
+}
+
+func placeOf(o *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
 func (f *Follower) takeThere() {
 	all := make([]*unstructured.Unstructured, 0, len(f.there))
-	for _, namespace := range slices.Sorted(maps.Keys(f.there)) {
-		all = append(all, f.there[namespace])
+	ordered := slices.SortedFunc(maps.Keys(f.there), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, place := range ordered {
+		all = append(all, f.there[place])
 	}
 	f.TakeAll(all)
 }

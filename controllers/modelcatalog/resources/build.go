@@ -27,7 +27,13 @@ type Inputs struct {
 	Sources []string
 	// Proxy is that of the cluster.
 	Proxy EgressProxy
+	// HubKeys are the keys for Hugging Face, and HubKeysHash is another one for every content of them.
+	HubKeys     []HubKey
+	HubKeysHash string
 }
+
+// HubKey is a key for Hugging Face: a variable of the server, and where its value stands.
+type HubKey struct{ Variable, Secret, Key string }
 
 // GatewayMode reports whether the catalog is published behind the Gateway.
 func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }

@@ -53,6 +53,10 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
 	}
+	annotations := map[string]string{"openshift.io/required-scc": "restricted-v2"}
+	if in.HubKeysHash != "" {
+		annotations[annotationHubKeys] = in.HubKeysHash
+	}
 	return appsv1ac.Deployment(Name, c.Namespace).WithLabels(Labels(Name)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).
@@ -60,7 +64,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(Name))).
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(Selector(Name)).
-				WithAnnotations(map[string]string{"openshift.io/required-scc": "restricted-v2"}).
+				WithAnnotations(annotations).
 				WithSpec(pod)))
 }
 
@@ -83,6 +87,7 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithArgs(serverArguments(in)...).
 		WithEnv(databaseEnv(c)...).
 		WithEnv(proxyEnv(c, in)...).
+		WithEnv(hubKeyEnv(in)...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
@@ -163,6 +168,17 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	}
 	if ext != nil && ext.SSLMode != "" {
 		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(ext.SSLMode))
+	}
+	return env
+}
+
+// hubKeyEnv are the keys for Hugging Face. A pod starts without one that is removed at that moment.
+func hubKeyEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
+	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HubKeys))
+	for _, k := range in.HubKeys {
+		variable := resources.FromSecret(k.Variable, k.Secret, k.Key)
+		variable.ValueFrom.SecretKeyRef.WithOptional(true)
+		env = append(env, variable)
 	}
 	return env
 }

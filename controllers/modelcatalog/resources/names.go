@@ -57,6 +57,8 @@ const (
 	annotationDisplayName = "openshift.io/display-name"
 	annotationDescription = "openshift.io/description"
 	AnnotationAddress     = "routing.opendatahub.io/external-address-rest"
+	// annotationHubKeys is on pods, so that they are replaced when a key for Hugging Face changes.
+	annotationHubKeys     = "modelregistry.opendatahub.io/hf-secrets-hash"
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
 
 	// SourceLabel and its value mark ConfigMaps with further sources.

@@ -1,0 +1,99 @@
+package huggingface
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+)
+
+const (
+	// Label marks Secrets with a key; its value says for which source the key is.
+	Label = "hub.kubeflow.org/hf-source"
+	// Key is where the key stands in them.
+	Key = "apiKey"
+)
+
+// secret is what is known of a labelled Secret.
+type secret struct {
+	namespace, name, source string
+	// hash of the key; empty where there is none.
+	hash string
+}
+
+// Watcher follows labelled Secrets. It is a manager Runnable that runs on every replica.
+type Watcher struct {
+	*follow.Follower
+	follow.Listeners[struct{}] // with each change
+
+	mu      sync.Mutex
+	all     []secret
+	settled bool
+}
+
+// NewWatcher returns one that looks in a namespace, or in all. It needs list and watch of Secrets, and finds none without these rights.
+func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
+	w := &Watcher{}
+	resource := corev1.SchemeGroupVersion.WithResource("secrets")
+	w.Follower = follow.New(follow.Options{
+		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log,
+		TakeAll: w.take, Condense: condense, Denied: w.settle,
+	})
+	w.SetServed(true)
+	return w
+}
+
+// condense leaves of a Secret the hash of its key. Without the uid as a key of the hash, which pods show, equal keys would show too.
+func condense(object *unstructured.Unstructured) {
+	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // a Secret has no other types
+	delete(object.Object, "data")
+	object.SetAnnotations(nil)
+	object.SetManagedFields(nil)
+	if text != "" {
+		mac := hmac.New(sha256.New, []byte(object.GetUID()))
+		mac.Write([]byte(text))
+		object.Object["data"] = map[string]any{Key: hex.EncodeToString(mac.Sum(nil)[:8])}
+	}
+}
+
+func (w *Watcher) take(objects []*unstructured.Unstructured) {
+	all := make([]secret, 0, len(objects))
+	for _, o := range objects {
+		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
+		all = append(all, secret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
+	}
+	w.mu.Lock()
+	changed := !w.settled || !slices.Equal(w.all, all)
+	w.all, w.settled = all, true
+	w.mu.Unlock()
+	if changed {
+		w.Notify(struct{}{})
+	}
+}
+
+// settle gives up waiting for what may not be read; what is known stays in force.
+func (w *Watcher) settle() {
+	w.mu.Lock()
+	changed := !w.settled
+	w.settled = true
+	w.mu.Unlock()
+	if changed {
+		w.Notify(struct{}{})
+	}
+}
+
+// In returns what the server of a namespace gets, and whether that is known yet.
+func (w *Watcher) In(namespace string) (Verdict, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return judge(slices.DeleteFunc(slices.Clone(w.all), func(s secret) bool { return s.namespace != namespace })), w.settled
+}

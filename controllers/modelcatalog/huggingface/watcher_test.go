@@ -1,0 +1,191 @@
+package huggingface
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
+)
+
+// object is a labelled Secret as the API server sends it.
+func object(t *testing.T, namespace, name, source string, data map[string]string) *unstructured.Unstructured {
+	t.Helper()
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid of " + namespace + name), Labels: map[string]string{Label: source},
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": fmt.Sprint(data)},
+		},
+		Data: map[string][]byte{},
+	}
+	for key, value := range data {
+		s.Data[key] = []byte(value)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// Of a Secret nothing is held by which a key could be found.
+func TestCondenseKeepsNoKey(t *testing.T) {
+	hashes := map[string]bool{}
+	for _, c := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
+		o := object(t, "ns", c.name, "team", map[string]string{Key: c.key, "note": "hf_planted too"})
+		condense(o)
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"planted", "aGZf", "note", "last-applied"} { // aGZf begins what begins with hf_
+			if strings.Contains(string(text), part) {
+				t.Errorf("%s is left in %s", part, text)
+			}
+		}
+		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
+		if hash == "" || hashes[hash] {
+			t.Errorf("hash %q of Secret %s is that of another one", hash, c.name)
+		}
+		hashes[hash] = true
+	}
+	for _, data := range []map[string]string{{}, {Key: ""}, {"apikey": "x"}} {
+		o := object(t, "ns", "a", "team", data)
+		condense(o)
+		if _, there := o.Object["data"]; there {
+			t.Errorf("a key is found in %v", data)
+		}
+	}
+}
+
+// A namespace gets the keys of its own Secrets, and whoever waits for them learns of each change once.
+func TestWatcher(t *testing.T) {
+	kinds := map[schema.GroupVersionResource]string{corev1.SchemeGroupVersion.WithResource("secrets"): "SecretList"}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
+		object(t, "ns", "b", "team", map[string]string{Key: "1"}), object(t, "other", "a", "theirs", map[string]string{Key: "2"}))
+	w := NewWatcher(client, "", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
+	if v, known := w.In("ns"); known || len(v.Keys) > 0 {
+		t.Errorf("before it was started: %+v", v)
+	}
+	var mu sync.Mutex
+	told := 0
+	w.Subscribe(t.Context(), func(struct{}) {
+		mu.Lock()
+		defer mu.Unlock()
+		told++
+	})
+	go func() { _ = w.Start(t.Context()) }()
+	has := func(namespace string, want ...string) Verdict {
+		t.Helper()
+		var v Verdict
+		poll.Until(t, 10*time.Second, fmt.Sprintf("%s has %v", namespace, want), func() bool {
+			var known bool
+			v, known = w.In(namespace)
+			var got []string
+			for _, k := range v.Keys {
+				got = append(got, k.Secret+" "+k.Variable)
+			}
+			return known && cmp.Equal(want, got)
+		})
+		return v
+	}
+	before := has("ns", "b HF_API_KEY_TEAM")
+	has("other", "a HF_API_KEY_THEIRS")
+	has("third")
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(client.Actions()) >= 2 })
+	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace("ns")
+	if _, err := secrets.Update(t.Context(), object(t, "ns", "b", "team", map[string]string{Key: "changed"}), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, 10*time.Second, "another hash", func() bool { v, _ := w.In("ns"); return v.Hash != before.Hash })
+	if err := secrets.Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if v := has("ns"); v.Hash != "" {
+		t.Errorf("hash %s of no keys", v.Hash)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told != 3 {
+		t.Errorf("told %d times, want 3", told)
+	}
+}
+
+// Where Secrets may not be seen there are no keys, and nothing waits for them.
+func TestWatcherWithoutTheRight(t *testing.T) {
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
+	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(secrets.GroupResource(), "", errors.New("no"))
+	})
+	w := NewWatcher(client, "ns", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
+	go func() { _ = w.Start(t.Context()) }()
+	poll.Until(t, 10*time.Second, "nothing is waited for", func() bool { _, known := w.In("ns"); return known })
+	if v, _ := w.In("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	good := func(name, source string) secret { return secret{"ns", name, source, "hash of " + name} }
+	key := func(name, variable string) resources.HubKey {
+		return resources.HubKey{Variable: variable, Secret: name, Key: Key}
+	}
+	for name, c := range map[string]struct {
+		secrets  []secret
+		want     []resources.HubKey
+		problems []string
+	}{
+		"none": {nil, nil, nil},
+		"two":  {[]secret{good("a", "team_B"), good("b", "0")}, []resources.HubKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
+		"of the same name, but for its case": {
+			[]secret{good("a", "team"), good("b", "TEAM")}, []resources.HubKey{key("a", "HF_API_KEY_TEAM")},
+			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},
+		},
+		"without a key": {
+			[]secret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HubKey{key("b", "HF_API_KEY_TEAM")},
+			[]string{"Secret a: it has no key apiKey; add it, or take the label hub.kubeflow.org/hf-source away"},
+		},
+		"with a hyphen": {
+			[]secret{good("a", "my-team"), good("b", "")}, nil,
+			[]string{
+				`Secret a: its label hub.kubeflow.org/hf-source is "my-team", and may have letters, digits and underscores only; change it`,
+				`Secret b: its label hub.kubeflow.org/hf-source is "", and may have letters, digits and underscores only; change it`,
+			},
+		},
+	} {
+		v := judge(c.secrets)
+		if diff := cmp.Diff(c.want, v.Keys) + cmp.Diff(c.problems, v.Problems); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if (v.Hash == "") != (len(c.want) == 0) {
+			t.Errorf("%s: hash %q", name, v.Hash)
+		}
+	}
+	var many []secret
+	for i := range maxKeys + 2 {
+		many = append(many, good(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d", i)))
+	}
+	if v := judge(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: there are 50 keys before it") {
+		t.Errorf("%d keys, problems %v", len(v.Keys), v.Problems)
+	}
+}
