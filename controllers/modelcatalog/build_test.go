@@ -70,8 +70,8 @@ func TestOrder(t *testing.T) {
 	}
 	want := []string{
 		"ServiceAccount/model-catalog", "ConfigMap/default-catalog-sources", "Deployment/model-catalog", "Service/model-catalog",
-		"Role/model-catalog", "RoleBinding/model-catalog-authenticated", "Role/model-catalog-admin", "RoleBinding/model-catalog-admin-binding",
-		"Deployment/model-catalog-postgres", "Service/model-catalog-postgres", "NetworkPolicy/model-catalog-postgres",
+		"Role/model-catalog", "RoleBinding/model-catalog-authenticated", "Role/model-catalog-admin", "NetworkPolicy/model-catalog-egress", "RoleBinding/model-catalog-admin-binding",
+		"Deployment/model-catalog-postgres", "Service/model-catalog-postgres", "NetworkPolicy/model-catalog-postgres", "NetworkPolicy/model-catalog-postgres-egress",
 		"ReferenceGrant/allow-gateway-model-catalog", "HTTPRoute/model-catalog", "Route/model-catalog-https", "NetworkPolicy/model-catalog-https-route",
 		"ConfigMap/model-catalog-kube-rbac-proxy-config", "ClusterRoleBinding/model-catalog-auth-delegator",
 	}
@@ -85,7 +85,7 @@ func TestLabelsAndOwners(t *testing.T) {
 	for _, o := range built(t, sample(), openShift(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
 		component := resources.Name
-		if o.GetName() == resources.DatabaseName {
+		if strings.HasPrefix(o.GetName(), resources.DatabaseName) {
 			component = resources.DatabaseName
 		}
 		want := resources.Labels(component)
@@ -237,7 +237,7 @@ func TestExternalDatabase(t *testing.T) {
 		}
 	}
 	kept := withKept(sample(), in, nil)
-	if len(kept) != 3 || len(withKept(sample(), kubernetes(), nil)) != 0 || len(withKept(sample(withExternal(e)), in, nil)) != 0 {
+	if len(kept) != 4 || len(withKept(sample(), kubernetes(), nil)) != 0 || len(withKept(sample(withExternal(e)), in, nil)) != 0 {
 		t.Error("a database that is not ours to make is left alone, and one that was replaced goes")
 	}
 }
@@ -292,6 +292,25 @@ func TestReaders(t *testing.T) {
 	})
 	if find(built(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
 		t.Error("users may read the catalog though that is switched off")
+	}
+}
+
+// The server may call anyone, its database no one; each says so itself.
+func TestEgressPolicies(t *testing.T) {
+	for name, rules := range map[string][]any{resources.EgressPolicy: {map[string]any{}}, resources.DatabaseEgress: {}} {
+		pods := strings.TrimSuffix(name, "-egress")
+		want := map[string]any{
+			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "model-catalog", "component": "model-catalog", "app.kubernetes.io/name": pods}},
+			"policyTypes": []any{"Egress"}, "egress": rules,
+		}
+		for _, in := range []resources.Inputs{kubernetes(), openShift(behindGateway)} {
+			if diff := cmp.Diff(want, find(built(t, sample(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+	if find(built(t, sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetes()), "NetworkPolicy", resources.DatabaseEgress) != nil {
+		t.Error("a policy without a database")
 	}
 }
 

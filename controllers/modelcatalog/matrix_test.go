@@ -55,6 +55,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		"RoleBinding/model-catalog-authenticated": func(v variant) bool { return !v.closed },
 		"RoleBinding/model-catalog-admin-binding": func(v variant) bool { return v.admins },
 		"Deployment/model-catalog-postgres":       database, "Service/model-catalog-postgres": database, "NetworkPolicy/model-catalog-postgres": database,
+		"NetworkPolicy/model-catalog-egress": always, "NetworkPolicy/model-catalog-postgres-egress": database,
 		"ConfigMap/model-catalog-kube-rbac-proxy-config": always, "ClusterRoleBinding/model-catalog-auth-delegator": always,
 		"Route/model-catalog-https": ocp, "NetworkPolicy/model-catalog-https-route": ocp,
 		"NetworkPolicy/model-catalog-ingress": func(v variant) bool { return !v.ocp },
@@ -74,7 +75,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 			name := o.GetKind() + "/" + o.GetName()
 			got = append(got, name)
 			component := "model-catalog"
-			if strings.HasSuffix(name, "/model-catalog-postgres") {
+			if strings.Contains(name, "/model-catalog-postgres") {
 				component = "model-catalog-postgres"
 			}
 			for key, value := range map[string]string{

@@ -267,7 +267,7 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	switch {
 	case apply.Blocked(err):
 		setAvailable(c, serving.Unavailable(err.Error()))
-	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // the last: a webhook fails
 		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err

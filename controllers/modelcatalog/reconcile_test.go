@@ -35,8 +35,40 @@ func everything() []client.Object {
 		&rbacv1.Role{ObjectMeta: named(resources.Name)}, &rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &rbacv1.Role{ObjectMeta: named(resources.AdminName)},
 		&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},
 		&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)},
+		&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseEgress)}, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.EgressPolicy)},
 		&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}},
+	}
+}
+
+// Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server.
+func TestAPolicyThatCannotBeWritten(t *testing.T) {
+	for _, refusal := range []error{
+		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),
+		apierrors.NewInternalError(errBroken),
+	} {
+		b := newBench(t, sample())
+		b.fail = func(string) error {
+			if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.EgressPolicy) {
+				return refusal
+			}
+			return nil
+		}
+		if _, err := b.reconcile(); !errors.Is(err, refusal) {
+			t.Errorf("ended with %v", err)
+		}
+		got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+		if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "NetworkPolicy lab-registries/model-catalog-egress") || !strings.Contains(got.Message, errBroken.Error()) {
+			t.Errorf("condition %+v", got)
+		}
+		if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) {
+			t.Error("the server runs without its policy")
+		}
+		b.fail = failing(0)
+		b.settle()
+		if got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable); strings.Contains(got.Message, resources.EgressPolicy) {
+			t.Errorf("condition %+v after it was written", got)
+		}
 	}
 }
 

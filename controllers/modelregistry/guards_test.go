@@ -31,6 +31,7 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 		"ServiceAccount ns/demo": &corev1.ServiceAccount{ObjectMeta: meta("demo")},
 		"ConfigMap ns/demo-kube-rbac-proxy-config": &corev1.ConfigMap{ObjectMeta: meta("demo-kube-rbac-proxy-config"),
 			Data: map[string]string{"config-file.yaml": "authorization:\n  static: [{path: /, verb: '*'}]\n"}},
+		"NetworkPolicy ns/demo-egress":  &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-egress")},
 		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,7 @@ func TestReconcileWritesOnce(t *testing.T) {
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
 apply Role registry-user-demo
+apply NetworkPolicy demo-egress
 apply ConfigMap demo-kube-rbac-proxy-config
 apply NetworkPolicy demo-ingress
 apply Deployment demo
@@ -74,7 +75,7 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 	w.waits(w.reconcile(m), "available")
 	got := strings.Split(w.wrote(), "\n")
 	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
-		"apply NetworkPolicy demo-postgres", "apply Deployment demo-postgres", "apply Service demo-postgres"}
+		"apply NetworkPolicy demo-postgres", "apply NetworkPolicy demo-postgres-egress", "apply Deployment demo-postgres", "apply Service demo-postgres"}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("write %d is %q, want %q", i, got[i], want[i])

@@ -77,7 +77,7 @@ func prunable(in resources.Inputs) []schema.GroupVersionKind {
 func keptDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var kept apply.Desired
 	kept.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
-		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace))
+		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.DatabaseEgressName(m), m.Namespace))
 	return kept
 }
 

@@ -28,12 +28,12 @@ func TestRender(t *testing.T) {
 		served capability.Set
 		want   []string
 	}{
-		"plain": {external, capability.NewSet(), []string{"ServiceAccount demo", "Role registry-user-demo", "Service demo", "Deployment demo"}},
+		"plain": {external, capability.NewSet(), []string{"ServiceAccount demo", "Role registry-user-demo", "NetworkPolicy demo-egress", "Service demo", "Deployment demo"}},
 		"with its own database": {own, capability.NewSet(), []string{
-			"PersistentVolumeClaim demo-postgres-storage", "NetworkPolicy demo-postgres", "Service demo-postgres", "Deployment demo-postgres",
-			"ServiceAccount demo", "Role registry-user-demo", "Service demo", "Deployment demo"}},
+			"PersistentVolumeClaim demo-postgres-storage", "NetworkPolicy demo-postgres", "NetworkPolicy demo-postgres-egress", "Service demo-postgres", "Deployment demo-postgres",
+			"ServiceAccount demo", "Role registry-user-demo", "NetworkPolicy demo-egress", "Service demo", "Deployment demo"}},
 		"OpenShift": {external, capability.NewSet(capability.Route, capability.UserGroup), []string{
-			"ServiceAccount demo", "Role registry-user-demo", "Group demo-users", "RoleBinding demo-users", "ConfigMap demo-kube-rbac-proxy-config",
+			"ServiceAccount demo", "Role registry-user-demo", "NetworkPolicy demo-egress", "Group demo-users", "RoleBinding demo-users", "ConfigMap demo-kube-rbac-proxy-config",
 			"ClusterRoleBinding demo-auth-delegator", "NetworkPolicy demo-ingress", "NetworkPolicy demo-https-route", "Service demo", "Deployment demo",
 			"Route demo-https"}},
 	} {

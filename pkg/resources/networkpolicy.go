@@ -13,6 +13,7 @@ type (
 	policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 	peerConfig   = networkingv1ac.NetworkPolicyPeerApplyConfiguration
 	ingressRule  = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
+	egressRule   = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 )
 
 // labelPolicyGroup is on the namespaces of OpenShift's routers, labelGenerated on those that the platform has made, among them
@@ -27,6 +28,18 @@ func IngressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*ing
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(rules...))
 }
+
+// EgressPolicy keeps pods from what no rule allows.
+func EgressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*egressRule) *policyConfig {
+	return networkingv1ac.NetworkPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
+			WithPolicyTypes(networkingv1.PolicyTypeEgress).
+			WithEgress(rules...))
+}
+
+// Anywhere is a rule that allows everything: for pods whose peers have no names that a policy could use.
+func Anywhere() *egressRule { return networkingv1ac.NetworkPolicyEgressRule() }
 
 // RouterPolicy admits the routers of OpenShift to a port of pods, and the namespaces of the platform.
 func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *policyConfig {

@@ -33,6 +33,7 @@ var unproven = map[string][]string{
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
 		"modelmesh: delete servicemonitors.monitoring.coreos.com",
 		"modelcatalog-beside: delete configmaps default-catalog-sources",
+		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-egress",
 		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-https-route",
 		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-ingress",
 		"modelcatalog-beside: delete referencegrants.gateway.networking.k8s.io allow-gateway-model-catalog",

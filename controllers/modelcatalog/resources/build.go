@@ -75,7 +75,7 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	if readable(c) {
 		objects.Add(readerBinding(c))
 	}
-	objects.Add(adminRole(c))
+	objects.Add(adminRole(c), egressPolicy(c))
 	if len(in.AdminGroups) > 0 {
 		objects.Add(adminRoleBinding(c, in.AdminGroups))
 	}

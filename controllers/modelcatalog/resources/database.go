@@ -21,7 +21,7 @@ const (
 // its password.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
-	objects.Add(databaseDeployment(c, in), databaseService(c), databasePolicy(c))
+	objects.Add(databaseDeployment(c, in), databaseService(c), databasePolicy(c), databaseEgress(c))
 	return objects
 }
 

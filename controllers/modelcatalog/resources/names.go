@@ -29,6 +29,8 @@ const (
 	RouteName         = "model-catalog-https"
 	RoutePolicy       = "model-catalog-https-route"
 	IngressPolicy     = "model-catalog-ingress"
+	EgressPolicy      = "model-catalog-egress"
+	DatabaseEgress    = "model-catalog-postgres-egress"
 	GrantName         = "allow-gateway-model-catalog"
 
 	serverPort   = 8080

@@ -17,6 +17,18 @@ func openPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(metaOf(c, IngressPolicy), Selector(Name), resources.AllowTCP(endpointOf(c).port))
 }
 
+// egressPolicy lets the server out: to its database, to sources of models, and to the API server for its proxy.
+func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.EgressPolicy(metaOf(c, EgressPolicy), Selector(Name), resources.Anywhere())
+}
+
+// databaseEgress keeps the database from calling anyone; it answers all the same.
+func databaseEgress(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	meta := metaOf(c, DatabaseEgress)
+	meta.Labels = Labels(DatabaseName)
+	return resources.EgressPolicy(meta, Selector(DatabaseName))
+}
+
 // databasePolicy admits the server alone.
 func databasePolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	meta := metaOf(c, DatabaseName)

@@ -47,7 +47,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(serviceAccount(m), role(m))
+	desired.Add(serviceAccount(m), role(m), egressPolicy(m))
 	if in.OpenShift {
 		if in.HasUserAPI {
 			desired = append(desired, in.unowned(Group(m, nil)))

@@ -36,7 +36,7 @@ func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(databasePolicy(m), databaseService(m), databaseDeployment(m, in))
+	desired.Add(databasePolicy(m), databaseEgress(m), databaseService(m), databaseDeployment(m, in))
 	return desired, nil
 }
 

@@ -72,6 +72,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		{"Route/team-a-http", "team-a-http", true, func(v variant) bool { return v.ocp && v.plainRoute }},
 		{"ConfigMap/team-a-kube-rbac-proxy-config", "team-a", true, guarded},
 		{"ClusterRoleBinding/team-a-auth-delegator", "team-a-auth-delegator", false, guarded},
+		{"NetworkPolicy/team-a-egress", "team-a-egress", true, always},
 		{"NetworkPolicy/team-a-ingress", "team-a-ingress", true, guarded},
 		{"Route/team-a-https", "team-a-https", true, routed},
 		{"NetworkPolicy/team-a-https-route", "team-a-https-route", true, routed},

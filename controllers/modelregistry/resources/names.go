@@ -77,6 +77,12 @@ func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-
 // ingressPolicyName is the NetworkPolicy that closes every port but that of the proxy.
 func ingressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-ingress" }
 
+// egressPolicyName is the NetworkPolicy that says where the server may call.
+func egressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-egress" }
+
+// DatabaseEgressName is the same for a generated database.
+func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
+
 // GrantName is the ReferenceGrant of the registry.
 func GrantName(m *v1beta1.ModelRegistry) string { return SharedGrantName + "-" + m.Name }
 

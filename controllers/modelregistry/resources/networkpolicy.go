@@ -28,6 +28,18 @@ func routePolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.RouterPolicy(metaOf(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
 }
 
+// egressPolicy lets the server out: to its database, which may be anywhere, and to the API server for its proxy.
+func egressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
+	return resources.EgressPolicy(metaOf(m, egressPolicyName(m)), ServerSelector(m), resources.Anywhere())
+}
+
+// databaseEgress keeps a generated database from calling anyone; it answers all the same.
+func databaseEgress(m *v1beta1.ModelRegistry) *policyConfig {
+	meta := metaOf(m, DatabaseEgressName(m))
+	meta.Labels = databaseLabels(m)
+	return resources.EgressPolicy(meta, DatabaseSelector(m))
+}
+
 // databasePolicy lets only the server reach a generated database.
 func databasePolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	meta := metaOf(m, DatabaseName(m))

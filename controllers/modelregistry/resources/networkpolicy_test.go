@@ -45,7 +45,7 @@ func TestPolicies(t *testing.T) {
 			objects := built(t, c.m, c.in)
 			got := map[string][]networkingv1.NetworkPolicyIngressRule{}
 			for _, o := range objects {
-				if o.GetKind() != "NetworkPolicy" {
+				if o.GetKind() != "NetworkPolicy" || o.GetName() == "team-a-egress" {
 					continue
 				}
 				spec := typed[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", o.GetName()).Spec
@@ -76,6 +76,28 @@ func TestDatabasePolicy(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The server may call anyone, its database no one; each says so, whether there is a proxy or not.
+func TestEgressPolicies(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		policy  string
+		pods    string
+		rules   []any
+	}{
+		"server":         {built(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"guarded server": {built(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"database":       {builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
+	} {
+		want := map[string]any{
+			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": c.pods}},
+			"policyTypes": []any{"Egress"}, "egress": c.rules,
+		}
+		if diff := cmp.Diff(want, specOf(t, c.objects, "NetworkPolicy", c.policy)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -18,44 +18,44 @@ func TestObjects(t *testing.T) {
 		want []string
 	}{
 		"plain": {registrytest.Registry(), plain, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Service/team-a", "Deployment/team-a",
 		}},
 		"plain with a proxy": {registrytest.Registry(registrytest.Proxied), plain, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "ConfigMap/team-a-kube-rbac-proxy-config",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "ConfigMap/team-a-kube-rbac-proxy-config",
 			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
 		}},
 		"plain, although a Route is queried for": {registrytest.Registry(plainRouted), plain, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Service/team-a", "Deployment/team-a",
 		}},
 		"OpenShift": {registrytest.Registry(registrytest.Proxied), openshift, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 		}},
 		"OpenShift with both Routes": {registrytest.Registry(registrytest.Proxied, plainRouted), openshift, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-http", "Route/team-a-https",
 		}},
 		"OpenShift without Routes": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"Service/team-a", "Deployment/team-a",
 		}},
 		"[modelregistry-54] OpenShift with groups of an identity provider": {registrytest.Registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
 		"[modelregistry-38] behind the gateway": {registrytest.Registry(registrytest.Proxied), gateway, []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 			"ReferenceGrant/allow-gateway-httproutes-team-a", "HTTPRoute/model-registry-team-a",
 		}},
 		"a gateway whose API is not served": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
 		"a gateway without grants": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.ReferenceGrants = false }), []string{
-			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"Service/team-a", "Deployment/team-a", "HTTPRoute/model-registry-team-a",
 		}},
 	} {
@@ -71,7 +71,7 @@ func TestObjects(t *testing.T) {
 func TestDatabaseObjects(t *testing.T) {
 	want := []string{
 		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",
-		"NetworkPolicy/team-a-postgres", "Service/team-a-postgres", "Deployment/team-a-postgres",
+		"NetworkPolicy/team-a-postgres", "NetworkPolicy/team-a-postgres-egress", "Service/team-a-postgres", "Deployment/team-a-postgres",
 	}
 	if diff := cmp.Diff(want, kinds(builtDatabase(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

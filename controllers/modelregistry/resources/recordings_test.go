@@ -41,6 +41,7 @@ var accepted = []struct {
 }{
 	{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
 	{regexp.MustCompile(`^NetworkPolicy/.*-ingress\b`), "S1: the port of the server is closed whenever there is a proxy"},
+	{regexp.MustCompile(`^NetworkPolicy/.*-egress\b`), "newer than the recording"},
 	{regexp.MustCompile(`^Deployment/.*\.containers\[0\]\.(args\[0\]|(liveness|readiness|startup)Probe\.httpGet\.(port|scheme))$`), "S1: behind a proxy the server listens on loopback, and probes come through the proxy"},
 	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.args\[8\]$`), "S1: the proxy lets probes pass"},
 	{regexp.MustCompile(`^Deployment/.*\.startupProbe\.failureThreshold$`), "W11: a server that waits for its database is not killed"},

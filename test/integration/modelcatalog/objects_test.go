@@ -27,6 +27,7 @@ var _ = Describe("A new Catalog", func() {
 			roleBinding(ns, "model-catalog-authenticated"), role(ns, "model-catalog-admin"), secret(ns, "model-catalog-postgres"),
 			deployment(ns, "model-catalog-postgres"), service(ns, "model-catalog-postgres"), policy(ns, "model-catalog-postgres"),
 			configMap(ns, "model-catalog-kube-rbac-proxy-config"), policy(ns, "model-catalog-ingress"),
+			policy(ns, "model-catalog-egress"), policy(ns, "model-catalog-postgres-egress"),
 			secret(ns, "model-catalog-kube-rbac-proxy"),
 		} {
 			w.Get(ctx, o)

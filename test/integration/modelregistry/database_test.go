@@ -37,6 +37,7 @@ var _ = Describe("A generated database", func() {
 		}
 		for _, c := range []client.Object{
 			child(m, &appsv1.Deployment{}, "-postgres"), child(m, &corev1.Service{}, "-postgres"), child(m, &networkingv1.NetworkPolicy{}, "-postgres"),
+			child(m, &networkingv1.NetworkPolicy{}, "-egress"), child(m, &networkingv1.NetworkPolicy{}, "-postgres-egress"),
 		} {
 			env.Get(ctx, c)
 			Expect(metav1.IsControlledBy(c, m)).To(BeTrue(), "%T", c)
@@ -50,6 +51,19 @@ var _ = Describe("A generated database", func() {
 		env.Get(ctx, claim)
 		Expect(claim.UID).To(Equal(uid))
 		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
+	}, NodeTimeout(specTimeout))
+
+	It("calls no one, whatever another client allows it", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		closed := child(m, &networkingv1.NetworkPolicy{}, "-postgres-egress")
+		env.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
+		env.WaitFor(ctx, closed, func(g Gomega) { g.Expect(closed.Spec.Egress).To(BeEmpty()) })
+		Expect(closed.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeEgress))
+		open := child(m, &networkingv1.NetworkPolicy{}, "-egress")
+		env.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
+		env.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("goes with its data when the registry requires it, and has the names that it was made with [D12]", func(ctx SpecContext) {

@@ -1,0 +1,23 @@
+package modelcatalog_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+var _ = Describe("What pods of the catalog may call", func() {
+	It("stays as it is written, whatever another client allows or forbids", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		w.ready(ctx, catalog(ns))
+		closed, open := policy(ns, "model-catalog-postgres-egress"), policy(ns, "model-catalog-egress")
+		w.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
+		w.WaitFor(ctx, closed, func(g Gomega) { g.Expect(closed.Spec.Egress).To(BeEmpty()) })
+		Expect(closed.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeEgress))
+		w.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
+		w.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
+		w.settle()
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})
