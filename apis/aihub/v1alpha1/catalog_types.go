@@ -65,23 +65,23 @@ type CatalogSpec struct {
 	// +optional
 	Access *CatalogAccess `json:"access,omitempty"`
 
-	// authProxy stands before the server and authenticates clients.
+	// authProxy is the proxy in front of the server. It authenticates clients.
 	// +optional
 	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
 
-	// proxy through which the server reaches addresses outside of the cluster. While it names none, that of the cluster counts on
-	// OpenShift; an empty proxy, {}, is for none at all.
+	// proxy is the outbound proxy of the server. If it sets none of httpProxy, httpsProxy and noProxy, the server uses the cluster-wide
+	// proxy of OpenShift. An empty proxy, {}, means no proxy at all.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
 
-	// catalogDataImage chooses the image with the descriptions of models by its digest or tag; absent for the one of the release.
-	// Registry and repository are always those of the release.
+	// catalogDataImage selects the image with the descriptions of models by its digest or tag; absent for the image of the release.
+	// The registry and the repository are always those of the release.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'catalogDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
 	CatalogDataImage string `json:"catalogDataImage,omitempty"`
 
-	// benchmarkDataImage chooses the image with measurements of models, as catalogDataImage does.
+	// benchmarkDataImage selects the image with performance data of models, as catalogDataImage does.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'benchmarkDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
@@ -177,36 +177,36 @@ type CatalogAuthProxy struct {
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`
 }
 
-// CatalogProxy is the way of the server out of the cluster. Whoever may read the Catalog sees all of it, so a proxy that wants a
-// password is better reached without one.
+// CatalogProxy is the outbound proxy of the server. Everyone who can read the Catalog can read it, so it should contain no
+// password.
 type CatalogProxy struct {
-	// httpProxy is the proxy for http addresses, such as http://proxy.example.com:3128; empty for none.
+	// httpProxy is the proxy for HTTP requests, such as http://proxy.example.com:3128; empty for none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
 	HTTPProxy *string `json:"httpProxy,omitempty"`
 
-	// httpsProxy is the proxy for https addresses, such as http://proxy.example.com:3128; empty for none.
+	// httpsProxy is the proxy for HTTPS requests, such as http://proxy.example.com:3128; empty for none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpsProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
 	HTTPSProxy *string `json:"httpsProxy,omitempty"`
 
-	// noProxy lists what is reached without a proxy, separated by commas: names, domains with a dot before them, addresses and
-	// networks, such as .svc,.cluster.local,10.0.0.0/8.
+	// noProxy is a comma-separated list of destinations that are reached without a proxy: host names, domains with a leading dot,
+	// IP addresses and CIDRs, such as .svc,.cluster.local,10.0.0.0/8.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	NoProxy *string `json:"noProxy,omitempty"`
 
-	// mode is that of authProxy, which counts where both are set.
+	// mode of the proxy that authenticates clients; ignored if authProxy.mode is set.
 	//
-	// Deprecated: write authProxy.mode.
+	// Deprecated: use authProxy.mode.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
-	// certificateSecretName is that of authProxy, which counts where both are set.
+	// certificateSecretName of the proxy that authenticates clients; ignored if authProxy.certificateSecretName is set.
 	//
-	// Deprecated: write authProxy.certificateSecretName.
+	// Deprecated: use authProxy.certificateSecretName.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`
