@@ -36,17 +36,14 @@ Image: %[4]s. For OpenShift, Open Data Hub and OLM, see docs/install.md and docs
 
 // section returns what the changelog says about a version; for one that it does not name yet, what is unreleased.
 func section(changelog, version string) (string, error) {
+	sections := strings.Split("\n"+changelog, "\n## ")[1:]
 	for _, name := range []string{version, "Unreleased"} {
-		_, rest, found := strings.Cut("\n"+changelog, "\n## "+name)
-		if !found {
-			continue
+		for _, text := range sections {
+			title, text, _ := strings.Cut(text, "\n")
+			if heading, _, _ := strings.Cut(title, " "); heading == name {
+				return strings.TrimSpace(text), nil
+			}
 		}
-		title, rest, _ := strings.Cut(rest, "\n")
-		if title != "" && !strings.HasPrefix(title, " ") {
-			continue // another version that begins so
-		}
-		text, _, _ := strings.Cut(rest, "\n## ")
-		return strings.TrimSpace(text), nil
 	}
 	return "", errors.New("CHANGELOG.md has neither a section of the version nor one of what is unreleased")
 }
