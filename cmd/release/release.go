@@ -144,7 +144,8 @@ func (r *release) reference(name string) string {
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = r.root
-	command.Env = append(slices.DeleteFunc(os.Environ(), fromOutside), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	// What is stripped of a program need not be compiled, which saves a fifth of the time.
+	command.Env = append(slices.DeleteFunc(os.Environ(), fromOutside), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false", "GOWORK=off")
 	command.Env = append(command.Env, env...)
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("running %s %s: %w\n%s", name, strings.Join(args, " "), err, text)
