@@ -53,7 +53,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=list;watch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mlflow-artifact-connection,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mlflow-artifact-connection;mlflow-archive-secret,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs/status,verbs=patch
 

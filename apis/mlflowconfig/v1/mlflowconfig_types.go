@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MLflowConfig chooses the artifact store of the workspace that its namespace
-// is. There is one for each namespace, named mlflow.
+// MLflowConfig chooses where the workspace that its namespace is keeps
+// artifacts and archived traces. There is one for each namespace, named mlflow.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -13,7 +13,7 @@ type MLflowConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted artifact store.
+	// spec is what the workspace wants otherwise than the server.
 	// +required
 	Spec MLflowConfigSpec `json:"spec"`
 
@@ -35,22 +35,50 @@ type MLflowConfigList struct {
 	Items           []MLflowConfig `json:"items"`
 }
 
-// MLflowConfigSpec is the artifact store of one workspace.
+// MLflowConfigSpec says what one workspace has of its own. What it leaves out
+// is that of the server.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.artifactRootPath) || size(self.artifactRootPath) == 0 || has(self.artifactRootSecret)",message="artifactRootPath needs artifactRootSecret, which names the bucket that the path is in: set artifactRootSecret to 'mlflow-artifact-connection', or remove artifactRootPath"
+// +kubebuilder:validation:XValidation:rule="!has(self.archiveRootPath) || size(self.archiveRootPath) == 0 || has(self.archiveRootSecret)",message="archiveRootPath needs archiveRootSecret, which names the bucket that the path is in: set archiveRootSecret to 'mlflow-archive-secret', or remove archiveRootPath"
 type MLflowConfigSpec struct {
 	// artifactRootSecret names the Secret of the same namespace that describes
-	// the bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_S3_BUCKET,
-	// AWS_S3_ENDPOINT and optionally AWS_DEFAULT_REGION.
-	// +required
+	// the bucket for artifacts: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+	// AWS_S3_BUCKET, AWS_S3_ENDPOINT and optionally AWS_DEFAULT_REGION.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == 'mlflow-artifact-connection'",message="artifactRootSecret must be 'mlflow-artifact-connection'"
-	ArtifactRootSecret string `json:"artifactRootSecret"`
+	ArtifactRootSecret string `json:"artifactRootSecret,omitempty"`
 
-	// artifactRootPath is the path below the bucket.
+	// artifactRootPath is the path below that bucket. It needs
+	// artifactRootSecret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == '' || !self.startsWith('/')",message="artifactRootPath must be relative"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|.*/)[.][.](/.*)?$')",message="artifactRootPath must not contain '..' path segments"
 	ArtifactRootPath string `json:"artifactRootPath,omitempty"`
+
+	// archiveRootSecret names the Secret of the same namespace whose
+	// AWS_S3_BUCKET is the bucket for archived traces. The credentials are those
+	// of the server. It has an effect with MLflow 3.13 or later.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self == 'mlflow-archive-secret'",message="archiveRootSecret must be 'mlflow-archive-secret'"
+	ArchiveRootSecret string `json:"archiveRootSecret,omitempty"`
+
+	// archiveRootPath is the path below that bucket. It needs archiveRootSecret.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == '' || !self.startsWith('/')",message="archiveRootPath must be relative"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|.*/)[.][.](/.*)?$')",message="archiveRootPath must not contain '..' path segments"
+	ArchiveRootPath string `json:"archiveRootPath,omitempty"`
+
+	// traceArchivalRetention is the age at which traces of the workspace are
+	// archived, in place of spec.traceArchival.retention of the MLflow: a number
+	// above zero with the unit m, h or d, such as 30d.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[mhd]$`
+	TraceArchivalRetention string `json:"traceArchivalRetention,omitempty"`
 }
 
 // MLflowConfigStatus is what was observed last.
@@ -59,8 +87,8 @@ type MLflowConfigStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the configuration. ReferencesReady is False while its
-	// Secret or the bucket in it is missing.
+	// conditions of the configuration. ReferencesReady is False while a
+	// Secret that it names, or the bucket in it, is missing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,10 +1,11 @@
 // Package artifactstore reports on MLflowConfigs. The servers of MLflow read these themselves and ignore one whose Secret is missing
-// or names no bucket, so a condition reports it before artifacts end up in the bucket that all share.
+// or names no bucket, so a condition reports it before artifacts or traces end up in the bucket that all share.
 package artifactstore
 
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,12 +31,12 @@ import (
 
 const (
 	controllerName = "mlflowconfig"
-	// secretName is the only Secret that the API admits, and bucketKey the only key of it that servers use; their credentials come
-	// from their own environment.
-	secretName, bucketKey = "mlflow-artifact-connection", "AWS_S3_BUCKET"
+	// artifactSecret and archiveSecret are the only Secrets that the API admits, and bucketKey the only key of them that servers use;
+	// their credentials come from their own environment.
+	artifactSecret, archiveSecret, bucketKey = "mlflow-artifact-connection", "mlflow-archive-secret", "AWS_S3_BUCKET"
 )
 
-// ReasonFound is the reason of reference.Condition, which is always there, while the Secret of an MLflowConfig names a bucket.
+// ReasonFound is the reason of reference.Condition, which is always there, while the Secrets of an MLflowConfig name buckets.
 const ReasonFound = "ReferencesFound"
 
 // Kind is the kind that is reported on while it is served.
@@ -48,13 +49,16 @@ type reporter struct {
 
 // Setup registers the controller with a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	secrets, err := component.Narrow(mgr, secret, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", secretName)}, apply.Transform())
-	if err != nil {
-		return err
+	secrets := map[string]cache.Cache{}
+	for _, name := range []string{artifactSecret, archiveSecret} { // rights on one name admit lists of that name only
+		named, err := component.Narrow(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
+		if err != nil {
+			return err
+		}
+		secrets[name] = named
 	}
-	r := &reporter{references: reference.NewTracker(secrets, mgr.GetAPIReader())}
+	cached := &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
+	r := &reporter{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
@@ -67,14 +71,22 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
-	if err := c.Watch(source.Kind(secrets, client.Object(secret), toConfig())); err != nil {
-		return fmt.Errorf("watching for %s: %w", controllerName, err)
+	for _, named := range secrets {
+		if err := c.Watch(source.Kind(named, client.Object(secret()), toConfig())); err != nil {
+			return fmt.Errorf("watching for %s: %w", controllerName, err)
+		}
 	}
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	served.Watch(ctx, c, Kind, func() source.Source {
 		return source.Kind[client.Object](mgr.GetCache(), &mlflowv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, changed)
 	})
 	return nil
+}
+
+func secret() *metav1.PartialObjectMetadata {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return head
 }
 
 // toConfig maps a Secret to the MLflowConfig of its namespace.
@@ -86,17 +98,38 @@ func toConfig() handler.EventHandler {
 
 // report is the only phase.
 func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
-	resolved, err := r.references.Resolve(ctx, config.UID, config.Namespace, []reference.Reference{
-		{Kind: reference.Secret, Name: config.Spec.ArtifactRootSecret, Keys: []string{bucketKey}},
-	})
+	var wanted []reference.Reference
+	var names []string
+	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {
+		if name != "" {
+			wanted, names = append(wanted, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}}), append(names, "Secret "+name+" names a bucket")
+		}
+	}
+	resolved, err := r.references.Resolve(ctx, config.UID, config.Namespace, wanted)
 	if err != nil {
 		return err
 	}
-	status, reason, message := metav1.ConditionTrue, ReasonFound, "Secret "+config.Spec.ArtifactRootSecret+" names a bucket"
+	status, reason, message := metav1.ConditionTrue, ReasonFound, strings.Join(names, "; ")
+	if len(names) == 0 {
+		message = "No Secret is named; artifacts and archived traces go to the buckets of the server"
+	}
 	if len(resolved.Missing) > 0 {
 		status, reason = metav1.ConditionFalse, reference.ReasonMissing
-		message = reference.Describe(config.Namespace, resolved.Missing) + "; until then artifacts go to the bucket of the server"
+		message = reference.Describe(config.Namespace, resolved.Missing) + "; until then " + affected(resolved.Missing) + " go to the bucket of the server"
 	}
 	conditions.Set(&config.Status.Conditions, reference.Condition, status, reason, message, config.Generation)
 	return nil
+}
+
+// affected is what does not go where the workspace wants it.
+func affected(missing []reference.Missing) string {
+	var what []string
+	for _, m := range missing {
+		if m.Name == artifactSecret {
+			what = append([]string{"artifacts"}, what...)
+		} else {
+			what = append(what, "archived traces")
+		}
+	}
+	return strings.Join(what, " and ")
 }

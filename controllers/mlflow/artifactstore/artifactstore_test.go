@@ -19,31 +19,43 @@ import (
 func configOf(namespace string) *mlflowv1.MLflowConfig {
 	return &mlflowv1.MLflowConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: mlflowv1.Name, Generation: 3, UID: "u"},
-		Spec:       mlflowv1.MLflowConfigSpec{ArtifactRootSecret: secretName},
+		Spec:       mlflowv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret},
 	}
 }
 
 func TestReport(t *testing.T) {
+	both := mlflowv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret, ArchiveRootSecret: archiveSecret, TraceArchivalRetention: "7d"}
 	for name, tc := range map[string]struct {
+		spec    mlflowv1.MLflowConfigSpec // artifactRootSecret when it is empty
 		data    map[string][]byte
 		status  metav1.ConditionStatus
 		reason  string
 		message string
 	}{
-		"no Secret": {nil, metav1.ConditionFalse, reference.ReasonMissing,
+		"no Secret": {mlflowv1.MLflowConfigSpec{}, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
-		"no bucket": {map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
+		"no bucket": {mlflowv1.MLflowConfigSpec{}, map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
-		"a bucket": {map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
+		"a bucket": {mlflowv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
+		"an archive without Secret": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
+			"In namespace team: Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server"},
+		"neither": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
+			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
+				"until then artifacts and archived traces go to the bucket of the server"},
+		"a retention alone": {mlflowv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
+			"No Secret is named; artifacts and archived traces go to the buckets of the server"},
 	} {
 		b := fake.NewClientBuilder().WithObjects(
 			// That of another namespace counts for nothing.
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: secretName}, Data: map[string][]byte{bucketKey: nil}})
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: artifactSecret}, Data: map[string][]byte{bucketKey: nil}})
 		if tc.data != nil {
-			b.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: secretName}, Data: tc.data})
+			b.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: artifactSecret}, Data: tc.data})
 		}
 		c := b.Build()
 		config := configOf("team")
+		if tc.spec != (mlflowv1.MLflowConfigSpec{}) {
+			config.Spec = tc.spec
+		}
 		if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ const (
 	sharedRoleName   = "mlflow"
 	TLSSecretName    = "mlflow-tls"
 	artifactSecret   = "mlflow-artifact-connection"
+	archiveSecret    = "mlflow-archive-secret"
 	PlatformCAName   = "odh-trusted-ca-bundle"
 	serviceCAName    = "openshift-service-ca.crt"
 	serviceCAKey     = "service-ca.crt"

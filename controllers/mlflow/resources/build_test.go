@@ -139,14 +139,14 @@ func TestNames(t *testing.T) {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secret", func(t *testing.T) {
+	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secrets", func(t *testing.T) {
 		for _, name := range []string{"mlflow", "team"} {
 			m := called(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
 			role := typed[rbacv1.ClusterRole](t, m, platformInputs["bare"], "ClusterRole", "mlflow")
 			read := []string{"get", "list", "watch"}
 			want := []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read},
-				{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mlflow-artifact-connection"}, Verbs: read},
+				{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mlflow-artifact-connection", "mlflow-archive-secret"}, Verbs: read},
 				{APIGroups: []string{"mlflow.kubeflow.org"}, Resources: []string{"mlflowconfigs"}, Verbs: read},
 			}
 			if diff := cmp.Diff(want, role.Rules); diff != "" {

@@ -38,17 +38,17 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	return desired
 }
 
-// sharedRBAC lets server and archiver find the workspaces and their artifact stores in
-// all namespaces. The objects carry one name whatever the MLflow is called, so
+// sharedRBAC lets server and archiver find the workspaces with their artifact stores and
+// archives in all namespaces. The objects carry one name whatever the MLflow is called, so
 // other owners are left beside ours. Every namespace may be a workspace with an
-// artifact store of its own, so the right to read Secrets is that wide, and held
-// narrow by the one name that it is good for.
+// artifact store and an archive of its own, so the right to read Secrets is that
+// wide, and held narrow by the two names that it is good for.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	role := rbacv1ac.ClusterRole(sharedRoleName).
 		WithLabels(Labels(sharedRoleName)).
 		WithRules(
 			readRule("", "namespaces"),
-			readRule("", "secrets").WithResourceNames(artifactSecret),
+			readRule("", "secrets").WithResourceNames(artifactSecret, archiveSecret),
 			readRule("mlflow.kubeflow.org", "mlflowconfigs"),
 		)
 	binding := rbacv1ac.ClusterRoleBinding(sharedRoleName).

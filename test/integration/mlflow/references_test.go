@@ -164,5 +164,15 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		env.ExpectNoWrites(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		expect(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
+
+		By("an archive of its own")
+		env.Patch(ctx, config, map[string]any{"spec": map[string]any{"artifactRootSecret": nil, "archiveRootSecret": "mlflow-archive-secret", "traceArchivalRetention": "7d"}})
+		expect(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server")
+		archive := secret("mlflow-archive-secret", map[string]string{"AWS_S3_BUCKET": "archive"})
+		archive.Namespace = config.Namespace
+		create(ctx, archive)
+		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
+		env.Settle(manager.User, calm, specTimeout) // Events follow what they tell of
+		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
