@@ -138,6 +138,24 @@ func TestHTTPRoute(t *testing.T) {
 	}
 }
 
+// From MLflow 3.16 on traces are ingested below the static prefix, and no rule takes it away.
+func TestOTLPByRelease(t *testing.T) {
+	for release, rules := range map[string]int{
+		"": 2, "unknown": 2, "3.14.0": 2, "3.15.9": 2, "v3.15.0": 2, "3.16.0rc1": 2, "3.16.0.dev0": 2, "3.16.0-dev.0": 2, "v3.16.0a2": 2,
+		"3.16.0": 1, "v3.16.0": 1, "3.16.0+build.5": 1, "3.16.0.post1": 1, "3.16.2.dev0": 1, "3.17.0rc1": 1, "3.17.0-rc.1": 1, "4.0.0": 1,
+	} {
+		in := with(platformInputs["plain"], func(in *Inputs) { in.Version = release })
+		route := mlflowtest.Object(built(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow")
+		found, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != rules {
+			t.Errorf("%q: %d rules, want %d", release, len(found), rules)
+		}
+	}
+}
+
 func TestServiceMonitor(t *testing.T) {
 	for name, c := range map[string]struct {
 		name string
