@@ -60,9 +60,9 @@ func Storage(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
 
-// WithStorageOf gives an MLflow a volume.
+// WithStorageOf gives an MLflow a volume with its database on it.
 func WithStorageOf(claim corev1.PersistentVolumeClaimSpec) func(*mlflowv1.MLflowSpec) {
-	return func(s *mlflowv1.MLflowSpec) { s.Storage = &claim }
+	return func(s *mlflowv1.MLflowSpec) { s.Storage, s.BackendStoreURI = &claim, "sqlite:////mlflow/mlflow.db" }
 }
 
 // KeyOf selects a key of a Secret.

@@ -55,15 +55,15 @@
 {{- end }}
 
 {{/*
-Affinity of a job: that of the user. A volume that can be attached to one node sends the job to the node of the server, unless
-the user says to which pods a pod is near or far: the two might contradict each other.
+Affinity of a job: that of the user. A volume that can be attached to one node sends a job that uses it to the node of the server,
+unless the user says to which pods a pod is near or far: the two might contradict each other. root, used (empty for no).
 */}}
 {{- define "mlflow.choreAffinity" -}}
-{{- $affinity := deepCopy (.Values.affinity | default dict) -}}
-{{- $modes := .Values.storage.spec.accessModes | default (list .Values.storage.accessMode) -}}
+{{- $affinity := deepCopy (.root.Values.affinity | default dict) -}}
+{{- $modes := .root.Values.storage.spec.accessModes | default (list .root.Values.storage.accessMode) -}}
 {{- $decided := or (kindIs "map" $affinity.podAffinity) (kindIs "map" $affinity.podAntiAffinity) -}}
-{{- if and .Values.storage.enabled (not (has "ReadWriteMany" $modes)) (not $decided) -}}
-{{- $term := dict "labelSelector" (dict "matchLabels" (dict "app" (include "mlflow.name" .))) "topologyKey" "kubernetes.io/hostname" -}}
+{{- if and .used (not (has "ReadWriteMany" $modes)) (not $decided) -}}
+{{- $term := dict "labelSelector" (dict "matchLabels" (dict "app" (include "mlflow.name" .root))) "topologyKey" "kubernetes.io/hostname" -}}
 {{- $_ := set $affinity "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term)) -}}
 {{- end -}}
 {{- toJson $affinity -}}
@@ -120,9 +120,10 @@ envFrom:
 {{- toJson (list (dict "volume" $volume "mount" (dict "name" "tmp" "mountPath" "/tmp"))) -}}
 {{- end }}
 
+{{/* The volume, for a pod that uses it: root, used (empty for no). */}}
 {{- define "mlflow.storage" -}}
-{{- if .Values.storage.enabled -}}
-{{- $volume := dict "name" "mlflow-storage" "persistentVolumeClaim" (dict "claimName" (printf "mlflow-pvc%s" .Values.resourceSuffix)) -}}
+{{- if .used -}}
+{{- $volume := dict "name" "mlflow-storage" "persistentVolumeClaim" (dict "claimName" (printf "mlflow-pvc%s" .root.Values.resourceSuffix)) -}}
 {{- toJson (list (dict "volume" $volume "mount" (dict "name" "mlflow-storage" "mountPath" "/mlflow"))) -}}
 {{- else -}}
 []
@@ -169,7 +170,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* A job beside the server: root, name, app, schedule, account, command, args, env, resources, volumes, sources. */}}
+{{/* A job beside the server: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as of choreAffinity). */}}
 {{- define "mlflow.cronJob" -}}
 apiVersion: batch/v1
 kind: CronJob
@@ -190,7 +191,7 @@ spec:
         spec:
           serviceAccountName: {{ include "mlflow.json" .account }}
           restartPolicy: Never
-          {{- include "mlflow.placement" (dict "root" .root "affinity" (include "mlflow.choreAffinity" .root | fromJson)) | nindent 10 }}
+          {{- include "mlflow.placement" (dict "root" .root "affinity" (include "mlflow.choreAffinity" (dict "root" .root "used" .used) | fromJson)) | nindent 10 }}
           {{- with include "mlflow.caInit" (dict "root" .root "sources" .sources) }}
           {{- . | nindent 10 }}
           {{- end }}

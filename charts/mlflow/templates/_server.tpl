@@ -3,12 +3,7 @@ The command of the server. Where a second server could open the SQLite file of t
 a Deployment replaces a pod that is being deleted while its server still runs.
 */}}
 {{- define "mlflow.serverCommand" -}}
-{{- $sqlite := false -}}
-{{- range $field := list "backendStoreUri" "registryStoreUri" -}}
-{{- if or (index $.Values.mlflow (printf "%sFrom" $field)) (hasPrefix "sqlite" (index $.Values.mlflow $field | default "")) -}}
-{{- $sqlite = true -}}
-{{- end -}}
-{{- end -}}
+{{- $sqlite := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "registryStoreUri")) -}}
 {{- if and $sqlite .Values.storage.enabled (eq (int64 .Values.replicaCount) 1) -}}
 {{- toJson (list "python3.12" "-c" (.Files.Get "files/serve.py") "/mlflow/.mlflow-server.lock" "mlflow") -}}
 {{- else -}}

@@ -24,8 +24,8 @@
 {{- end -}}
 {{- if gt (int64 .Values.replicaCount) 1 -}}
 {{- $modes := .Values.storage.spec.accessModes | default (list .Values.storage.accessMode) -}}
-{{- if and $storage (not (has "ReadWriteMany" $modes)) -}}
-{{- fail "replicaCount must be 1 unless storage.accessMode is ReadWriteMany, because other volumes are attached to one node at a time: set storage.accessMode, or keep data and artifacts elsewhere and set storage.enabled to false" -}}
+{{- if and (include "mlflow.serverUsesVolume" .) (not (has "ReadWriteMany" $modes)) -}}
+{{- fail "replicaCount must be 1 unless storage.accessMode is ReadWriteMany, because other volumes are attached to one node at a time: set storage.accessMode, or keep data and artifacts elsewhere; with a store URI in a Secret, set storage.enabled to false too" -}}
 {{- end -}}
 {{- range $field := list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri" -}}
 {{- if and (not (index $.Values.mlflow (printf "%sFrom" $field))) (hasPrefix "sqlite" (index $.Values.mlflow $field | default "")) -}}

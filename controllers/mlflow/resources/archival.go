@@ -119,6 +119,7 @@ func archiver(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguratio
 		command:   []string{"python3.12", "-c", archivalProgram},
 		env:       choreEnv(m, archivalEnv(m), append([]envVar{backend}, authorities.env...), platformEnv(in)),
 		resources: resourcesOf(m.Spec.TraceArchival.Resources, choreResources()),
-		parts:     []part{withScratch(m), withArchival(m), withStorage(m), authorities},
+		volume:    archiverUsesVolume(m),
+		parts:     []part{withScratch(m), withArchival(m), withVolume(m, archiverUsesVolume(m)), authorities},
 	})
 }

@@ -20,7 +20,9 @@ type chore struct {
 	args      []string
 	env       []envVar
 	resources *corev1ac.ResourceRequirementsApplyConfiguration
-	parts     []part
+	// volume: one of the parts is the volume of the server.
+	volume bool
+	parts  []part
 }
 
 // ChoreDeadline ends a run that hangs, in seconds. What it has not done is done by the next: runs of garbage collection and
@@ -58,7 +60,9 @@ func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) *corev1ac.PodSpecApplyConf
 		WithRestartPolicy(corev1.RestartPolicyNever)
 	assemble(pod, container, c.parts)
 	placePod(m, in, pod)
-	joinServer(m, pod)
+	if c.volume {
+		joinServer(m, pod)
+	}
 	return pod
 }
 

@@ -21,12 +21,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// deployment is the server. A volume may be attached to one node only, so with
-// storage the old pod has to go before the new one starts.
+// deployment is the server. A volume may be attached to one node only, so the old
+// pod has to go before a new one starts that mounts it.
 func deployment(m *mlflowv1.MLflow, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	name := NameOf(m)
 	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
-	if m.Spec.Storage == nil {
+	if !serverUsesVolume(m) {
 		strategy = appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
@@ -75,7 +75,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration 
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true)
 	serveAlone(m, pod, server)
-	assemble(pod, server, []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)})
+	assemble(pod, server, []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in), authorities, withMetrics(in), withArchival(m)})
 	placePod(m, in, pod)
 	pod.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims)
 	return pod
@@ -162,18 +162,6 @@ func withScratch(m *mlflowv1.MLflow) part {
 	return part{
 		volumes: []*corev1ac.VolumeApplyConfiguration{emptyDir("tmp", size)},
 		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("tmp", tmpPath)},
-	}
-}
-
-// withStorage mounts the volume claim of the spec, if it asks for one.
-func withStorage(m *mlflowv1.MLflow) part {
-	if m.Spec.Storage == nil {
-		return part{}
-	}
-	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim)},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("mlflow-storage", storagePath)},
 	}
 }
 

@@ -26,7 +26,8 @@ func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfigurati
 			value("MLFLOW_TRACKING_AUTH", "kubernetes"),
 		}, authorities.env),
 		resources: resourcesOf(m.Spec.GarbageCollection.Resources, choreResources()),
-		parts:     []part{withScratch(m), withStorage(m), authorities},
+		volume:    collectorUsesVolume(m),
+		parts:     []part{withScratch(m), withVolume(m, collectorUsesVolume(m)), authorities},
 	})
 }
 

@@ -132,7 +132,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfigura
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true).
 		WithRestartPolicy(corev1.RestartPolicyNever)
-	parts := []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)}
+	parts := []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in), authorities, withMetrics(in), withArchival(m)}
 	for i := range parts {
 		parts[i].args = nil // of the server
 	}

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -107,7 +106,7 @@ func userEnvFrom(m *mlflowv1.MLflow) []corev1ac.EnvFromSourceApplyConfiguration 
 // beside it. A user who says to which pods a pod is near or far has decided the
 // matter: the two might contradict each other, and the chore would never run.
 func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
-	if m.Spec.Storage == nil || slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany) {
+	if forManyNodes(m) {
 		return
 	}
 	if own := m.Spec.Affinity; own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {

@@ -2,8 +2,6 @@ package resources
 
 import (
 	_ "embed"
-	"slices"
-	"strings"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -26,15 +24,7 @@ const serverGrace = 60
 // mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
 // what their user asked for.
 func mayShareFile(m *mlflowv1.MLflow) bool {
-	if m.Spec.Storage == nil || OrOne(m.Spec.Replicas) > 1 {
-		return false
-	}
-	if m.Spec.BackendStoreURIFrom != nil || m.Spec.RegistryStoreURIFrom != nil || m.Spec.BackendStoreURI == "" {
-		return true
-	}
-	return slices.ContainsFunc(InlineStores(m), func(s inlineStore) bool {
-		return s.Field != "readReplicaBackendStoreUri" && strings.HasPrefix(s.URI, "sqlite")
-	})
+	return m.Spec.Storage != nil && OrOne(m.Spec.Replicas) == 1 && metadataMayBeFiles(m)
 }
 
 // serveAlone makes a container of the server the only one on its volume, where that matters.

@@ -104,7 +104,7 @@ func TestServerWithoutALock(t *testing.T) {
 }
 
 func TestServeAlone(t *testing.T) {
-	volume := mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})
+	volume := func(s *mlflowv1.MLflowSpec) { s.Storage = &corev1.PersistentVolumeClaimSpec{} }
 	file := func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite:////mlflow/mlflow.db" }
 	for name, c := range map[string]struct {
 		changes []func(*mlflowv1.MLflowSpec)

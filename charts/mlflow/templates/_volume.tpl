@@ -1,0 +1,33 @@
+{{/* Which pods use the volume: "used", or nothing. A pod mounts it only if it finds something there. */}}
+
+{{/* Whether one of some stores is an SQLite file, or may be one: root, fields. What is in a Secret is not known. */}}
+{{- define "mlflow.mayBeFile" -}}
+{{- $found := false -}}
+{{- range $field := .fields -}}
+{{- if or (index $.root.Values.mlflow (printf "%sFrom" $field)) (hasPrefix "sqlite" (index $.root.Values.mlflow $field | default "")) -}}
+{{- $found = true -}}
+{{- end -}}
+{{- end -}}
+{{- if $found }}used{{ end -}}
+{{- end }}
+
+{{- define "mlflow.archivesToFiles" -}}
+{{- if and .Values.traceArchival.enabled (hasPrefix "file://" .Values.traceArchival.location) }}used{{ end -}}
+{{- end }}
+
+{{- define "mlflow.serverUsesVolume" -}}
+{{- $stores := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri")) -}}
+{{- $serves := and .Values.mlflow.serveArtifacts (hasPrefix "file://" (.Values.mlflow.artifactsDestination | default "file://")) -}}
+{{- $root := hasPrefix "file://" (.Values.mlflow.defaultArtifactRoot | default "") -}}
+{{- if and .Values.storage.enabled (or $stores $serves $root (include "mlflow.archivesToFiles" .)) }}used{{ end -}}
+{{- end }}
+
+{{- define "mlflow.archiverUsesVolume" -}}
+{{- $stores := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "registryStoreUri")) -}}
+{{- if and .Values.storage.enabled (or $stores (include "mlflow.archivesToFiles" .)) }}used{{ end -}}
+{{- end }}
+
+{{- define "mlflow.collectorUsesVolume" -}}
+{{- $store := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri")) -}}
+{{- if and .Values.storage.enabled (or $store (hasPrefix "file://" (.Values.mlflow.defaultArtifactRoot | default ""))) }}used{{ end -}}
+{{- end }}
