@@ -29,7 +29,7 @@ func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 	for _, c := range []string{ConditionConsoleLink, ConditionMonitor} {
 		conditions.Remove(&m.Status.Conditions, c)
 	}
-	aside.add("checking the route", r.checkRoute(ctx, m, in))
+	aside.add("checking the route", r.checkRoutes(ctx, m, in))
 	for _, object := range exposed {
 		err := r.applier.Apply(ctx, m, apply.Desired{object})
 		if err == nil {
@@ -54,7 +54,7 @@ func reportPublication(m *mlflowv1.MLflow, err error) bool {
 		return false
 	}
 	if failed.Kind == capability.HTTPRoute.Kind {
-		m.Status.URL = "" // nothing leads there
+		withdraw(m, failed.Name)
 	}
 	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf(p.format, failed.Err))
 	return true

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,7 +82,7 @@ func current(t testing.TB, s client.Client) *mlflowv1.MLflow {
 	return m
 }
 
-// runWorkloads is what the controllers of Kubernetes do: a Deployment has the replicas that it wants, and a Job succeeds.
+// runWorkloads is what the controllers of Kubernetes do: each Deployment has the replicas that it wants, and a Job succeeds.
 func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 
 // workloads says how those controllers fare.
@@ -96,10 +95,12 @@ type workloads struct {
 
 func (w workloads) run(t testing.TB, s client.Client) {
 	t.Helper()
-	d := &appsv1.Deployment{}
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: settings.Namespace, Name: "mlflow"}, d); client.IgnoreNotFound(err) != nil {
+	list := &appsv1.DeploymentList{}
+	if err := s.List(t.Context(), list, client.InNamespace(settings.Namespace)); err != nil {
 		t.Fatal(err)
-	} else if !apierrors.IsNotFound(err) {
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas}
 		if !w.unready {
 			d.Status.ReadyReplicas, d.Status.AvailableReplicas = *d.Spec.Replicas, *d.Spec.Replicas

@@ -142,12 +142,14 @@ func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) err
 	if record == nil || record.Outcome != mlflowv1.MigrationRolloutPending || record.Version != in.Version {
 		return nil
 	}
-	d := &appsv1.Deployment{} // the cache may still show the server of before the migration
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, d); err != nil {
-		return failMigration(m, fmt.Errorf("reading Deployment %s: %w", resources.NameOf(m), err))
-	}
-	if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
-		return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay}
+	for _, s := range resources.Servers(m) { // the cache may still show the servers of before the migration
+		d := &appsv1.Deployment{}
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: s.Name}, d); err != nil {
+			return failMigration(m, fmt.Errorf("reading Deployment %s: %w", s.Name, err))
+		}
+		if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
+			return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay}
+		}
 	}
 	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {
 		return r.unmark(ctx, m)

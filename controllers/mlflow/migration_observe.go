@@ -30,7 +30,7 @@ const podsOfJob = batchv1.ControllerUidLabel
 // appsSelector selects what belongs to the server and the jobs beside it, also if the original operator made it.
 func appsSelector(m *mlflowv1.MLflow) (k8slabels.Selector, error) {
 	apps, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
-		[]string{resources.NameOf(m), resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
+		[]string{resources.NameOf(m), resources.Artifacts(m).Name, resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
 	if err != nil {
 		return nil, fmt.Errorf("selecting the objects of the server: %w", err)
 	}
@@ -200,28 +200,58 @@ func choreOf(job *batchv1.Job, all []corev1.Pod, now time.Time) migration.ChoreJ
 	}
 }
 
-// lookForServers counts what may use the database: replicas and pods of the server, and other pods of ours. Pods that
-// are on their way out still use it.
+// lookForServers counts what may use the database: replicas and pods of the servers, and other pods of ours. Pods that
+// are on their way out still use it, and so does a server for artifacts that is no longer wanted.
 func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, seen *migration.Workloads) error {
-	d := &appsv1.Deployment{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, d)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Deployment %s: %w", resources.NameOf(m), err)
-	}
-	seen.Settled = apierrors.IsNotFound(err) || stopped(d)
-	state := conditions.Rollout(d)
-	seen.Serving = state.Ready && state.Desired > 0
-
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUse(&pod) })
-	servers := int32(0)
-	for i := range users {
-		if users[i].Labels[resources.LabelApp] == resources.NameOf(m) {
-			servers++
+	seen.Settled = true
+	var counts []string
+	for _, s := range []resources.Server{resources.Tracking(m), resources.Artifacts(m)} {
+		d, exists, foreign, err := r.readDeployment(ctx, m, in.Namespace, s)
+		if err != nil {
+			return err
 		}
+		ofServer := func(pod corev1.Pod) bool { return pod.Labels[resources.LabelApp] == s.Name }
+		if foreign {
+			users = slices.DeleteFunc(users, ofServer)
+		}
+		seen.Settled = seen.Settled && (!exists || stopped(d))
+		if s.Name == resources.NameOf(m) {
+			state := conditions.Rollout(d)
+			seen.Serving = state.Ready && state.Desired > 0
+		}
+		busy := int32(0)
+		for i := range users {
+			if ofServer(users[i]) {
+				busy++
+				seen.Busy--
+			}
+		}
+		if busy = max(busy, d.Status.Replicas); busy > 0 {
+			counts = append(counts, fmt.Sprintf("%s=%d", s.Name, busy))
+		}
+		seen.Busy += busy
+		seen.Several = seen.Several || exists && s.Name != resources.NameOf(m)
 	}
-	seen.Busy = max(servers, d.Status.Replicas) + int32(len(users)) - servers
-	seen.Users = nameUsers(users)
+	seen.Busy += int32(len(users))
+	seen.Users, seen.Counts = nameUsers(users), strings.Join(counts, ", ")
 	return nil
+}
+
+// readDeployment reads the Deployment of a server from the API server, an empty one where there is none that counts: one for artifacts
+// counts if it is ours.
+func (r *objects) readDeployment(ctx context.Context, m *mlflowv1.MLflow, namespace string, s resources.Server) (d *appsv1.Deployment, exists, foreign bool, err error) {
+	d = &appsv1.Deployment{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.Name}, d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return d, false, false, nil
+	case err != nil:
+		return nil, false, false, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
+	case s.Name != resources.NameOf(m) && !metav1.IsControlledBy(d, m):
+		return &appsv1.Deployment{}, false, true, nil
+	}
+	return d, true, false, nil
 }
 
 // stopped reports that a Deployment wants no replica and that its controller knows.

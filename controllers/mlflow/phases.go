@@ -42,8 +42,9 @@ type objects struct {
 	clock      clock.PassiveClock
 	// whole reads objects of which the others hold the metadata only.
 	whole client.Reader
-	// certificates keeps the serving certificate where no platform makes it.
-	certificates *servingcert.Keeper
+	// certificates and artifactsCertificates keep the serving certificates where no platform makes them.
+	certificates, artifactsCertificates *servingcert.Keeper
+	stores                              *storeJudge
 }
 
 func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -52,6 +53,7 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 		{Name: "passing the gate", Run: r.module.pass},
 		{Name: "checking what the pods use", Run: r.checkUses},
 		{Name: "publishing addresses", Run: r.publishAddresses},
+		{Name: "checking the server for artifacts", Run: r.checkArtifactsServer},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
 		{Name: "reconciling objects", Run: r.reconcile},
 	}
@@ -66,17 +68,17 @@ func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
 }
 
 func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
-	if err := resources.Check(m); err != nil {
+	if err := resources.Check(m, r.inputs()); err != nil {
 		return failBuild(m, err)
 	}
 	if err := r.keepClaim(ctx, m, aside); err != nil {
 		return fmt.Errorf("keeping the volume claim: %w", err)
 	}
-	aside.add("keeping the serving certificate", r.keepCertificate(ctx, m))
+	aside.add("keeping the serving certificate", r.keepCertificates(ctx, m))
 	if err := r.applyObjects(ctx, m, aside); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
-	return r.certificates.AwaitRenewal(m.UID)
+	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.artifactsCertificates.AwaitRenewal(m.UID))
 }
 
 // forget drops what is remembered of an MLflow that is gone.
@@ -84,6 +86,8 @@ func (r *objects) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	r.certificates.Forget(uid)
+	r.artifactsCertificates.Forget(uid)
+	r.stores.forget(uid)
 }
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
@@ -105,6 +109,7 @@ func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error 
 		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
 	}
 	m.Status.URL = resources.ExternalURL(m, in)
+	m.Status.ArtifactsURL = resources.ArtifactsURL(m, in)
 	reportCredentials(m)
 	return nil
 }
@@ -204,19 +209,19 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		return err
 	}
 	in.PlatformCABundle = exists
-	d, err := r.lastDeployment(ctx, m, in.Namespace)
+	d, err := r.lastDeployment(ctx, resources.Tracking(m), in.Namespace)
 	if err != nil {
 		failApply(m, err)
 		return err
 	}
 	in.VerifyPostgres = resources.KeepsVerification(d)
-	stamp, err := r.stamp(ctx, m, in.Namespace, d)
+	stamps, err := r.stamps(ctx, m, in.Namespace)
 	if err != nil {
 		failApply(m, err)
 		return err
 	}
 	p := resources.NewPlan(m, in)
-	resources.Stamp(p.Server, stamp)
+	resources.Stamp(p.Server, stamps)
 	migration, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
@@ -225,10 +230,13 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 	if err := r.applier.Apply(ctx, m, server); err != nil {
 		return notApplied(m, err)
 	}
+	if err := r.stopArtifacts(ctx, m, &migration); err != nil {
+		return notApplied(m, err)
+	}
 	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
 	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
-		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All())))
+		"An object that is no longer wanted could not be removed", errors.Join(r.prune(ctx, m, in, p.All()), r.pruneArtifacts(ctx, m, p.All(), &migration))))
 	end := r.carryOut(ctx, m, in, &migration)
 	if end == nil {
 		end = r.observeRollout(ctx, m)
@@ -263,12 +271,12 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 	return err
 }
 
-// lastDeployment is the Deployment as it is, empty when there is none.
-func (r *objects) lastDeployment(ctx context.Context, m *mlflowv1.MLflow, namespace string) (*appsv1.Deployment, error) {
-	d, err := r.deployment(ctx, m)
+// lastDeployment is the Deployment of a server as it is, empty when there is none.
+func (r *objects) lastDeployment(ctx context.Context, s resources.Server, namespace string) (*appsv1.Deployment, error) {
+	d, err := r.deployment(ctx, s)
 	if apierrors.IsNotFound(err) {
 		// One that has lost our label is not in memory; without its annotations its pods would roll.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resources.NameOf(m)}, d)
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.Name}, d)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading what the pods were started with: %w", err)
@@ -276,68 +284,89 @@ func (r *objects) lastDeployment(ctx context.Context, m *mlflowv1.MLflow, namesp
 	return d, nil
 }
 
-// stamp decides whether running pods must be replaced because something they consume has changed since d, and says what of
-// it does not exist.
-func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace string, d *appsv1.Deployment) (reference.Stamp, error) {
-	refs := references(m)
-	resolved, err := r.references.Resolve(ctx, m.UID, namespace, refs)
+// stamps decides for each server whether running pods must be replaced because something they consume has changed since its Deployment
+// was written, and says what of it does not exist.
+func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.Stamp, error) {
+	all := references(m)
+	resolved, err := r.references.Resolve(ctx, m.UID, namespace, all)
 	if err != nil {
-		return reference.Stamp{}, err
+		return nil, err
 	}
 	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
-		return reference.Stamp{}, err
+		return nil, err
 	}
-	if resources.Archives(m) {
-		ref, hash := resources.ArchivalReference(m)
-		refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
+	stamps := map[string]reference.Stamp{}
+	for _, s := range resources.Servers(m) {
+		d, err := r.lastDeployment(ctx, s, namespace)
+		if err != nil {
+			return nil, err
+		}
+		refs := consumedBy(s, m, all)
+		if s.Name == resources.NameOf(m) && resources.Archives(m) {
+			ref, hash := resources.ArchivalReference(m)
+			refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
+		}
+		if stamps[s.Name], err = reference.NextOn(d, resolved.Hashes, refs); err != nil {
+			return nil, err
+		}
 	}
-	return reference.NextOn(d, resolved.Hashes, refs)
+	return stamps, nil
 }
 
-// observeRollout reports how far the Deployment is, and why it is not further.
+// observeRollout reports how far the Deployments are, and why they are not further.
 func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
-	d, err := r.deployment(ctx, m)
+	for _, s := range resources.Servers(m) {
+		if ready, err := r.observe(ctx, m, s); !ready {
+			return err
+		}
+	}
+	if err := r.concludeMigration(ctx, m); err != nil {
+		return err
+	}
+	reportReady(m)
+	return nil
+}
+
+// observe reports how far the Deployment of a server is, unless it is ready.
+func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
+	d, err := r.deployment(ctx, s)
 	if _, is := refused(m); is && apierrors.IsNotFound(err) {
 		// It is left as it is, so it may lack the label by which the cache knows it.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.NameOf(m)}, d)
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
 	}
 	if apierrors.IsNotFound(err) {
-		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: m.Spec.Replicas}}, nil // made a moment ago
+		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &s.Replicas}}, nil // made a moment ago
 	}
 	if err != nil {
-		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", resources.NameOf(m), err))
-		return err
+		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
+		return false, err
 	}
 	state := conditions.Rollout(d)
 	if _, is := refused(m); !is && state.Desired == 0 {
 		// This reconciliation has started what the migration had stopped, and the cache does not show it yet.
-		state.Ready, state.Desired = false, resources.OrOne(m.Spec.Replicas)
+		state.Ready, state.Desired = false, s.Replicas
 	}
 	if state.Ready && state.Desired > 0 {
-		if err := r.concludeMigration(ctx, m); err != nil {
-			return err
-		}
-		reportRollout(m, state, "")
-		return nil
+		return true, nil
 	}
 	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
-		return &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
+		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
 	}
-	cause, err := r.diagnose(ctx, m, state)
+	cause, err := r.diagnose(ctx, m, s, state)
 	if err != nil {
-		reportRollout(m, state, fmt.Sprintf("the cause could not be looked up: %v", err))
-		return err
+		reportRollout(m, s, state, fmt.Sprintf("the cause could not be looked up: %v", err))
+		return false, err
 	}
-	reportRollout(m, state, cause)
-	return &reconciler.Wait{For: "Deployment " + d.Name + " to become ready", Retry: diagnoseAfter}
+	reportRollout(m, s, state, cause)
+	return false, &reconciler.Wait{For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter}
 }
 
 // diagnose names the nearest cause: that of the pods, else what the Deployment says.
-func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state conditions.RolloutState) (string, error) {
+func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server, state conditions.RolloutState) (string, error) {
 	namespace := r.inputs().Namespace
 	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{resources.LabelApp: resources.NameOf(m)}, client.Limit(20)); err != nil {
+	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{resources.LabelApp: s.Name}, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
 	if cause, err := r.causeOf(ctx, m, pods.Items); cause != "" || err != nil {
@@ -349,9 +378,9 @@ func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state condit
 	return "", nil // the stages of a rollout that goes well are not worth a status write each
 }
 
-func (r *objects) deployment(ctx context.Context, m *mlflowv1.MLflow) (*appsv1.Deployment, error) {
+func (r *objects) deployment(ctx context.Context, s resources.Server) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.NameOf(m)}, d)
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
 	return d, err
 }
 

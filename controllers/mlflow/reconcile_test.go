@@ -26,7 +26,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
@@ -70,7 +69,7 @@ func startOn(t testing.TB, server client.Client) (*objects, func() (ctrl.Result,
 		module:  &module{cached: server, served: func() capability.Set { return capability.Set{} }},
 		applier: apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
-	r.certificates = &servingcert.Keeper{Cached: server, Live: server, Applier: r.applier, Clock: r.clock}
+	r.certificates, r.artifactsCertificates, r.stores = r.keeper(), r.keeper(), &storeJudge{cached: server, live: server}
 	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
 	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})

@@ -14,12 +14,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// references lists the Secrets and ConfigMaps that the server's pods consume: store URIs, environment, the serving
-// certificate and the sources of the CA bundle.
+// references lists the Secrets and ConfigMaps that the pods of servers consume: store URIs, environment, the serving
+// certificates and the sources of the CA bundle.
 func references(m *mlflowv1.MLflow) []reference.Reference {
-	refs := []reference.Reference{
-		{Kind: reference.Secret, Name: resources.TLSSecretName, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}},
-		{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true},
+	refs := []reference.Reference{{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true}}
+	for _, s := range resources.Servers(m) {
+		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: s.Secret, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}})
 	}
 	for _, selector := range []*corev1.SecretKeySelector{
 		m.Spec.BackendStoreURIFrom, m.Spec.ReadReplicaBackendStoreURIFrom, m.Spec.RegistryStoreURIFrom,
@@ -36,11 +36,23 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 	return reference.Merge(refs)
 }
 
+// consumedBy leaves out the serving certificates of other servers.
+func consumedBy(s resources.Server, m *mlflowv1.MLflow, refs []reference.Reference) []reference.Reference {
+	return slices.DeleteFunc(slices.Clone(refs), func(r reference.Reference) bool {
+		return r.Kind == reference.Secret && r.Name != s.Secret && isServing(m, r.Name)
+	})
+}
+
+// isServing reports whether a Secret holds the serving certificate of a server.
+func isServing(m *mlflowv1.MLflow, secret string) bool {
+	return slices.ContainsFunc(resources.Servers(m), func(s resources.Server) bool { return s.Secret == secret })
+}
+
 // reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
 // run on without it. The serving certificate is left out unless the user provides it: the operator or the platform is about to make it.
 func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return x.Name == resources.TLSSecretName && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
+		return isServing(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
 	})
 	for _, pull := range m.Spec.ImagePullSecrets {
 		head := &metav1.PartialObjectMetadata{}

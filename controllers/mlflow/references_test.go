@@ -62,15 +62,11 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
 	stampOf := func(r *objects) reference.Stamp {
 		t.Helper()
-		last, err := r.lastDeployment(t.Context(), m, "opendatahub")
+		stamps, err := r.stamps(t.Context(), m, "opendatahub")
 		if err != nil {
 			t.Fatal(err)
 		}
-		stamp, err := r.stamp(t.Context(), m, "opendatahub", last)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stamp
+		return stamps["mlflow"]
 	}
 	first := stampOf(observer(t, nil, db))
 	if first.Baseline == "" || first.Rollout != "" {
@@ -114,7 +110,7 @@ func TestMissingReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
 			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "as before")
-			if _, err := observer(t, nil, c.there...).stamp(t.Context(), m, "opendatahub", &appsv1.Deployment{}); err != nil {
+			if _, err := observer(t, nil, c.there...).stamps(t.Context(), m, "opendatahub"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {

@@ -35,37 +35,55 @@ func refusal(route *gatewayv1.HTTPRoute, in resources.Inputs) *metav1.Condition 
 	return nil
 }
 
-// checkRoute takes the external URL back while the gateway refuses the route, and says why.
-func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) error {
-	refused, err := r.readRefusal(ctx, m, in)
-	if err != nil {
-		setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
-		return err
+// checkRoutes takes an external URL back while the gateway refuses the route that leads there, and says why.
+func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) error {
+	var found *metav1.Condition
+	for _, s := range resources.Servers(m) {
+		refused, err := r.readRefusal(ctx, s.Name, in)
+		if err != nil {
+			setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
+			return err
+		}
+		if refused == nil {
+			continue
+		}
+		withdraw(m, s.Name)
+		if found != nil {
+			continue
+		}
+		found = &metav1.Condition{Reason: refused.Reason, Message: fmt.Sprintf(
+			"Gateway %s/%s does not take HTTPRoute %s (%s is False): %s; let a listener of the Gateway allow routes of namespace %s, or configure another Gateway",
+			in.GatewayNamespace, in.GatewayName, s.Name, refused.Type, refused.Message, in.Namespace)}
+		if found.Reason == "" {
+			found.Reason = ReasonRouteRefused
+		}
 	}
-	if refused == nil {
+	if found == nil {
 		conditions.Remove(&m.Status.Conditions, ConditionRoute)
 		return nil
 	}
-	m.Status.URL = "" // nothing leads there
-	reason := refused.Reason
-	if reason == "" {
-		reason = ReasonRouteRefused
-	}
-	setCondition(m, ConditionRoute, metav1.ConditionFalse, reason, fmt.Sprintf(
-		"Gateway %s/%s does not take HTTPRoute %s (%s is False): %s; let a listener of the Gateway allow routes of namespace %s, or configure another Gateway",
-		in.GatewayNamespace, in.GatewayName, resources.NameOf(m), refused.Type, refused.Message, in.Namespace))
+	setCondition(m, ConditionRoute, metav1.ConditionFalse, found.Reason, found.Message)
 	return nil
 }
 
+// withdraw takes the external URL back to which a route should lead that does not.
+func withdraw(m *mlflowv1.MLflow, route string) {
+	if route == resources.Artifacts(m).Name {
+		m.Status.ArtifactsURL = ""
+		return
+	}
+	m.Status.URL = ""
+}
+
 // readRefusal looks the route up in the cache. A route that is not there, or whose API just goes, is not refused.
-func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (*metav1.Condition, error) {
+func (r *objects) readRefusal(ctx context.Context, name string, in resources.Inputs) (*metav1.Condition, error) {
 	if !in.HTTPRoutes {
 		return nil, nil
 	}
 	route := wholeObject(capability.HTTPRoute)
-	err := r.whole.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, route)
+	err := r.whole.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, route)
 	if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("reading HTTPRoute %s from the cache: %w", resources.NameOf(m), err)
+		return nil, fmt.Errorf("reading HTTPRoute %s from the cache: %w", name, err)
 	}
 	if err != nil {
 		return nil, nil

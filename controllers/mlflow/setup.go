@@ -30,7 +30,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -61,13 +60,13 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
 // Most of these are never deleted, but their owner changes: of the claim with the retention policy and when it is taken over, of all when
 // a client takes the owner away, and when an MLflow is created again before all of the earlier one is gone. OpenShift lets only those change the owners of an object who may delete it.
-// +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow,verbs=delete
-// +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow,verbs=delete
+// +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow;mlflow-artifacts,verbs=delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow;mlflow-artifacts,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims,resourceNames=mlflow-pvc,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,resourceNames=mlflow;mlflow-migration,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch;create
-// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls,verbs=patch;delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls;mlflow-artifacts-tls,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
@@ -116,6 +115,7 @@ func (s Settings) Inputs(served capability.Set) resources.Inputs {
 
 var (
 	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
@@ -140,7 +140,7 @@ func Caches(namespace string) []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, Whole: true},
 		{Kind: claimKind, Namespace: namespace, Whole: true},
-		{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Namespace: namespace},
+		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
@@ -177,7 +177,9 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			clock:      clk(),
 			whole:      mgr.GetCache(),
 		}
-		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
+		r.certificates = r.keeper()
+		r.artifactsCertificates = r.keeper()
+		r.stores = &storeJudge{cached: r.cached, live: r.live}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
 		if err != nil {
@@ -252,6 +254,9 @@ func (r *objects) each(concerned func(*mlflowv1.MLflow, client.Object) bool) han
 		return requests
 	})
 }
+
+// artifactsKinds are those of the server for artifacts that prunable does not hold.
+var artifactsKinds = []schema.GroupVersionKind{serviceKind, deploymentKind}
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {

@@ -53,6 +53,7 @@ const (
 	ReasonApplyFailed           = "ApplyFailed"
 	ReasonConsoleLinkFailed     = "ConsoleLinkFailed"
 	ReasonHTTPRouteFailed       = "HttpRouteFailed"
+	ReasonMetadataStore         = "MetadataStoreValidationFailed"
 	ReasonServiceMonitorFailed  = "ServiceMonitorFailed"
 	ReasonScheduledJobsFailed   = "ScheduledJobsFailed"
 	ReasonCertificateFailed     = "CertificateFailed"
@@ -66,9 +67,9 @@ const (
 )
 
 const (
-	messageReady    = "MLflow deployment is ready and available"
-	messageComplete = "MLflow reconciliation completed successfully"
-	messageZero     = "MLflow deployment scaled to zero replicas"
+	messageReady     = "MLflow deployment is ready and available"
+	messageBothReady = "MLflow and MLflow artifacts deployments are ready and available"
+	messageComplete  = "MLflow reconciliation completed successfully"
 )
 
 func setCondition(m *mlflowv1.MLflow, kind string, status metav1.ConditionStatus, reason, message string) {
@@ -100,19 +101,28 @@ func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) 
 	return err
 }
 
-// reportRollout reports how far the server is. cause explains why pods do not start; empty when nothing is known.
-func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) {
-	if r.Ready && r.Desired > 0 {
-		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, messageReady)
-		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
-		keepRefusal(m)
-		return
+// reportReady reports that every server is rolled out.
+func reportReady(m *mlflowv1.MLflow) {
+	text := messageReady
+	if resources.Splits(m) {
+		text = messageBothReady
 	}
-	text := messageZero
+	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)
+	setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
+	keepRefusal(m)
+}
+
+// reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known.
+func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutState, cause string) {
+	what := "MLflow deployment"
+	if s.Name != resources.NameOf(m) {
+		what = "MLflow artifacts deployment"
+	}
+	text := what + " scaled to zero replicas"
 	if r.Desired > 0 {
-		text = fmt.Sprintf("MLflow deployment not ready: %d/%d replicas ready", r.ReadyReplicas, r.Desired)
+		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", what, r.ReadyReplicas, r.Desired)
 		if r.ReadyReplicas >= r.Desired { // of the template of before
-			text = "MLflow deployment not ready: the new replicas are not ready, those of before still serve"
+			text = what + " not ready: the new replicas are not ready, those of before still serve"
 		}
 	}
 	if cause != "" {

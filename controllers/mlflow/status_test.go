@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -27,27 +28,44 @@ func TestReportRollout(t *testing.T) {
 		state conditions.RolloutState
 		cause string
 		want  []string
+		// of is the server that the state is about, Tracking when it is not set.
+		of func(*mlflowv1.MLflow) resources.Server
 	}{
-		"ready": {conditions.RolloutState{Ready: true, Desired: 2, ReadyReplicas: 2}, "", []string{
+		"ready": {state: conditions.RolloutState{Ready: true, Desired: 2, ReadyReplicas: 2}, want: []string{
 			"Available=True DeploymentReady: MLflow deployment is ready and available",
 			"Progressing=False ReconcileComplete: MLflow reconciliation completed successfully",
 		}},
-		"not ready": {conditions.RolloutState{Desired: 2, ReadyReplicas: 1}, "", []string{
+		"not ready": {state: conditions.RolloutState{Desired: 2, ReadyReplicas: 1}, want: []string{
 			"Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready",
 			"Progressing=True DeploymentProgressing: MLflow deployment not ready: 1/2 replicas ready",
 		}},
-		"not ready for a reason": {conditions.RolloutState{Desired: 1}, "Secret db does not exist; create it", []string{
+		"not ready for a reason": {state: conditions.RolloutState{Desired: 1}, cause: "Secret db does not exist; create it", want: []string{
 			"Available=False DeploymentNotReady: MLflow deployment not ready: 0/1 replicas ready: Secret db does not exist; create it",
 			"Progressing=True DeploymentProgressing: MLflow deployment not ready: 0/1 replicas ready: Secret db does not exist; create it",
 		}},
-		"zero replicas": {conditions.RolloutState{Ready: true}, "", []string{
+		"artifacts not ready": {state: conditions.RolloutState{Desired: 3, ReadyReplicas: 1}, of: resources.Artifacts, want: []string{
+			"Available=False DeploymentNotReady: MLflow artifacts deployment not ready: 1/3 replicas ready",
+			"Progressing=True DeploymentProgressing: MLflow artifacts deployment not ready: 1/3 replicas ready",
+		}},
+		"no replica for artifacts": {state: conditions.RolloutState{Ready: true}, of: resources.Artifacts, want: []string{
+			"Available=False DeploymentNotReady: MLflow artifacts deployment scaled to zero replicas",
+			"Progressing=True DeploymentProgressing: MLflow artifacts deployment scaled to zero replicas",
+		}},
+		"zero replicas": {state: conditions.RolloutState{Ready: true}, want: []string{
 			"Available=False DeploymentNotReady: MLflow deployment scaled to zero replicas",
 			"Progressing=True DeploymentProgressing: MLflow deployment scaled to zero replicas",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
-			reportRollout(m, c.state, c.cause)
+			switch {
+			case c.state.Ready && c.state.Desired > 0:
+				reportReady(m)
+			case c.of != nil:
+				reportRollout(m, c.of(m), c.state, c.cause)
+			default:
+				reportRollout(m, resources.Tracking(m), c.state, c.cause)
+			}
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}

@@ -41,6 +41,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 		"image":              image,
 		"replicaCount":       orElse(spec.Replicas, 1),
 		"mlflow":             server,
+		"artifactsServer":    artifactsValues(spec, in),
 		"env":                userEnv(spec),
 		"envFrom":            spec.EnvFrom,
 		"tls":                tlsValues(in),
@@ -108,6 +109,19 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 		server["workspaceLabelSelector"] = selector.String()
 	}
 	return server, nil
+}
+
+// artifactsValues is the value artifactsServer.
+func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
+	values := object{
+		"enabled": resources.Splits(&mlflowv1.MLflow{Spec: *spec}), "url": in.ExternalURL,
+		"service": object{"annotations": object{"service.beta.openshift.io/serving-cert-secret-name": "mlflow-artifacts-tls"}},
+	}
+	if given := spec.ArtifactsServer; given != nil {
+		values["replicas"], values["workers"] = orElse(given.Replicas, 1), orElse(given.Workers, 1)
+		values["resources"], values["resourceClaims"] = given.Resources, given.ResourceClaims
+	}
+	return values
 }
 
 // allowedHosts are any, or the host of the external URL and those of the spec.

@@ -37,6 +37,11 @@ func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Uses 
 	for i, claim := range spec.ResourceClaims {
 		u.AddContent(author.Device, claim.Name, claim, path.Child("resourceClaims").Index(i))
 	}
+	if spec.ArtifactsServer != nil {
+		for i, claim := range spec.ArtifactsServer.ResourceClaims {
+			u.AddContent(author.Device, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
+		}
+	}
 	addClaim(&u, spec.Storage, path.Child("storage"))
 	u.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.PodLabels, Annotations: spec.PodAnnotations}, &corev1.PodSpec{
 		SecurityContext: spec.PodSecurityContext,

@@ -49,6 +49,7 @@ func TestWhatAnMLflowUses(t *testing.T) {
 		"a label of the manager":      {spec: "{podLabels: {platform.opendatahub.io/manager: b}}", at: "spec.podLabels[platform.opendatahub.io/manager]", all: true},
 		"an annotation":               {spec: "{podAnnotations: {a: b}}", at: "spec.podAnnotations[a]"},
 		"a device":                    {spec: "{resourceClaims: [{name: x, resourceClaimName: z}]}", at: "spec.resourceClaims[0]"},
+		"a device of artifacts":       {spec: "{artifactsServer: {resourceClaims: [{name: x, resourceClaimName: z}]}}", at: "spec.artifactsServer.resourceClaims[0]"},
 		"a volume":                    {spec: "{storage: {volumeName: x}}", at: "spec.storage.volumeName"},
 		"a copy of a claim":           {spec: "{storage: {dataSource: {kind: PersistentVolumeClaim, name: x}}}", at: "spec.storage.dataSource"},
 		"a copy of a snapshot":        {spec: "{storage: {dataSourceRef: {kind: VolumeSnapshot, name: x}}}", at: "spec.storage.dataSourceRef"},

@@ -56,8 +56,8 @@ type MLflowList struct {
 
 // MLflowSpec is the wanted server: its image, stores, artifacts and pod.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.defaultArtifactRoot) || (has(self.serveArtifacts) && self.serveArtifacts)",message="defaultArtifactRoot must be set when serveArtifacts is not true"
-// +kubebuilder:validation:XValidation:rule="!has(self.defaultArtifactRoot) || !self.defaultArtifactRoot.startsWith('file://') || (has(self.serveArtifacts) && self.serveArtifacts)",message="serveArtifacts must be enabled when defaultArtifactRoot uses file-based storage"
+// +kubebuilder:validation:XValidation:rule="has(self.defaultArtifactRoot) || (has(self.serveArtifacts) && self.serveArtifacts) || (has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled)",message="defaultArtifactRoot must be set when neither serveArtifacts nor artifactsServer.enabled is true"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultArtifactRoot) || !self.defaultArtifactRoot.startsWith('file://') || (has(self.serveArtifacts) && self.serveArtifacts) || (has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled)",message="serveArtifacts or artifactsServer must be enabled when defaultArtifactRoot uses file-based storage"
 // +kubebuilder:validation:XValidation:rule="(has(self.backendStoreUri) && size(self.backendStoreUri) > 0) || (has(self.backendStoreUriFrom) && has(self.backendStoreUriFrom.name) && size(self.backendStoreUriFrom.name) > 0 && size(self.backendStoreUriFrom.key) > 0)",message="backendStoreUri or backendStoreUriFrom must be set"
 // +kubebuilder:validation:XValidation:rule="!(has(self.backendStoreUri) && has(self.backendStoreUriFrom))",message="backendStoreUri and backendStoreUriFrom are mutually exclusive"
 // +kubebuilder:validation:XValidation:rule="!(has(self.readReplicaBackendStoreUri) && has(self.readReplicaBackendStoreUriFrom))",message="readReplicaBackendStoreUri and readReplicaBackendStoreUriFrom are mutually exclusive"
@@ -71,13 +71,21 @@ type MLflowList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.readReplicaBackendStoreUri) || !self.readReplicaBackendStoreUri.startsWith('sqlite://')",message="storage must be configured when using a file-based read-replica backend store"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.registryStoreUri) || !(self.registryStoreUri.startsWith('sqlite://') || self.registryStoreUri.startsWith('file://'))",message="storage must be configured when using file-based registry store"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://')",message="storage must be configured when artifactsDestination uses file-based storage"
-// +kubebuilder:validation:XValidation:rule="!has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://') || (has(self.serveArtifacts) && self.serveArtifacts)",message="serveArtifacts must be enabled when artifactsDestination uses file-based storage"
+// +kubebuilder:validation:XValidation:rule="!has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://') || (has(self.serveArtifacts) && self.serveArtifacts) || (has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled)",message="serveArtifacts or artifactsServer must be enabled when artifactsDestination uses file-based storage"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.serveArtifacts) || !self.serveArtifacts || (has(self.artifactsDestination) && size(self.artifactsDestination) > 0) || (oldSelf.hasValue() && !has(oldSelf.value().storage) && has(oldSelf.value().serveArtifacts) && oldSelf.value().serveArtifacts && (!has(oldSelf.value().artifactsDestination) || size(oldSelf.value().artifactsDestination) == 0))",optionalOldSelf=true,message="storage must be configured when serveArtifacts is true and artifactsDestination is not set, because artifacts are then kept in file:///mlflow/artifacts: add spec.storage, or set spec.artifactsDestination to a remote location such as s3://bucket/path"
-// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && self.replicas > 1 && ((has(self.storage) && (has(self.backendStoreUriFrom) || has(self.registryStoreUriFrom) || has(self.readReplicaBackendStoreUriFrom) || (has(self.serveArtifacts) && self.serveArtifacts && (!has(self.artifactsDestination) || size(self.artifactsDestination) == 0 || self.artifactsDestination.startsWith('file://'))) || (has(self.defaultArtifactRoot) && self.defaultArtifactRoot.startsWith('file://')) || (has(self.traceArchival) && has(self.traceArchival.enabled) && self.traceArchival.enabled && has(self.traceArchival.location) && self.traceArchival.location.startsWith('file://')))) || (has(self.backendStoreUri) && self.backendStoreUri.startsWith('sqlite')) || (has(self.registryStoreUri) && self.registryStoreUri.startsWith('sqlite')) || (has(self.readReplicaBackendStoreUri) && self.readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(self.storage) && has(self.storage.accessModes) && ((size(self.storage.accessModes) > 0 && self.storage.accessModes[0] == 'ReadWriteMany') || (size(self.storage.accessModes) > 1 && self.storage.accessModes[1] == 'ReadWriteMany') || (size(self.storage.accessModes) > 2 && self.storage.accessModes[2] == 'ReadWriteMany')))) || (oldSelf.hasValue() && has(oldSelf.value().replicas) && oldSelf.value().replicas > 1 && ((has(oldSelf.value().storage) && (has(oldSelf.value().backendStoreUriFrom) || has(oldSelf.value().registryStoreUriFrom) || has(oldSelf.value().readReplicaBackendStoreUriFrom) || (has(oldSelf.value().serveArtifacts) && oldSelf.value().serveArtifacts && (!has(oldSelf.value().artifactsDestination) || size(oldSelf.value().artifactsDestination) == 0 || oldSelf.value().artifactsDestination.startsWith('file://'))) || (has(oldSelf.value().defaultArtifactRoot) && oldSelf.value().defaultArtifactRoot.startsWith('file://')) || (has(oldSelf.value().traceArchival) && has(oldSelf.value().traceArchival.enabled) && oldSelf.value().traceArchival.enabled && has(oldSelf.value().traceArchival.location) && oldSelf.value().traceArchival.location.startsWith('file://')))) || (has(oldSelf.value().backendStoreUri) && oldSelf.value().backendStoreUri.startsWith('sqlite')) || (has(oldSelf.value().registryStoreUri) && oldSelf.value().registryStoreUri.startsWith('sqlite')) || (has(oldSelf.value().readReplicaBackendStoreUri) && oldSelf.value().readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(oldSelf.value().storage) && has(oldSelf.value().storage.accessModes) && ((size(oldSelf.value().storage.accessModes) > 0 && oldSelf.value().storage.accessModes[0] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 1 && oldSelf.value().storage.accessModes[1] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 2 && oldSelf.value().storage.accessModes[2] == 'ReadWriteMany'))))",optionalOldSelf=true,message="replicas must be 1 unless storage.accessModes contains ReadWriteMany, because other volumes are attached to one node at a time and an SQLite file is shared by the volume only: set spec.replicas to 1, ask for ReadWriteMany, or keep data and artifacts elsewhere; beside spec.storage a store URI in a Secret counts as a file"
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && self.replicas > 1 && ((has(self.storage) && (((has(self.backendStoreUriFrom) || has(self.registryStoreUriFrom) || has(self.readReplicaBackendStoreUriFrom)) && !(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled)) || (has(self.serveArtifacts) && self.serveArtifacts && (!has(self.artifactsDestination) || size(self.artifactsDestination) == 0 || self.artifactsDestination.startsWith('file://'))) || (has(self.defaultArtifactRoot) && self.defaultArtifactRoot.startsWith('file://')) || (has(self.traceArchival) && has(self.traceArchival.enabled) && self.traceArchival.enabled && has(self.traceArchival.location) && self.traceArchival.location.startsWith('file://')))) || (has(self.backendStoreUri) && self.backendStoreUri.startsWith('sqlite')) || (has(self.registryStoreUri) && self.registryStoreUri.startsWith('sqlite')) || (has(self.readReplicaBackendStoreUri) && self.readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(self.storage) && has(self.storage.accessModes) && ((size(self.storage.accessModes) > 0 && self.storage.accessModes[0] == 'ReadWriteMany') || (size(self.storage.accessModes) > 1 && self.storage.accessModes[1] == 'ReadWriteMany') || (size(self.storage.accessModes) > 2 && self.storage.accessModes[2] == 'ReadWriteMany')))) || (oldSelf.hasValue() && has(oldSelf.value().replicas) && oldSelf.value().replicas > 1 && ((has(oldSelf.value().storage) && (((has(oldSelf.value().backendStoreUriFrom) || has(oldSelf.value().registryStoreUriFrom) || has(oldSelf.value().readReplicaBackendStoreUriFrom)) && !(has(oldSelf.value().artifactsServer) && has(oldSelf.value().artifactsServer.enabled) && oldSelf.value().artifactsServer.enabled)) || (has(oldSelf.value().serveArtifacts) && oldSelf.value().serveArtifacts && (!has(oldSelf.value().artifactsDestination) || size(oldSelf.value().artifactsDestination) == 0 || oldSelf.value().artifactsDestination.startsWith('file://'))) || (has(oldSelf.value().defaultArtifactRoot) && oldSelf.value().defaultArtifactRoot.startsWith('file://')) || (has(oldSelf.value().traceArchival) && has(oldSelf.value().traceArchival.enabled) && oldSelf.value().traceArchival.enabled && has(oldSelf.value().traceArchival.location) && oldSelf.value().traceArchival.location.startsWith('file://')))) || (has(oldSelf.value().backendStoreUri) && oldSelf.value().backendStoreUri.startsWith('sqlite')) || (has(oldSelf.value().registryStoreUri) && oldSelf.value().registryStoreUri.startsWith('sqlite')) || (has(oldSelf.value().readReplicaBackendStoreUri) && oldSelf.value().readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(oldSelf.value().storage) && has(oldSelf.value().storage.accessModes) && ((size(oldSelf.value().storage.accessModes) > 0 && oldSelf.value().storage.accessModes[0] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 1 && oldSelf.value().storage.accessModes[1] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 2 && oldSelf.value().storage.accessModes[2] == 'ReadWriteMany'))))",optionalOldSelf=true,message="replicas must be 1 unless storage.accessModes contains ReadWriteMany, because other volumes are attached to one node at a time and an SQLite file is shared by the volume only: set spec.replicas to 1, ask for ReadWriteMany, or keep data and artifacts elsewhere; beside spec.storage a store URI in a Secret counts as a file"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicyEgressRules) || self.networkPolicyEgressRules.all(r, (has(r.ports) && size(r.ports) > 0) || (has(r.to) && size(r.to) > 0))",message="each networkPolicyEgressRules entry must specify at least one port or one destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicyAdditionalEgressRules) || self.networkPolicyAdditionalEgressRules.all(r, (has(r.ports) && size(r.ports) > 0) || (has(r.to) && size(r.to) > 0))",message="each networkPolicyAdditionalEgressRules entry must specify at least one port or one destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.traceArchival) || !has(self.traceArchival.location) || !self.traceArchival.location.startsWith('file://')",message="storage must be configured when traceArchival.location uses file-based storage"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !(has(self.serveArtifacts) && self.serveArtifacts)",message="serveArtifacts and artifactsServer.enabled are mutually exclusive, because one server answers for artifacts: set serveArtifacts to false, or artifactsServer.enabled to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.defaultArtifactRoot) || size(self.defaultArtifactRoot) == 0",message="defaultArtifactRoot and artifactsServer.enabled are mutually exclusive, because the root is then the public URL of the artifact server: remove defaultArtifactRoot, or set artifactsServer.enabled to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || (has(self.artifactsDestination) && size(self.artifactsDestination) > 0)",message="artifactsDestination must be set when artifactsServer.enabled is true: write a location such as s3://bucket/path"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.artifactsServer.replicas) || self.artifactsServer.replicas <= 1 || !has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://') || (has(self.storage) && has(self.storage.accessModes) && ((size(self.storage.accessModes) > 0 && self.storage.accessModes[0] == 'ReadWriteMany') || (size(self.storage.accessModes) > 1 && self.storage.accessModes[1] == 'ReadWriteMany') || (size(self.storage.accessModes) > 2 && self.storage.accessModes[2] == 'ReadWriteMany')))",message="artifactsServer.replicas must be 1 with artifactsDestination in files unless storage.accessModes contains ReadWriteMany: set artifactsServer.replicas to 1, ask for ReadWriteMany, or set artifactsDestination to a remote location such as s3://bucket/path"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.traceArchival) || !has(self.traceArchival.enabled) || !self.traceArchival.enabled || !has(self.traceArchival.location) || !self.traceArchival.location.startsWith('file://') || (has(self.storage) && has(self.storage.accessModes) && ((size(self.storage.accessModes) > 0 && self.storage.accessModes[0] == 'ReadWriteMany') || (size(self.storage.accessModes) > 1 && self.storage.accessModes[1] == 'ReadWriteMany') || (size(self.storage.accessModes) > 2 && self.storage.accessModes[2] == 'ReadWriteMany')))",message="storage.accessModes must contain ReadWriteMany when artifactsServer.enabled is true and traceArchival.location is in files, because the server reads the archive beside the artifact server: ask for ReadWriteMany, or set traceArchival.location to a remote location such as s3://bucket/path"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.backendStoreUri) || !(self.backendStoreUri.startsWith('sqlite://') || self.backendStoreUri.startsWith('sqlite+'))",message="backendStoreUri must not be SQLite when artifactsServer.enabled is true, because two servers use the store at once: set backendStoreUri to a postgresql or mysql store, or artifactsServer.enabled to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.registryStoreUri) || !(self.registryStoreUri.startsWith('sqlite://') || self.registryStoreUri.startsWith('sqlite+'))",message="registryStoreUri must not be SQLite when artifactsServer.enabled is true, because two servers use the store at once: set registryStoreUri to a postgresql or mysql store, or artifactsServer.enabled to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.readReplicaBackendStoreUri) || !(self.readReplicaBackendStoreUri.startsWith('sqlite://') || self.readReplicaBackendStoreUri.startsWith('sqlite+'))",message="readReplicaBackendStoreUri must not be SQLite when artifactsServer.enabled is true, because two servers use the store at once: set readReplicaBackendStoreUri to a postgresql or mysql store, or artifactsServer.enabled to false"
 type MLflowSpec struct {
 	// image overrides the MLflow image that the platform ships.
 	// +optional
@@ -180,7 +188,7 @@ type MLflowSpec struct {
 	ArtifactsDestination string `json:"artifactsDestination,omitempty"`
 
 	// defaultArtifactRoot is where clients store artifacts of new experiments.
-	// Required unless serveArtifacts is true.
+	// Required unless serveArtifacts or artifactsServer.enabled is true.
 	// +optional
 	DefaultArtifactRoot string `json:"defaultArtifactRoot,omitempty"`
 
@@ -188,6 +196,12 @@ type MLflowSpec struct {
 	// +optional
 	// +kubebuilder:default=false
 	ServeArtifacts bool `json:"serveArtifacts,omitempty"`
+
+	// artifactsServer moves uploads and downloads of artifacts to pods of their
+	// own, so that they do not hold up tracking. It needs the HTTPRoute API, a
+	// public URL, and stores that are postgresql or mysql.
+	// +optional
+	ArtifactsServer *ArtifactsServerConfig `json:"artifactsServer,omitempty"`
 
 	// workers is the number of server processes in each pod.
 	// +optional
@@ -345,6 +359,42 @@ type TLSConfig struct {
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode TLSMode `json:"mode,omitempty"`
+}
+
+// ArtifactsServerConfig configures the server for artifacts.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each artifactsServer.resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
+type ArtifactsServerConfig struct {
+	// enabled runs the server for artifacts. The tracking server then serves
+	// none, and new experiments keep theirs under status.artifactsUrl.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// replicas is the number of its pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// workers is the number of server processes in each of its pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	Workers *int32 `json:"workers,omitempty"`
+
+	// resources of its container. Without them, the requests and limits of
+	// spec.resources, but not its claims.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// resourceClaims are the dynamic resource claims of its pods; those of
+	// spec.resourceClaims are not among them. The container uses them through
+	// artifactsServer.resources.claims.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 }
 
 // StorageRetentionPolicy says what becomes of the stored data when its MLflow
@@ -533,6 +583,12 @@ type MLflowStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
+
+	// artifactsUrl is the public root of the artifacts that the artifact server
+	// serves; empty without one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	ArtifactsURL string `json:"artifactsUrl,omitempty"`
 
 	// version is the last MLflow version that was migrated to and rolled out.
 	// +optional

@@ -117,28 +117,29 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- end -}}
 {{- end }}
 
-{{/* From where browsers may call: what the user lists, or the names of the server, a forwarded port and the extras. */}}
+{{/* From where browsers may call a server (root, server): what the user lists, or the names of the server, a forwarded port and the extras. */}}
 {{- define "mlflow.corsOrigins" -}}
-{{- $host := include "mlflow.host" . -}}
-{{- $port := int64 .Values.service.port -}}
-{{- $origins := list (printf "https://%s:%d" (include "mlflow.name" .) $port) (printf "https://%s:%d" $host $port) (printf "https://%s.cluster.local:%d" $host $port) "localhost:*" "127.0.0.1:*" -}}
-{{- range .Values.mlflow.extraAllowedOrigins -}}
+{{- $host := printf "%s.%s.svc" .server.name (include "mlflow.namespace" .root) -}}
+{{- $port := int64 .root.Values.service.port -}}
+{{- $origins := list (printf "https://%s:%d" .server.name $port) (printf "https://%s:%d" $host $port) (printf "https://%s.cluster.local:%d" $host $port) "localhost:*" "127.0.0.1:*" -}}
+{{- range .root.Values.mlflow.extraAllowedOrigins -}}
 {{- if and (trim .) (not (contains "," .)) }}{{ $origins = append $origins (trim .) }}{{ end -}}
 {{- end -}}
-{{- .Values.mlflow.corsAllowedOrigins | default (join "," $origins) -}}
+{{- .root.Values.mlflow.corsAllowedOrigins | default (join "," $origins) -}}
 {{- end }}
 
-{{/* The environment of the server. */}}
+{{/* The environment of a server: root, server. */}}
 {{- define "mlflow.serverEnv" -}}
 {{- $before := list (dict "name" "MLFLOW_DISABLE_TELEMETRY" "value" "true") (dict "name" "MLFLOW_SERVER_ENABLE_JOB_EXECUTION" "value" "false") -}}
-{{- $before = concat $before (include "mlflow.archivalEnv" . | fromJsonArray) (include "mlflow.storesEnv" . | fromJsonArray) -}}
+{{- if .server.tracking }}{{ $before = concat $before (include "mlflow.archivalEnv" .root | fromJsonArray) }}{{ end -}}
+{{- $before = concat $before (include "mlflow.storesEnv" .root | fromJsonArray) -}}
 {{- $before = append $before (dict "name" "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE" "value" "self_subject_access_review") -}}
 {{- $before = append $before (dict "name" "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS" "value" (include "mlflow.corsOrigins" .)) -}}
-{{- $before = concat $before (include "mlflow.selectorEnv" . | fromJsonArray) -}}
-{{- $after := include "mlflow.cipherEnv" . | fromJsonArray -}}
+{{- $before = concat $before (include "mlflow.selectorEnv" .root | fromJsonArray) -}}
+{{- $after := include "mlflow.cipherEnv" .root | fromJsonArray -}}
 {{- $after = append $after (dict "name" "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE" "value" "false") -}}
-{{- $after = concat $after (include "mlflow.caEnv" (dict "root" . "sources" .Values.caBundle.configMaps) | fromJsonArray) -}}
-{{- include "mlflow.mergeEnv" (dict "before" $before "user" (include "mlflow.userEnv" . | fromJsonArray) "after" $after) -}}
+{{- $after = concat $after (include "mlflow.caEnv" (dict "root" .root "sources" .root.Values.caBundle.configMaps) | fromJsonArray) -}}
+{{- include "mlflow.mergeEnv" (dict "before" $before "user" (include "mlflow.userEnv" .root | fromJsonArray) "after" $after) -}}
 {{- end }}
 
 {{/* The environment of a job beside the server: root, and the lists first, own and after. */}}

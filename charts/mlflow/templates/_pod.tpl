@@ -43,9 +43,10 @@
 {{- end -}}
 {{- end }}
 
+{{/* Resources of a server, from what the user gives. */}}
 {{- define "mlflow.serverResources" -}}
 {{- $default := dict "requests" (dict "cpu" "1" "memory" "2Gi") "limits" (dict "cpu" "4" "memory" "3Gi") -}}
-{{- include "mlflow.resources" (dict "given" .Values.resources "default" $default) -}}
+{{- include "mlflow.resources" (dict "given" . "default" $default) -}}
 {{- end }}
 
 {{/* Resources of a job beside the server, from what the user gives. */}}
@@ -130,9 +131,11 @@ envFrom:
 {{- end -}}
 {{- end }}
 
+{{/* The certificate of a server: root, server. */}}
 {{- define "mlflow.certificate" -}}
-{{- $volume := dict "name" "mlflow-tls" "secret" (dict "secretName" .Values.tls.secretName "defaultMode" .Values.tls.defaultMode) -}}
-{{- toJson (list (dict "volume" $volume "mount" (dict "name" "mlflow-tls" "mountPath" "/etc/tls/private" "readOnly" true))) -}}
+{{- $name := ternary "mlflow-tls" "mlflow-artifacts-tls" .server.tracking -}}
+{{- $volume := dict "name" $name "secret" (dict "secretName" .server.secret "defaultMode" .root.Values.tls.defaultMode) -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" $name "mountPath" "/etc/tls/private" "readOnly" true))) -}}
 {{- end }}
 
 {{- define "mlflow.metrics" -}}

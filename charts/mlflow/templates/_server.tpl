@@ -11,37 +11,41 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- end -}}
 {{- end }}
 
-{{/* The arguments of the server. */}}
+{{/* The arguments of a server: root, server. */}}
 {{- define "mlflow.serverArgs" -}}
 {{- $args := list "server" -}}
-{{- with .Values.mlflow -}}
-{{- if .serveArtifacts -}}
+{{- $split := .root.Values.artifactsServer.enabled -}}
+{{- with .root.Values.mlflow -}}
+{{- if and $split $.server.tracking -}}
+{{- $args = append $args "--no-serve-artifacts" -}}
+{{- else if or $split .serveArtifacts -}}
 {{- $args = concat $args (list "--serve-artifacts" (printf "--artifacts-destination=%s" (.artifactsDestination | default "file:///mlflow/artifacts"))) -}}
 {{- else -}}
 {{- $args = append $args "--no-serve-artifacts" -}}
 {{- end -}}
-{{- if .defaultArtifactRoot }}{{ $args = append $args (printf "--default-artifact-root=%s" .defaultArtifactRoot) }}{{ end -}}
+{{- $location := .defaultArtifactRoot -}}
+{{- if $split }}{{ $location = include "mlflow.artifactsRoot" $.root }}{{ end -}}
+{{- if $location }}{{ $args = append $args (printf "--default-artifact-root=%s" $location) }}{{ end -}}
 {{- $args = concat $args (list "--app-name=kubernetes-auth" "--enable-workspaces" (printf "--workspace-store-uri=%s" .workspaceStoreUri)) -}}
-{{- $args = concat $args (list "--host=0.0.0.0" (printf "--port=%d" (int64 .port)) (printf "--workers=%d" (int64 .workers))) -}}
+{{- $args = concat $args (list "--host=0.0.0.0" (printf "--port=%d" (int64 .port)) (printf "--workers=%d" (int64 $.server.workers))) -}}
 {{- $args = append $args "--uvicorn-opts=--ssl-keyfile=/etc/tls/private/tls.key --ssl-certfile=/etc/tls/private/tls.crt --proxy-headers" -}}
 {{- $args = concat $args (list "--allowed-hosts" (join "," (include "mlflow.allowedHosts" $ | fromJsonArray))) -}}
-{{- if .staticPrefix }}{{ $args = append $args (printf "--static-prefix=%s" .staticPrefix) }}{{ end -}}
+{{- with $.server.prefix }}{{ $args = append $args (printf "--static-prefix=%s" .) }}{{ end -}}
 {{- end -}}
-{{- if .Values.metrics.enabled }}{{ $args = append $args "--expose-prometheus=/prometheus" }}{{ end -}}
+{{- if and .server.tracking .root.Values.metrics.enabled }}{{ $args = append $args "--expose-prometheus=/prometheus" }}{{ end -}}
 {{- toJson $args -}}
 {{- end }}
 
-{{/* The names under which the server answers: any, or its own, localhost and those of the user. */}}
+{{/* The names under which a server answers: any, or its own, localhost and those of the user: root, server. */}}
 {{- define "mlflow.allowedHosts" -}}
-{{- $wanted := .Values.mlflow.allowedHosts | default (list "*") -}}
+{{- $wanted := .root.Values.mlflow.allowedHosts | default (list "*") -}}
 {{- if has "*" $wanted -}}
 ["*"]
 {{- else -}}
-{{- $port := int64 .Values.service.port -}}
+{{- $port := int64 .root.Values.service.port -}}
 {{- $hosts := list -}}
-{{- $name := include "mlflow.name" . -}}
-{{- $namespace := include "mlflow.namespace" . -}}
-{{- range list $name (printf "%s.%s" $name $namespace) (include "mlflow.host" .) (printf "%s.cluster.local" (include "mlflow.host" .)) "localhost" -}}
+{{- $local := printf "%s.%s" .server.name (include "mlflow.namespace" .root) -}}
+{{- range list .server.name $local (printf "%s.svc" $local) (printf "%s.svc.cluster.local" $local) "localhost" -}}
 {{- $hosts = concat $hosts (list . (printf "%s:%d" . $port)) -}}
 {{- end -}}
 {{- toJson (concat $hosts $wanted | uniq) -}}
@@ -49,13 +53,13 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- end }}
 
 {{/*
-A probe of an unauthenticated path, without its times: root, path, attempts (3). The kubelet calls by the address of the pod, so where names
+A probe of an unauthenticated path, without its times: root, server, path, attempts (3). The kubelet calls by the address of the pod, so where names
 are limited it claims one that is allowed.
 */}}
 {{- define "mlflow.probe" -}}
-{{- $get := dict "path" (printf "%s%s" .root.Values.mlflow.staticPrefix .path) "port" "https" "scheme" "HTTPS" -}}
-{{- if not (has "*" (include "mlflow.allowedHosts" .root | fromJsonArray)) -}}
-{{- $_ := set $get "httpHeaders" (list (dict "name" "Host" "value" (include "mlflow.name" .root))) -}}
+{{- $get := dict "path" (printf "%s%s" .server.prefix .path) "port" "https" "scheme" "HTTPS" -}}
+{{- if not (has "*" (include "mlflow.allowedHosts" . | fromJsonArray)) -}}
+{{- $_ := set $get "httpHeaders" (list (dict "name" "Host" "value" .server.name)) -}}
 {{- end -}}
 httpGet: {{ include "mlflow.json" $get }}
 timeoutSeconds: 1

@@ -1,10 +1,11 @@
 {{/* Which pods use the volume: "used", or nothing. A pod mounts it only if it finds something there. */}}
 
-{{/* Whether one of some stores is an SQLite file, or may be one: root, fields. What is in a Secret is not known. */}}
+{{/* Whether one of some stores is an SQLite file, or may be one: root, fields. What is in a Secret is not known, and
+no file beside a server for artifacts. */}}
 {{- define "mlflow.mayBeFile" -}}
 {{- $found := false -}}
 {{- range $field := .fields -}}
-{{- if or (index $.root.Values.mlflow (printf "%sFrom" $field)) (hasPrefix "sqlite" (index $.root.Values.mlflow $field | default "")) -}}
+{{- if and (not $.root.Values.artifactsServer.enabled) (or (index $.root.Values.mlflow (printf "%sFrom" $field)) (hasPrefix "sqlite" (index $.root.Values.mlflow $field | default ""))) -}}
 {{- $found = true -}}
 {{- end -}}
 {{- end -}}
@@ -17,7 +18,7 @@
 
 {{- define "mlflow.serverUsesVolume" -}}
 {{- $stores := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri")) -}}
-{{- $serves := and .Values.mlflow.serveArtifacts (hasPrefix "file://" (.Values.mlflow.artifactsDestination | default "file://")) -}}
+{{- $serves := and .Values.mlflow.serveArtifacts (not .Values.artifactsServer.enabled) (hasPrefix "file://" (.Values.mlflow.artifactsDestination | default "file://")) -}}
 {{- $root := hasPrefix "file://" (.Values.mlflow.defaultArtifactRoot | default "") -}}
 {{- if and .Values.storage.enabled (or $stores $serves $root (include "mlflow.archivesToFiles" .)) }}used{{ end -}}
 {{- end }}

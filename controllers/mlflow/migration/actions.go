@@ -157,6 +157,9 @@ func awaitChores(f *Facts) Decision {
 
 func awaitQuiet(f *Facts) Decision {
 	text := f.because("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Live.Busy)
+	if f.Live.Several && f.Live.Counts != "" {
+		text = f.because("Waiting for MLflow pods to quiesce before migration: %s", f.Live.Counts)
+	}
 	if f.Live.Busy == 0 {
 		text = f.because("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
 	}

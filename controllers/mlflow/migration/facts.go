@@ -55,6 +55,9 @@ type Workloads struct {
 	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
 	Busy  int32
 	Users string
+	// Several: artifacts have a Deployment of their own. Counts says how busy each of the two is.
+	Several bool
+	Counts  string
 	// Settled: the Deployment is observed to be off, so that no pod can follow.
 	Settled bool
 }

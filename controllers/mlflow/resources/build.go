@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -65,7 +64,7 @@ type Inputs struct {
 
 // Plan is what an MLflow asks for, in groups of which a later one never keeps an earlier one from being written.
 type Plan struct {
-	// Server is the server and what it needs: identity and permissions, settings, storage, policies.
+	// Server is the server, with that for artifacts, and what they need: identity and permissions, settings, storage, policies.
 	Server apply.Desired
 	// Chores are the CronJobs beside it and the permissions that only they have.
 	Chores apply.Desired
@@ -81,7 +80,7 @@ func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.Chores, p.
 // it, and at last what publishes it. It fails when the spec asks for what
 // cannot be; the error names the field.
 func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
-	if err := Check(m); err != nil {
+	if err := Check(m, in); err != nil {
 		return nil, err
 	}
 	p := NewPlan(m, in)
@@ -95,7 +94,10 @@ func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	if m.Spec.Storage != nil {
 		p.Server = append(p.Server, PVC(m, in))
 	}
-	p.Server.Add(networkPolicy(m, in), migrationPolicy(m, in), deployment(m, in))
+	p.Server.Add(networkPolicy(m, in), migrationPolicy(m, in))
+	for _, s := range Servers(m) {
+		p.Server.Add(deployment(m, in, s))
+	}
 	p.Chores = chores(m, in)
 	p.Exposed = exposure(m, in)
 	return p
@@ -117,12 +119,17 @@ func chores(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 // exposure leads to the server, as far as the cluster serves the kinds.
 func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
-	desired.Add(service(m, in))
+	for _, s := range Servers(m) {
+		desired.Add(service(m, in, s))
+	}
 	if in.ServiceMonitors {
 		desired.Add(serviceMonitor(m, in))
 	}
 	if in.HTTPRoutes {
 		desired.Add(httpRoute(m, in))
+		if Splits(m) {
+			desired.Add(artifactsRoute(m, in))
+		}
 	}
 	if in.ConsoleLinks && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
@@ -144,17 +151,13 @@ func AddressURL(m *mlflowv1.MLflow, in Inputs) string {
 	if in.Namespace == "" {
 		return ""
 	}
-	return fmt.Sprintf("https://%s:%d%s", serviceHost(m, in), port, staticPrefix)
+	return Tracking(m).address(in)
 }
 
 // publicURL joins the configured base and the path of this server with exactly
 // one slash.
 func publicURL(m *mlflowv1.MLflow, in Inputs) string {
 	return strings.TrimRight(in.ExternalURL, "/") + "/" + NameOf(m)
-}
-
-func serviceHost(m *mlflowv1.MLflow, in Inputs) string {
-	return NameOf(m) + "." + in.Namespace + ".svc"
 }
 
 // NameOf is the name of the objects of which there is one of a kind.
@@ -170,12 +173,6 @@ func Suffixed(base string, m *mlflowv1.MLflow) string {
 		return base
 	}
 	return base + "-" + m.Name
-}
-
-// selector finds the pods of the server. It cannot change: Deployments of the
-// originals carry it.
-func selector(m *mlflowv1.MLflow) map[string]string {
-	return map[string]string{LabelApp: NameOf(m)}
 }
 
 // podLabelsOf are the labels of pods of one application beside the server. The

@@ -21,7 +21,7 @@ var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, core
 
 // Check finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
 // fix for all of it at once.
-func Check(m *mlflowv1.MLflow) error {
+func Check(m *mlflowv1.MLflow, in Inputs) error {
 	spec := &m.Spec
 	var errs []error
 	wrong := func(field string, value any, fix string) {
@@ -49,6 +49,10 @@ func Check(m *mlflowv1.MLflow) error {
 	checkTolerations(spec.Tolerations, wrong)
 	checkStorage(spec.Storage, wrong)
 	errs = append(errs, checkStores(m)...)
+	if Splits(m) && in.ExternalURL == "" {
+		errs = append(errs, errors.New("spec.artifactsServer.enabled: the server for artifacts needs a public URL, below which new experiments keep their artifacts: "+
+			"set MLFLOW_URL of the operator, or the domain of the gateway in the MLflowOperator"))
+	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }

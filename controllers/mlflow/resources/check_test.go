@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := Check(mlflowtest.Server(c.change)); err != nil {
+			if err := Check(mlflowtest.Server(c.change), platformInputs["plain"]); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -18,43 +18,41 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// deployment is the server. A volume may be attached to one node only, so the old
+// deployment is a server. A volume may be attached to one node only, so the old
 // pod has to go before a new one starts that mounts it.
-func deployment(m *mlflowv1.MLflow, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	name := NameOf(m)
+func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApplyConfiguration {
 	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
-	if !serverUsesVolume(m) {
+	if !s.volume {
 		strategy = appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
 	}
 	template := corev1ac.PodTemplateSpec().
-		WithLabels(podLabels(m)).
+		WithLabels(podLabels(m, s)).
 		WithAnnotations(m.Spec.PodAnnotations).
-		WithSpec(podSpec(m, in))
-	server := appsv1ac.Deployment(name, in.Namespace).WithLabels(Labels(name))
-	if in.VerifyPostgres {
+		WithSpec(podSpec(m, in, s))
+	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
+	if in.VerifyPostgres && s.tracking {
 		server.WithAnnotations(map[string]string{verifyAnnotation: "verify-full"})
 	}
 	return server.
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(OrOne(m.Spec.Replicas)).
+			WithReplicas(s.Replicas).
 			WithStrategy(strategy).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(s.selector())).
 			WithTemplate(template))
 }
 
 // podLabels are those of the user and ours. Ours win: other objects select the
 // pods by them.
-func podLabels(m *mlflowv1.MLflow) map[string]string {
+func podLabels(m *mlflowv1.MLflow, s Server) map[string]string {
 	merged := maps.Clone(m.Spec.PodLabels)
 	if merged == nil {
 		merged = map[string]string{}
 	}
-	maps.Copy(merged, podLabelsOf(NameOf(m), m))
+	maps.Copy(merged, podLabelsOf(s.Name, m))
 	return merged
 }
 
@@ -68,16 +66,20 @@ type part struct {
 	sidecars       []*corev1ac.ContainerApplyConfiguration
 }
 
-func podSpec(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration {
+func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withLiveCABundle(m, in, caSources(m, in))
-	server := serverContainer(m, in, authorities.env)
+	server := serverContainer(m, in, s, authorities.env)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true)
 	serveAlone(m, pod, server)
-	assemble(pod, server, []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in), authorities, withMetrics(in), withArchival(m)})
+	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), authorities}
+	if s.tracking {
+		parts = append(parts, withMetrics(in), withArchival(m))
+	}
+	assemble(pod, server, parts)
 	placePod(m, in, pod)
-	pod.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims)
+	pod.ResourceClaims = s.claims(m)
 	return pod
 }
 
@@ -85,48 +87,32 @@ func podSpec(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration 
 const startupAttempts = 60
 
 // serverContainer runs MLflow behind TLS on one port.
-func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
-	container := imageContainer(m, in, containerName).
+func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
+	container := imageContainer(m, in, s.container).
 		WithCommand("mlflow").
-		WithArgs(serverArgs(m, in)...).
+		WithArgs(serverArgs(m, in, s)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(serverResources(m)).
+		WithResources(s.needs(m)).
 		WithSecurityContext(containerSecurity(m)).
-		WithStartupProbe(probe(m, in, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
-		WithLivenessProbe(probe(m, in, "/health", 30, 10)).
-		WithReadinessProbe(probe(m, in, "/api/3.0/mlflow/server-info", 5, 5))
-	container.Env, container.EnvFrom = serverEnv(m, in, certificates), userEnvFrom(m)
+		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
+		WithLivenessProbe(probe(m, in, s, "/health", 30, 10)).
+		WithReadinessProbe(probe(m, in, s, "/api/3.0/mlflow/server-info", 5, 5))
+	container.Env, container.EnvFrom = serverEnv(m, in, s, certificates), userEnvFrom(m)
 	return container
 }
 
-func serverResources(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
-	return resourcesOf(m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
-}
-
-func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {
-	args := []string{"server"}
-	if m.Spec.ServeArtifacts {
-		destination := m.Spec.ArtifactsDestination
-		if destination == "" {
-			destination = defaultArtifacts
-		}
-		args = append(args, "--serve-artifacts", "--artifacts-destination="+destination)
-	} else {
-		args = append(args, "--no-serve-artifacts")
-	}
-	if m.Spec.DefaultArtifactRoot != "" {
-		args = append(args, "--default-artifact-root="+m.Spec.DefaultArtifactRoot)
-	}
+func serverArgs(m *mlflowv1.MLflow, in Inputs, s Server) []string {
+	args := append([]string{"server"}, s.artifactArgs(m, in)...)
 	return append(args,
 		"--app-name=kubernetes-auth",
 		"--enable-workspaces",
 		"--workspace-store-uri="+workspaceStore,
 		"--host=0.0.0.0",
 		fmt.Sprintf("--port=%d", port),
-		"--workers="+strconv.Itoa(int(OrOne(m.Spec.Workers))),
+		"--workers="+strconv.Itoa(int(s.workers)),
 		"--uvicorn-opts=--ssl-keyfile="+tlsPath+"/tls.key --ssl-certfile="+tlsPath+"/tls.crt --proxy-headers",
-		"--allowed-hosts", strings.Join(allowedHosts(m, in), ","),
-		"--static-prefix="+staticPrefix)
+		"--allowed-hosts", strings.Join(allowedHosts(m, in, s), ","),
+		"--static-prefix="+s.prefix)
 }
 
 // imageContainer is a container that runs the MLflow image.
@@ -167,15 +153,15 @@ func withScratch(m *mlflowv1.MLflow) part {
 
 // withTLS mounts the serving certificate. Elsewhere than on OpenShift the pod
 // may lack the group that could read a file of mode 0640.
-func withTLS(in Inputs) part {
+func withTLS(in Inputs, s Server) part {
 	mode := int32(0o644)
 	if in.OpenShift {
 		mode = 0o640
 	}
-	secret := corev1ac.SecretVolumeSource().WithSecretName(TLSSecretName).WithDefaultMode(mode)
+	secret := corev1ac.SecretVolumeSource().WithSecretName(s.Secret).WithDefaultMode(mode)
 	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(TLSSecretName).WithSecret(secret)},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount(TLSSecretName, tlsPath).WithReadOnly(true)},
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(s.Secret).WithSecret(secret)},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount(s.Secret, tlsPath).WithReadOnly(true)},
 	}
 }
 
@@ -210,11 +196,11 @@ func OrOne(n *int32) int32 {
 	return *n
 }
 
-// Stamp records what the pods consume on the Deployment, and on its pod template once that has changed.
-func Stamp(desired apply.Desired, stamp reference.Stamp) {
+// Stamp records what the pods of servers consume on their Deployments, and on the pod templates once that has changed.
+func Stamp(desired apply.Desired, stamps map[string]reference.Stamp) {
 	for _, o := range desired {
 		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
-			stamp.Mark(d)
+			stamps[*d.Name].Mark(d)
 		}
 	}
 }

@@ -51,16 +51,18 @@ var protectedEnv = map[string]bool{
 	envInsecureTLS:       true,
 }
 
-// serverEnv is the environment of the server: what MLflow needs, what the user
+// serverEnv is the environment of a server: what MLflow needs, what the user
 // wants, and what platform and certificates ask for, in this order.
-func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
+func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) []envVar {
 	spec := translateEnv(m)
 	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
-	before = append(before, archivalEnv(m)...)
+	if s.tracking {
+		before = append(before, archivalEnv(m)...)
+	}
 	before = append(before, spec.stores...)
 	before = append(before,
 		value(envAuthorization, "self_subject_access_review"),
-		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in), ",")))
+		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in, s), ",")))
 	before = append(before, spec.selector...)
 	after := append(platformEnv(in), value(envDisableMiddleware, "false"))
 	after = append(after, certificates...)
@@ -178,12 +180,12 @@ func selectorEnv(m *mlflowv1.MLflow) []envVar {
 	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector.String())}
 }
 
-// allowedOrigins lists from where browsers may call the server: its own names,
+// allowedOrigins lists from where browsers may call a server: its own names,
 // a forwarded port, the gateway, and what the spec adds.
-func allowedOrigins(m *mlflowv1.MLflow, in Inputs) []string {
-	host := serviceHost(m, in)
+func allowedOrigins(m *mlflowv1.MLflow, in Inputs, s Server) []string {
+	host := s.host(in)
 	origins := []string{
-		fmt.Sprintf("https://%s:%d", NameOf(m), port),
+		fmt.Sprintf("https://%s:%d", s.Name, port),
 		fmt.Sprintf("https://%s:%d", host, port),
 		fmt.Sprintf("https://%s.cluster.local:%d", host, port),
 		"localhost:*",

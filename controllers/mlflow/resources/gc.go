@@ -10,10 +10,10 @@ import (
 )
 
 // collector removes for good what users have deleted, in all workspaces. It
-// works on the database itself and asks the server, as a client of its own, to
-// delete the artifacts that the server keeps.
+// works on the database itself and asks the server that keeps artifacts, as a
+// client of its own, to delete them.
 func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
-	authorities := collectorAuthorities(m, in)
+	authorities, server := collectorAuthorities(m, in), artifactServer(m)
 	return cronJob(m, in, chore{
 		name:     GCBaseName,
 		schedule: m.Spec.GarbageCollection.Schedule,
@@ -21,7 +21,7 @@ func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfigurati
 		command:  []string{"mlflow"},
 		args:     collectorArgs(m),
 		env: choreEnv(m, nil, []envVar{
-			value("MLFLOW_TRACKING_URI", AddressURL(m, in)),
+			value("MLFLOW_TRACKING_URI", server.address(in)),
 			value(envInsecureTLS, "false"),
 			value("MLFLOW_TRACKING_AUTH", "kubernetes"),
 		}, authorities.env),
@@ -55,7 +55,7 @@ func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) part {
 	if in.OpenShift {
 		return withCABundle(m, in, append(sources, caSource{configMap: serviceCAName, path: serviceCAPath}))
 	}
-	authorities := withCABundle(m, in, append(sources, caSource{secret: TLSSecretName, path: serviceCAPath}))
+	authorities := withCABundle(m, in, append(sources, caSource{secret: artifactServer(m).Secret, path: serviceCAPath}))
 	if len(sources) == 0 {
 		authorities.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
 	}

@@ -19,7 +19,7 @@ const anyHost = "*"
 // allowedHosts are the values of the Host header to which the server answers.
 // MLflow compares the header as a whole, so each name stands there with and
 // without the port. Without a list of the user there is no limit.
-func allowedHosts(m *mlflowv1.MLflow, in Inputs) []string {
+func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	if len(m.Spec.AllowedHosts) == 0 || slices.Contains(m.Spec.AllowedHosts, anyHost) {
 		return []string{anyHost}
 	}
@@ -29,7 +29,7 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs) []string {
 			hosts = append(hosts, host)
 		}
 	}
-	for _, name := range servingcert.DNSNames(NameOf(m), in.Namespace) {
+	for _, name := range servingcert.DNSNames(s.Name, in.Namespace) {
 		add(name)
 		add(fmt.Sprintf("%s:%d", name, port))
 	}
@@ -45,12 +45,12 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs) []string {
 // probe asks an unauthenticated path below the static prefix. Times are in
 // seconds. The kubelet calls by the address of the pod, so where names are
 // limited it has to claim one that is allowed.
-func probe(m *mlflowv1.MLflow, in Inputs, path string, delay, period int32) *corev1ac.ProbeApplyConfiguration {
+func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delay, period int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().
-		WithPath(staticPrefix + path).
+		WithPath(s.prefix + path).
 		WithPort(intstr.FromString(portName)).
 		WithScheme(corev1.URISchemeHTTPS)
-	if hosts := allowedHosts(m, in); hosts[0] != anyHost {
+	if hosts := allowedHosts(m, in, s); hosts[0] != anyHost {
 		get.WithHTTPHeaders(corev1ac.HTTPHeader().WithName("Host").WithValue(hosts[0]))
 	}
 	checked := corev1ac.Probe().

@@ -42,7 +42,37 @@ func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	}.HTTPRoute(metav1.ObjectMeta{Name: name, Namespace: in.Namespace, Labels: map[string]string{LabelApp: BaseName}})
 }
 
-// Gateway is the parent of the route.
+// artifactPaths are those of the tracking server, below its name, that the server for artifacts answers in its place: experiments of
+// before have locations there, and so has the web interface. The last one is wider than needed, because no path may have a wildcard inside.
+var artifactPaths = []string{
+	"/api/2.0/mlflow-artifacts",
+	"/ajax-api/2.0/mlflow-artifacts",
+	"/get-artifact",
+	"/model-versions/get-artifact",
+	"/ajax-api/2.0/mlflow/artifacts/list",
+	"/ajax-api/2.0/mlflow/upload-artifact",
+	"/ajax-api/2.0/mlflow/get-artifact",
+	"/ajax-api/2.0/mlflow/get-trace-artifact",
+	"/ajax-api/3.0/mlflow/get-trace-artifact",
+	"/ajax-api/2.0/mlflow/logged-models/",
+}
+
+// artifactsRoute publishes the server for artifacts below its name, and leads requests about them to it that are for the tracking server.
+func artifactsRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
+	s := Artifacts(m)
+	var prefixes []resources.Prefix
+	for _, path := range artifactPaths {
+		prefixes = append(prefixes, resources.Prefix{Path: "/" + NameOf(m) + path, Rewritten: s.prefix + path})
+	}
+	return resources.Published{
+		Service:  s.Name,
+		Port:     intstr.FromInt32(port),
+		Gateway:  in.Gateway(),
+		Prefixes: append(prefixes, resources.Prefix{Path: s.prefix}),
+	}.HTTPRoute(metav1.ObjectMeta{Name: s.Name, Namespace: in.Namespace, Labels: map[string]string{LabelApp: BaseName}})
+}
+
+// Gateway is the parent of the routes.
 func (in Inputs) Gateway() resources.Gateway {
 	return resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 }

@@ -120,7 +120,7 @@ func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 // migrationPod has the volumes of the server, without what only a server needs.
 func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in))
-	needed := serverResources(m)
+	needed := Tracking(m).needs(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
@@ -132,7 +132,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfigura
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true).
 		WithRestartPolicy(corev1.RestartPolicyNever)
-	parts := []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in), authorities, withMetrics(in), withArchival(m)}
+	parts := []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in, Tracking(m)), authorities, withMetrics(in), withArchival(m)}
 	for i := range parts {
 		parts[i].args = nil // of the server
 	}
@@ -144,7 +144,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfigura
 // migrationEnv is that of the server with the program and the version, and without the read replica, which is no place
 // to migrate.
 func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
-	env := serverEnv(m, in, certificates)
+	env := serverEnv(m, in, Tracking(m), certificates)
 	ours := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
 	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(ours, *v.Name) })
 	return append(env,

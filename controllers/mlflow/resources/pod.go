@@ -117,6 +117,6 @@ func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	}
 	pod.Affinity.WithPodAffinity(corev1ac.PodAffinity().
 		WithRequiredDuringSchedulingIgnoredDuringExecution(corev1ac.PodAffinityTerm().
-			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Tracking(m).selector())).
 			WithTopologyKey(corev1.LabelHostname)))
 }

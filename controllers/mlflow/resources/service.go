@@ -8,19 +8,25 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// servingCertAnnotation asks OpenShift for the certificate in tlsSecretName.
+// servingCertAnnotation asks OpenShift for the certificate in a Secret.
 // Elsewhere it has no effect, and the operator or an administrator provides the
 // Secret.
 const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
-func service(m *mlflowv1.MLflow, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	name := NameOf(m)
-	return corev1ac.Service(name, in.Namespace).
-		WithLabels(Labels(name)).
-		WithAnnotations(map[string]string{servingCertAnnotation: TLSSecretName}).
+// labelRole on the Service of the tracking server tells it from that for artifacts, which has no metrics.
+const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
+
+func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
+	labels := Labels(NameOf(m))
+	if s.tracking && Splits(m) {
+		labels[labelRole] = roleTracking
+	}
+	return corev1ac.Service(s.Name, in.Namespace).
+		WithLabels(labels).
+		WithAnnotations(map[string]string{servingCertAnnotation: s.Secret}).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(selector(m)).
+			WithSelector(s.selector()).
 			WithPorts(corev1ac.ServicePort().
 				WithName(portName).
 				WithProtocol(corev1.ProtocolTCP).

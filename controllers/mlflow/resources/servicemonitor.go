@@ -15,17 +15,21 @@ import (
 // pointed at; elsewhere the certificate is whatever the administrator made.
 func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
+	scraped := map[string]string{LabelApp: name}
+	if Splits(m) {
+		scraped[labelRole] = roleTracking
+	}
 	tls := monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}
 	if in.OpenShift {
 		tls = monitoringv1.SafeTLSConfig{
 			CA: monitoringv1.SecretOrConfigMap{ConfigMap: &corev1.ConfigMapKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: serviceCAName}, Key: serviceCAKey,
 			}},
-			ServerName: new(serviceHost(m, in)),
+			ServerName: new(Tracking(m).host(in)),
 		}
 	}
 	return resources.ServiceMonitor(
 		metav1.ObjectMeta{Name: Suffixed(monitorBaseName, m), Namespace: in.Namespace, Labels: Labels(name)},
-		map[string]string{LabelApp: name},
+		scraped,
 		monitoringv1.Endpoint{Path: "/metrics", Port: portName, Scheme: new(monitoringv1.Scheme("https"))}, tls)
 }

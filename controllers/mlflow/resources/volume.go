@@ -26,14 +26,14 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 }
 
 // serverUsesVolume reports whether the server keeps metadata, artifacts or archived traces in files, or may do so: nothing is known of a
-// URI in a Secret. Files that it does not write any more are read by it where the root of artifacts or the archive is among them.
+// URI in a Secret. It reads the archive, also beside a server for artifacts.
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
 	if spec.Storage == nil {
 		return false
 	}
 	serves := spec.ServeArtifacts && (spec.ArtifactsDestination == "" || isFile(spec.ArtifactsDestination))
-	return metadataMayBeFiles(m) || mayBeFile(spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom) ||
+	return metadataMayBeFiles(m) || mayBeFile(m, spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom) ||
 		serves || isFile(spec.DefaultArtifactRoot) || archivesToFiles(m)
 }
 
@@ -54,17 +54,22 @@ func forManyNodes(m *mlflowv1.MLflow) bool {
 }
 
 func metadataMayBeFiles(m *mlflowv1.MLflow) bool {
-	return backendMayBeFile(m) || mayBeFile(m.Spec.RegistryStoreURI, m.Spec.RegistryStoreURIFrom)
+	return backendMayBeFile(m) || mayBeFile(m, m.Spec.RegistryStoreURI, m.Spec.RegistryStoreURIFrom)
 }
 
 // backendMayBeFile is true also for an MLflow that was stored before the backend
 // became mandatory, whose database is on its volume.
 func backendMayBeFile(m *mlflowv1.MLflow) bool {
-	return m.Spec.BackendStoreURI == "" || mayBeFile(m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom)
+	uri := m.Spec.BackendStoreURI
+	if uri == "" {
+		uri = defaultBackend
+	}
+	return mayBeFile(m, uri, m.Spec.BackendStoreURIFrom)
 }
 
-func mayBeFile(uri string, from *corev1.SecretKeySelector) bool {
-	return from != nil || strings.HasPrefix(uri, "sqlite")
+// mayBeFile is false beside a server for artifacts, with which stores are none, those in Secrets neither.
+func mayBeFile(m *mlflowv1.MLflow, uri string, from *corev1.SecretKeySelector) bool {
+	return !Splits(m) && (from != nil || strings.HasPrefix(uri, "sqlite"))
 }
 
 func archivesToFiles(m *mlflowv1.MLflow) bool {

@@ -55,7 +55,7 @@ var _ = Describe("The schema", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, rule := range []string{
 			"R0a", "R0b", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R18",
-			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "D4", "D7", "D24", "D25", "D27", "D35", "D36",
+			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "artifacts", "D4", "D7", "D24", "D25", "D27", "D35", "D36",
 		} {
 			Expect(slices.ContainsFunc(vectors, func(v vector) bool { return v.Rule == rule && v.Refused != "" })).To(BeTrue(), rule)
 		}
@@ -86,7 +86,7 @@ var _ = Describe("The schema", func() {
 	It("accepts every sample", func(ctx SpecContext) {
 		files, err := filepath.Glob("../../../config/samples/mlflow*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(files).To(HaveLen(7))
+		Expect(files).To(HaveLen(8))
 		for _, file := range files {
 			sample := &unstructured.Unstructured{}
 			Expect(yaml.Unmarshal(read(file), sample)).To(Succeed(), file)

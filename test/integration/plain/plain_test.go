@@ -174,6 +174,30 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
+	It("of a server for artifacts is issued beside it, and goes with that server", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) {
+			s.DefaultArtifactRoot, s.ArtifactsDestination = "", "s3://bucket"
+			s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{Enabled: true}
+		}))
+		second := &corev1.Secret{ObjectMeta: object("mlflow-artifacts-tls")}
+		env.Get(ctx, second)
+		Expect(metav1.IsControlledBy(second, m)).To(BeTrue())
+		pair, err := tls.X509KeyPair(second.Data["tls.crt"], second.Data["tls.key"])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pair.Leaf.VerifyHostname("mlflow-artifacts.opendatahub.svc")).To(Succeed())
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("switching that server off")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
+		env.WaitGone(ctx, second)
+		env.WaitGone(ctx, &appsv1.Deployment{ObjectMeta: object("mlflow-artifacts")})
+		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Get(ctx, certificate())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
 	It("of the user is left alone and outlives the MLflow", func(ctx SpecContext) {
 		theirs := certificate()
 		theirs.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}

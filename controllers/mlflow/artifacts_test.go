@@ -1,0 +1,341 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
+)
+
+// split is everything with a server for artifacts.
+func split() *mlflowv1.MLflow {
+	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+		s.ServeArtifacts, s.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
+	})
+	m.Generation = 1
+	return m
+}
+
+// unite switches the server for artifacts of a running MLflow off.
+func unite(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
+	t.Helper()
+	m := current(t, s)
+	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer.Enabled = true, false
+	for _, change := range more {
+		change(m)
+	}
+	if err := s.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *fixture) rest() {
+	w.t.Helper()
+	for range 20 {
+		if _, err := w.once(); err != nil {
+			w.t.Fatal(err)
+		}
+		runWorkloads(w.t, w.server)
+	}
+}
+
+// Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same.
+func TestFaultsWhileAServerGoes(t *testing.T) {
+	scenario(t, func(t testing.TB) *fakeapi.Server {
+		s := settled(t, newServer(t, split()))
+		unite(t, s)
+		return s
+	}).SurvivesFaults(t)
+}
+
+func TestTwoServers(t *testing.T) {
+	w := newFixture(t, split())
+	w.rest()
+	m := current(t, w.server)
+	if got := w.condition(ConditionAvailable); got.Status != metav1.ConditionTrue || got.Message != messageBothReady {
+		t.Errorf("Available=%s: %s", got.Status, got.Message)
+	}
+	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
+		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
+	}
+	route := wholeObject(capability.HTTPRoute)
+	d := &appsv1.Deployment{}
+	if !w.get("mlflow-artifacts", d) || *d.Spec.Replicas != 2 || !w.get("mlflow-artifacts", &corev1.Service{}) || !w.get("mlflow-artifacts", route) {
+		t.Errorf("Deployment %+v", d.Spec.Replicas)
+	}
+	before := len(w.server.Writes)
+	w.rest()
+	if rest := w.server.Writes[before:]; len(rest) > 0 {
+		t.Errorf("writes at rest: %+v", rest)
+	}
+
+	unite(t, w.server)
+	w.rest()
+	for _, gone := range []client.Object{d, &corev1.Service{}} { // routes are listed by a real API server only
+		if w.get("mlflow-artifacts", gone) {
+			t.Errorf("%T is still there", gone)
+		}
+	}
+	if m := current(t, w.server); m.Status.ArtifactsURL != "" || w.condition(ConditionAvailable).Message != messageReady {
+		t.Errorf("artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
+	}
+	if !w.get("mlflow", d) || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--serve-artifacts") {
+		t.Error("the tracking server does not serve artifacts again")
+	}
+}
+
+// One of the two that is not ready makes the MLflow unavailable, and is named.
+func TestReadinessOfTwoServers(t *testing.T) {
+	w := newFixture(t, split())
+	w.rest()
+	d := &appsv1.Deployment{}
+	w.get("mlflow-artifacts", d)
+	d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1
+	d.Status.Conditions = nil
+	if err := w.server.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, "MLflow artifacts deployment not ready: 1/2 replicas ready") {
+		t.Errorf("Available=%s: %s", c.Status, c.Message)
+	}
+}
+
+// A server for artifacts that is switched off while a migration is requested uses the database until it is stopped: the Job waits for
+// that, and the Deployment goes after it.
+func TestMigrationWaitsForTheServerThatGoes(t *testing.T) {
+	w := newFixture(t, split())
+	w.rest()
+	unite(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
+	d := &appsv1.Deployment{}
+	var waited, stopped bool
+	for range 20 {
+		before := len(migrationJobs(t, w.server))
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		there := w.get("mlflow-artifacts", d)
+		if c := w.condition("Migration"); strings.Contains(c.Message, "mlflow=1, mlflow-artifacts=2") {
+			waited = true
+		}
+		if len(migrationJobs(t, w.server)) > before && (!there || *d.Spec.Replicas != 0 || d.Status.Replicas != 0) {
+			t.Fatalf("the Job was made while the server for artifacts ran: there %t, %+v", there, d.Status)
+		}
+		stopped = stopped || there && *d.Spec.Replicas == 0
+		runWorkloads(t, w.server)
+	}
+	if !waited || !stopped || w.get("mlflow-artifacts", d) {
+		t.Errorf("waited for both %t, stopped first %t, still there %t", waited, stopped, w.get("mlflow-artifacts", d))
+	}
+	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
+		t.Errorf("Available=%s: %s", c.Status, c.Message)
+	}
+}
+
+// What has the names of the server for artifacts and is not ours stays, and no migration waits for its pods.
+func TestForeignServerForArtifacts(t *testing.T) {
+	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"}}
+	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts-tls"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "theirs", Labels: map[string]string{"app": "mlflow-artifacts"}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	w := newFixture(t, everything(), theirs, service, certificate, pod)
+	w.rest()
+	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
+		t.Errorf("Available=%s: %s", c.Status, c.Message)
+	}
+	for name, o := range map[string]client.Object{"mlflow-artifacts": theirs, "mlflow-artifacts-tls": certificate} {
+		if !w.get(name, o) || len(o.GetOwnerReferences()) > 0 {
+			t.Errorf("%T %s: owners %v", o, name, o.GetOwnerReferences())
+		}
+	}
+	if !w.get("mlflow-artifacts", service) || *theirs.Spec.Replicas != 1 {
+		t.Errorf("the Deployment has %d replicas", *theirs.Spec.Replicas)
+	}
+}
+
+// Elsewhere than on OpenShift each server has a certificate of ours, and the second goes with its server.
+func TestCertificatesOfTwoServers(t *testing.T) {
+	w := newFixture(t, split())
+	in := on["plain"]
+	w.inputs = func() resources.Inputs { return in }
+	w.rest()
+	first, second := &corev1.Secret{}, &corev1.Secret{}
+	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
+		t.Fatal("not two certificates")
+	}
+	if w.artifactsCertificates.AwaitRenewal(current(t, w.server).UID) == nil {
+		t.Error("the second is not renewed")
+	}
+	unite(t, w.server)
+	w.rest()
+	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
+		t.Error("the certificate of the server that went is still there, or the other is not")
+	}
+}
+
+// Without the API that leads to it, nothing is made of an MLflow with a server for artifacts.
+func TestServerForArtifactsNeedsRoutes(t *testing.T) {
+	w := newFixture(t, split())
+	in := on["bare"]
+	w.inputs = func() resources.Inputs { return in }
+	if _, err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{ConditionAvailable, ConditionProgressing} {
+		if c := w.condition(kind); c.Status != metav1.ConditionFalse || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "install the Gateway API") {
+			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+		}
+	}
+	if made := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(made) > 0 {
+		t.Errorf("made %+v", made)
+	}
+}
+
+func TestServerForArtifactsNeedsAURL(t *testing.T) {
+	w := newFixture(t, split())
+	in := on["plain"]
+	in.ExternalURL = ""
+	w.inputs = func() resources.Inputs { return in }
+	if _, err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.condition(ConditionAvailable); c.Reason != ReasonRenderFailed || !strings.Contains(c.Message, "needs a public URL") {
+		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+}
+
+func TestStoresOfTwoServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data map[string][]byte
+		want string // in the message; empty for none
+	}{
+		"no Secret":            {nil, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db does not exist; create it"},
+		"no key":               {map[string][]byte{"other": nil}, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db has no key uri; add it"},
+		"SQLite":               {map[string][]byte{"uri": []byte("sqlite:////mlflow/hidden.db")}, "spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"},
+		"nothing":              {map[string][]byte{"uri": nil}, "must hold a postgresql or mysql URI"},
+		"another kind":         {map[string][]byte{"uri": []byte("mssql://hidden")}, "must hold a postgresql or mysql URI"},
+		"a prefix of a prefix": {map[string][]byte{"uri": []byte("postgresql:hidden")}, "must hold a postgresql or mysql URI"},
+		"PostgreSQL":           {map[string][]byte{"uri": []byte("postgresql://a/x")}, ""},
+		"MySQL with a driver":  {map[string][]byte{"uri": []byte("mysql+pymysql://a/x")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := split()
+			m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
+			m.Spec.BackendStoreURIFrom.Optional = new(true)
+			there := []client.Object{m}
+			if tc.data != nil {
+				there = append(there, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "db"}, Data: tc.data})
+			}
+			w := newFixture(t, there...)
+			if _, err := w.once(); err != nil {
+				t.Fatal(err)
+			}
+			c := w.condition(ConditionAvailable)
+			if tc.want == "" {
+				if c.Reason == ReasonMetadataStore {
+					t.Errorf("refused: %s", c.Message)
+				}
+				return
+			}
+			if c.Status != metav1.ConditionFalse || c.Reason != ReasonMetadataStore || !strings.Contains(c.Message, tc.want) || strings.Contains(c.Message, "hidden") {
+				t.Errorf("Available=%s %s: %s", c.Status, c.Reason, c.Message)
+			}
+			if w.condition(ConditionProgressing).Status != metav1.ConditionFalse || w.get("mlflow", &appsv1.Deployment{}) {
+				t.Error("it continues")
+			}
+		})
+	}
+}
+
+// A Secret is read once for each of its versions, and what cannot be read is no verdict.
+func TestStoresAreReadOnce(t *testing.T) {
+	reads, broken := 0, error(nil)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Data: map[string][]byte{"uri": []byte("mysql://a/x")}}
+	server := fake.NewClientBuilder().WithObjects(secret).Build()
+	live := interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			reads++
+			if broken != nil {
+				return broken
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	j := &storeJudge{cached: server, live: live}
+	judge := func(want string) {
+		t.Helper()
+		problem, err := j.judge(t.Context(), types.UID("1"), "ns", resources.SecretStore{Field: "backendStoreUriFrom", From: mlflowtest.KeyOf("db", "uri")})
+		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
+			t.Errorf("problem %q, error %v", problem, err)
+		}
+	}
+	judge("")
+	judge("")
+	if reads != 1 {
+		t.Errorf("%d reads of one version", reads)
+	}
+	secret.Data["uri"] = []byte("sqlite:///x")
+	if err := server.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	judge("must hold a postgresql or mysql URI")
+	judge("must hold a postgresql or mysql URI")
+	if reads != 2 {
+		t.Errorf("%d reads of two versions", reads)
+	}
+	j.forget("1")
+	broken = errors.New("no answer")
+	judge("")
+	if reads != 3 {
+		t.Errorf("%d reads", reads)
+	}
+}
+
+// A gateway that refuses one of the routes takes the URL of that one back.
+func TestRefusedRouteOfArtifacts(t *testing.T) {
+	m := split()
+	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
+	if withdraw(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
+		t.Errorf("status %+v", m.Status)
+	}
+	if withdraw(m, "mlflow"); m.Status.URL != "" {
+		t.Errorf("status %+v", m.Status)
+	}
+	w := newFixture(t, split())
+	w.refuse = func(kind, name string) error {
+		if kind == "HTTPRoute" && name == "mlflow-artifacts" {
+			return errors.New("no room")
+		}
+		return nil
+	}
+	for range 8 {
+		_, _ = w.once()
+		runWorkloads(t, w.server)
+	}
+	if c, found := conditions.Get(current(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "no room") {
+		t.Errorf("condition %+v", c)
+	}
+	if s := current(t, w.server).Status; s.ArtifactsURL != "" || s.URL == "" {
+		t.Errorf("urls %q and %q", s.URL, s.ArtifactsURL)
+	}
+}

@@ -1,0 +1,119 @@
+package resources
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
+)
+
+// apart gives artifacts a server of their own.
+func apart(s *mlflowv1.MLflowSpec) {
+	s.ServeArtifacts, s.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true}
+}
+
+func artifactsPod(t *testing.T, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
+	t.Helper()
+	return typed[appsv1.Deployment](t, m, in, "Deployment", "mlflow-artifacts").Spec.Template.Spec
+}
+
+// What the server for artifacts may use of the other is its requests and limits; its devices are its own.
+func TestResourcesOfTheServerForArtifacts(t *testing.T) {
+	memory := func(size string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}
+	}
+	m := mlflowtest.Server(apart, func(s *mlflowv1.MLflowSpec) {
+		s.Resources = &corev1.ResourceRequirements{Limits: memory("7Gi"), Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("a")}}
+	})
+	pod := artifactsPod(t, m, platformInputs["plain"])
+	if got := pod.Containers[0].Resources; got.Limits.Memory().String() != "7Gi" || got.Claims != nil || pod.ResourceClaims != nil {
+		t.Errorf("inherited %+v, claims %v", got, pod.ResourceClaims)
+	}
+	if tracking := podOf(t, m, platformInputs["plain"]); len(tracking.Containers[0].Resources.Claims) != 1 || len(tracking.ResourceClaims) != 1 {
+		t.Error("the tracking server has lost its device")
+	}
+	m.Spec.ArtifactsServer.Resources = &corev1.ResourceRequirements{Limits: memory("1Gi"), Claims: []corev1.ResourceClaim{{Name: "nic"}}}
+	m.Spec.ArtifactsServer.ResourceClaims = []corev1.PodResourceClaim{{Name: "nic", ResourceClaimName: new("b")}}
+	pod = artifactsPod(t, m, platformInputs["plain"])
+	if got := pod.Containers[0].Resources; got.Limits.Memory().String() != "1Gi" || got.Claims[0].Name != "nic" || pod.ResourceClaims[0].Name != "nic" {
+		t.Errorf("given %+v, claims %v", got, pod.ResourceClaims)
+	}
+}
+
+// The volume goes with the artifacts: the tracking server has it for an archive in files only, and no store counts as a file.
+func TestVolumeOfTheServerForArtifacts(t *testing.T) {
+	files := func(s *mlflowv1.MLflowSpec) {
+		s.Storage, s.ArtifactsDestination, s.RegistryStoreURIFrom = &corev1.PersistentVolumeClaimSpec{}, "file:///mlflow/artifacts", mlflowtest.KeyOf("db", "uri")
+	}
+	archive := func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/t" }
+	for name, c := range map[string]struct {
+		changes []func(*mlflowv1.MLflowSpec)
+		want    string
+	}{
+		"artifacts in files":              {[]func(*mlflowv1.MLflowSpec){files}, "artifacts"},
+		"archive in files":                {[]func(*mlflowv1.MLflowSpec){files, archive}, "artifacts mlflow-trace-archival server"},
+		"an archive alone":                {[]func(*mlflowv1.MLflowSpec){files, archive, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, "mlflow-trace-archival server"},
+		"a volume that nothing is on":     {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, ""},
+		"files of artifacts, no volume":   {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.Storage = nil }}, ""},
+		"the database was never SQLite's": {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri") }}, "artifacts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mlflowtest.Server(slices.Concat([]func(*mlflowv1.MLflowSpec){apart, mlflowtest.Collecting, mlflowtest.Archiving}, c.changes)...)
+			pods := podsOf(t, m, platformInputs["plain"])
+			pods["artifacts"] = artifactsPod(t, m, platformInputs["plain"])
+			var mounting []string
+			for name, pod := range pods {
+				if mounts(&pod) {
+					mounting = append(mounting, name)
+				}
+			}
+			slices.Sort(mounting)
+			if got := strings.Join(mounting, " "); got != c.want {
+				t.Errorf("mounted by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Garbage collection asks the server that keeps artifacts, whose certificate is another one.
+func TestCollectorAsksTheServerForArtifacts(t *testing.T) {
+	pod := jobPod(t, mlflowtest.Server(apart, mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
+	if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != "https://mlflow-artifacts.opendatahub.svc:8443/mlflow-artifacts" {
+		t.Errorf("MLFLOW_TRACKING_URI is %q", got)
+	}
+	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "mlflow-artifacts-tls" }) {
+		t.Errorf("volumes %v", pod.Volumes)
+	}
+}
+
+func TestServerForArtifactsIsUnderThePolicy(t *testing.T) {
+	d := typed[appsv1.Deployment](t, mlflowtest.Server(apart), platformInputs["plain"], "Deployment", "mlflow-artifacts")
+	labels := d.Spec.Template.Labels
+	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {
+		t.Errorf("labels of pods %v, of the Deployment %v", labels, d.Labels)
+	}
+	tracking := typed[corev1.Service](t, mlflowtest.Server(apart), platformInputs["plain"], "Service", "mlflow")
+	artifacts := typed[corev1.Service](t, mlflowtest.Server(apart), platformInputs["plain"], "Service", "mlflow-artifacts")
+	if tracking.Labels[labelRole] != roleTracking || artifacts.Labels[labelRole] != "" || artifacts.Spec.Selector["app"] != "mlflow-artifacts" {
+		t.Errorf("labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
+	}
+}
+
+func TestServerForArtifactsNeedsAURL(t *testing.T) {
+	without := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
+	if err := Check(mlflowtest.Server(apart), without); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
+		t.Errorf("error %v", err)
+	}
+	for _, m := range []*mlflowv1.MLflow{mlflowtest.Server(), mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{} })} {
+		if err := Check(m, without); err != nil || ArtifactsURL(m, platformInputs["plain"]) != "" {
+			t.Errorf("error %v, %q", err, ArtifactsURL(m, platformInputs["plain"]))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package mlflow_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
+
+// apart has a server for artifacts, and its store in Secret db.
+func apart(m *mlflowv1.MLflow) {
+	remote(m)
+	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
+}
+
+func artifactsDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}}
+}
+
+// artifactsServer is what a server for artifacts consists of, but for its certificate, which OpenShift makes.
+func artifactsServer() []client.Object {
+	return []client.Object{
+		artifactsDeployment(), foreign(httpRoutes, namespace, "mlflow-artifacts"),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
+	}
+}
+
+func united() map[string]any {
+	return map[string]any{"spec": map[string]any{"serveArtifacts": true, "artifactsServer": map[string]any{"enabled": false}}}
+}
+
+var _ = Describe("A server for artifacts", func() {
+	BeforeEach(func(ctx SpecContext) {
+		create(ctx, secret("db", map[string]string{"uri": "postgresql://tracker@db/x"}))
+		DeferCleanup(func(ctx SpecContext) {
+			for _, child := range artifactsServer() {
+				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
+				env.WaitGone(ctx, child)
+			}
+		}, NodeTimeout(specTimeout))
+	}, NodeTimeout(specTimeout))
+
+	It("runs beside the other with the shipped rights, costs nothing at rest, and goes alone", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := ready(ctx, server(apart))
+		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
+		Expect(conditionOf(m, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
+		for _, child := range artifactsServer() {
+			env.Get(ctx, child)
+			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T", child)
+		}
+		d := artifactsDeployment()
+		env.Get(ctx, d)
+		Expect(*d.Spec.Replicas).To(Equal(int32(2)))
+		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElements("--serve-artifacts", "--artifacts-destination=s3://bucket", "--default-artifact-root="+artifactsURL))
+		Expect(template(ctx)).To(And(ContainSubstring("--no-serve-artifacts"), ContainSubstring("--default-artifact-root="+artifactsURL)))
+		monitor := serviceMonitor()
+		env.Get(ctx, monitor)
+		selected, _, err := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+		Expect(err).NotTo(HaveOccurred())
+		services := &corev1.ServiceList{}
+		Expect(env.Admin.List(ctx, services, client.InNamespace(namespace), client.MatchingLabels(selected))).To(Succeed())
+		Expect(services.Items).To(ConsistOf(HaveField("Name", "mlflow")), "only the tracking server has metrics")
+
+		env.ExpectAtRest(manager.User, quiet)
+		env.Touch(ctx, artifactsServer()...)
+		env.ExpectAtRest(manager.User, quiet)
+		mid := env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mid).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+
+		By("repairing it")
+		env.Patch(ctx, artifactsDeployment(), map[string]any{"spec": map[string]any{"replicas": 5}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			g.Expect(*d.Spec.Replicas).To(Equal(int32(2)))
+		}).WithContext(ctx).Should(Succeed())
+
+		By("switching it off")
+		env.Patch(ctx, m, united())
+		for _, child := range artifactsServer() {
+			env.WaitGone(ctx, child)
+		}
+		available(ctx, m)
+		Expect(m.Status.ArtifactsURL).To(BeEmpty())
+		Expect(template(ctx)).To(ContainSubstring("--artifacts-destination=s3://bucket"))
+		for _, child := range children() {
+			env.Get(ctx, child)
+			Expect(child.GetDeletionTimestamp()).To(BeNil())
+		}
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("is not made before its stores are such that two servers may use them", func(ctx SpecContext) {
+		db := secret("db", nil)
+		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
+		m := server(apart)
+		mark := env.Mark()
+		create(ctx, m)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "MetadataStoreValidationFailed")
+		Expect(conditionOf(m, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
+			Not(ContainSubstring("hidden"))))
+		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		env.Settle(manager.User, calm, specTimeout) // Events follow what they tell of
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
+			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
+		})).To(BeEmpty())
+		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "mysql+pymysql://tracker@db/x"}})
+		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("is stopped for a migration, also when it is to go, and the Job waits for it", func(ctx SpecContext) {
+		m := ready(ctx, server(apart))
+		pods := &corev1.PodList{}
+		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())
+		Expect(pods.Items).To(HaveLen(2))
+		held := &pods.Items[0]
+		hold := func(ctx context.Context, by any) {
+			GinkgoHelper()
+			env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": by}})
+		}
+		hold(ctx, []string{"test.opendatahub.io/hold"})
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+		}, NodeTimeout(specTimeout))
+
+		manager.Away(ctx)
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
+		env.Patch(ctx, m, united())
+		for _, job := range jobs(ctx) {
+			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		}
+		mark := env.Mark()
+		manager.Restart(ctx)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
+		d := artifactsDeployment()
+		env.Get(ctx, d)
+		Expect(*d.Spec.Replicas).To(BeZero())
+		Expect(made(mark)).To(BeEmpty())
+		hold(ctx, nil)
+		migrated(ctx, m)
+		Expect(made(mark)).To(HaveLen(1))
+		for _, child := range artifactsServer() {
+			env.WaitGone(ctx, child)
+		}
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("leaves what others call the same alone", func(ctx SpecContext) {
+		theirs := foreignService()
+		create(ctx, theirs)
+		m := ready(ctx, server())
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
+		available(ctx, m)
+		env.Get(ctx, theirs)
+		Expect(theirs.OwnerReferences).To(BeEmpty())
+		Expect(theirs.Spec.Ports[0].Port).To(Equal(int32(1)))
+	}, NodeTimeout(specTimeout))
+})
+
+func foreignService() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts", Labels: map[string]string{"app": "mlflow"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+	}
+}
