@@ -135,7 +135,7 @@ func (r *release) manifests(ctx context.Context) error {
 	return r.chart()
 }
 
-// reference is the name of an image by which everybody gets the same content.
+// reference is the name of an image that always leads to the same content.
 func (r *release) reference(name string) string {
 	return r.registry + "/" + name + ":" + r.tag() + "@" + r.subjects[r.registry+"/"+name]
 }

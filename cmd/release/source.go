@@ -31,7 +31,7 @@ func readSource(ctx context.Context, root, epoch string, dirty bool) (source, er
 	}
 	if changes != "" {
 		if !dirty {
-			return source{}, fmt.Errorf("these files differ from the commit, so nobody could build the release again; commit them first, or try it with ALLOW_DIRTY=1:\n%s", changes)
+			return source{}, fmt.Errorf("these files differ from the commit, so the release could not be built again; commit them first, or try it with ALLOW_DIRTY=1:\n%s", changes)
 		}
 		commit += "-dirty"
 	}

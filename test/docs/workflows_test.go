@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is what is looked at of a workflow of GitHub.
+// workflow is the part of a GitHub workflow that is checked.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -30,7 +30,7 @@ var (
 	makes  = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
 )
 
-// Actions are named by their content, workflows may read and no more unless a job says so, and what they make exists.
+// Actions are pinned by digest, workflows may only read unless a job grants more, and the targets that they make exist.
 func TestWorkflows(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 6 {
