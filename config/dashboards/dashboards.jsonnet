@@ -1,4 +1,4 @@
-// Dashboards of source/ in the formats of Grafana and of the OpenShift console, each in a ConfigMap. `make generate` writes both.
+// The dashboards of source/ in the formats of Grafana and of the OpenShift console, each in a ConfigMap. `make generate` writes both.
 local dashboards = [
   std.parseYaml(importstr 'source/manager.yaml'),
   std.parseYaml(importstr 'source/modelmesh.yaml'),
@@ -9,7 +9,7 @@ local panelType(p) = std.get(p, 'type', 'graph');
 local labelValues(v) = 'label_values(%s, %s)' % [v.metric, v.name];
 local refId(i) = std.char(std.codepoint('A') + i);
 
-// checked returns a panel, or ends with an error that names what is wrong with it.
+// checked returns a panel, or fails with an error that names the problem.
 local checked(p) =
   assert std.member(['graph', 'stat', 'table'], panelType(p)) : 'panel %s: type %s is not one of graph, stat, table' % [p.title, p.type];
   assert p.width >= 1 && p.width <= pageWidth : 'panel %s: width %d is not between 1 and %d' % [p.title, p.width, pageWidth];
@@ -23,7 +23,7 @@ local configMap(d, namespace, labels, content) = {
   data: { [d.name + '.json']: std.manifestJsonEx(content, ' ') + '\n' },
 };
 
-// grafana is a dashboard of schema version 38, that of Grafana 10; newer releases read it.
+// grafana is a dashboard of schema version 38, which is that of Grafana 10; newer releases read it, too.
 local grafana(d) = {
   local source = { type: 'prometheus', uid: '${datasource}' },
   local heights = { graph: 8, stat: 4, table: 8 },
@@ -56,13 +56,13 @@ local grafana(d) = {
       stat: { reduceOptions: { calcs: ['lastNotNull'] }, colorMode: 'none' },
       table: {},
     }[panelType(p)],
-    // The time of a sample says nothing in a table.
+    // The time of a sample has no meaning in a table.
     [if panelType(p) == 'table' then 'transformations']: [{ id: 'organize', options: { excludeByName: { Time: true } } }],
     [if std.objectHas(p, 'description') then 'description']: p.description,
   },
   local row(r) = { type: 'row', title: r.title, collapsed: false, panels: [] },
 
-  // place adds a panel to the right of the last one, or below everything where the line is full. next, y and height describe the line.
+  // place adds a panel to the right of the last one, or below everything if the line is full. next, y and height describe the line.
   local place(grid, new, width, height, newLine) =
     local below = newLine || grid.next + width > pageWidth;
     local x = if below then 0 else grid.next, y = if below then grid.y + grid.height else grid.y;
@@ -104,7 +104,7 @@ local grafana(d) = {
   } for v in std.get(d, 'variables', [])] },
 };
 
-// console is a dashboard in the older format of Grafana, with rows, which is what the OpenShift console reads. A line has twelve columns.
+// console is a dashboard in the older format of Grafana, with rows, which the OpenShift console reads. A line has twelve columns.
 local console(d) = {
   local columns = 12,
 
@@ -152,7 +152,7 @@ local console(d) = {
   } for v in std.get(d, 'variables', [])] },
 };
 
-local head = '# Written from dashboards.jsonnet and source; change those and run make generate.\n';
+local head = '# Generated from dashboards.jsonnet and source: change these and run make generate.\n';
 local yaml(maps) = head + std.manifestYamlStream(maps, quote_keys=false, c_document_end=false);
 {
   'grafana.yaml': yaml([configMap(d, 'system', { grafana_dashboard: '1' }, grafana(d)) for d in dashboards]),
