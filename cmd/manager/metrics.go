@@ -26,7 +26,7 @@ var (
 	}, []string{"version", "revision", "goversion"})
 	decisions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_webhook_decisions_total",
-		Help: "Answers to admission requests, by path of the webhook and decision (allowed, refused, failed). A failed one could not be judged.",
+		Help: "Responses to admission requests, by webhook path and decision (allowed, refused, or failed if the webhook could not evaluate the request).",
 	}, []string{"webhook", "decision"})
 )
 

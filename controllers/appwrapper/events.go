@@ -27,7 +27,7 @@ const (
 // phases counts steps from phase to phase, under the name that the original's dashboards use.
 var phases = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "appwrapper_phase_total",
-	Help: "Number of times that AppWrappers entered a phase, by namespace and phase.",
+	Help: "Transitions of AppWrappers into a phase, by namespace and phase.",
 }, []string{"namespace", "phase"})
 
 // news is one Event.

@@ -108,7 +108,7 @@ func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) 
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"
 	case !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar(), !in.Mode.MTLS && has.MTLS:
-		return ReasonOutdated, "the pod templates still have what is switched off; it stays with all that it needs " +
+		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; these stay, with everything that they require, " +
 			"until the pod template of the head is changed or the cluster is suspended"
 	default:
 		return "", ""

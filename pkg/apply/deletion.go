@@ -41,7 +41,7 @@ func Deleting(kind string, object metav1.Object) *DeletingError {
 func (e *DeletingError) Error() string {
 	text := title(e.Kind, e.Namespace, e.Name) + " is being deleted since " + e.Since.UTC().Format(time.RFC3339)
 	if len(e.Finalizers) > 0 {
-		text += ", held by finalizers " + strings.Join(e.Finalizers, ", ") + " until those who set them take them off,"
+		text += ", held by finalizers " + strings.Join(e.Finalizers, ", ") + " until their controllers remove them,"
 	}
 	return text + " and will be made again when it is gone"
 }

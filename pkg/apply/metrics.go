@@ -22,11 +22,11 @@ const (
 var (
 	writes = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_writes_total",
-		Help: "Write requests for the objects that components make, by component, kind and verb (apply, adopt, release, delete, patch, create).",
+		Help: "Write requests for child objects, by component, kind and verb (apply, adopt, release, delete, patch, create).",
 	}, []string{"component", "kind", "verb"})
 	skipped = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_skipped_total",
-		Help: "Objects that needed no write because they were settled, by component and kind.",
+		Help: "Child objects that already had their desired state, so that no request was sent, by component and kind.",
 	}, []string{"component", "kind"})
 )
 

@@ -18,7 +18,7 @@ var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 // injected reports for each target whether the API server can call what it leads to.
 var injected = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_webhook_ca_injected",
-	Help: "1 while a webhook configuration or CRD holds the CA of the webhook certificate, 0 while it could not be written there.",
+	Help: "1 while a webhook configuration or CRD contains the CA of the webhook certificate, 0 while the manager cannot write it there.",
 }, []string{"kind", "name"})
 
 func observeInjected(target Target, done bool) {

@@ -9,15 +9,15 @@ import (
 var (
 	enabledGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "odh_platform_component_enabled",
-		Help: "1 for a component that is switched on, 0 for one that is off.",
+		Help: "1 for an enabled component, 0 for a disabled one.",
 	}, []string{"component"})
 	runningGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "odh_platform_component_running",
-		Help: "1 while the controllers of a component are set up and have filled their caches, 0 while it is off, waits for APIs that it requires or for rights, has failed, or another replica leads.",
+		Help: "1 while the controllers of a component run and their caches are filled, 0 while it is disabled, waits for APIs or permissions that it requires, has failed, or another replica is the leader.",
 	}, []string{"component"})
 	failures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_component_failures_total",
-		Help: "Times that a component could not be set up, and was tried again.",
+		Help: "Failed attempts to set up a component, each of which is retried.",
 	}, []string{"component"})
 )
 

@@ -93,7 +93,7 @@ func (s *shell[T]) report(obj T, err error) {
 	failed := err != nil && !stalled && !s.reported(obj, err)
 	s.condition(obj, stalled, metav1.Condition{
 		Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
-		Message: "the API server refuses what the spec leads to, and will not be asked again before something changes: " + text(err),
+		Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + text(err),
 	})
 	s.condition(obj, failed, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse, Reason: reasonFailed, Message: text(err)})
 }

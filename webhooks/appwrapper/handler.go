@@ -15,7 +15,7 @@ import (
 )
 
 // off is the warning while the component does not run.
-const off = "the component appwrapper is switched off: the AppWrapper is stored, and nothing acts on it"
+const off = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 

@@ -17,7 +17,7 @@ import (
 )
 
 // off is what users get while the component does not run.
-const off = author.Idle("the component modelmesh is switched off: the runtime is stored as it is, and nothing acts on it")
+const off = author.Idle("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
 
 // ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
 // namespace is empty for a ClusterServingRuntime. It is called with every request.

@@ -1,3 +1,3 @@
-// Package render shows what custom resources bring about, without writing anything. The manager and the plugin of kubectl share it:
-// one table of kinds, which package kinds has, read with the settings and the served APIs of a cluster, a real one or a pretended one.
+// Package render shows what the manager would create for custom resources, without writing anything. The manager and the kubectl plugin
+// share it: one table of kinds, which package kinds has, with the settings and the served APIs of a real or an assumed cluster.
 package render

@@ -13,7 +13,7 @@ import (
 // DefaultPlatform is used where none is named.
 const DefaultPlatform = "plain"
 
-// Platforms are the clusters that can be pretended, from the least to the most.
+// Platforms are the clusters that can be assumed, from the one with the fewest APIs to the one with the most.
 func Platforms() []string { return []string{"bare", "plain", "openshift"} }
 
 // Platform returns what one of the Platforms serves.

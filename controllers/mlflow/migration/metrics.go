@@ -24,7 +24,7 @@ var (
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
 	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "odh_platform_mlflow_migration_running_seconds",
-		Help: "Age of the unfinished database migration Job when it was looked at last; 0 when there is none.",
+		Help: "Age of the unfinished database migration Job when the manager last read it, 0 without a Job.",
 	})
 )
 

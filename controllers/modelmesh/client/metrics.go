@@ -15,11 +15,11 @@ const noAddress = "NoAddress"
 var (
 	calls = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_modelmesh_calls_total",
-		Help: "Calls to routing layers of ModelMesh, by method and code of gRPC; NoAddress is for those that no pod could have answered.",
+		Help: "Calls to ModelMesh routing layers, by gRPC method and code. NoAddress counts calls for which no pod was ready to answer.",
 	}, []string{"method", "code"})
 	clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "odh_platform_modelmesh_clients",
-		Help: "Namespaces with a client of the routing layer of ModelMesh.",
+		Help: "Namespaces whose ModelMesh routing layer the manager is connected to.",
 	})
 )
 

@@ -11,5 +11,5 @@ const keysVModels, keysRegistry = "vmodels", "registry"
 
 var watching = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_modelmesh_etcd_watching",
-	Help: "1 while keys of ModelMesh are watched in etcd, 0 while that fails and is tried again, by namespace and keys (vmodels, registry).",
+	Help: "1 while the manager watches the ModelMesh keys of a namespace in etcd, 0 while the watch fails and is retried, by namespace and keys (vmodels, registry).",
 }, []string{"namespace", "keys"})

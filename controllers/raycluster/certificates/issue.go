@@ -141,7 +141,7 @@ func (p *reconciliation) tellOfRoot(root certs.Root) {
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
-		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published have to be restarted before their certificates end")
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published must be restarted before their certificates expire")
 	default:
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Why, root.Expires.Format(time.RFC3339))
 	}
@@ -153,13 +153,13 @@ func (p *reconciliation) foreignRoot(live *corev1.Secret) *certs.Root {
 	root, err := certs.LoadRoot(live.Data, p.now)
 	if err != nil {
 		p.tell(corev1.EventTypeWarning, reasonNotUsable,
-			"Secret %s was not made by this operator and cannot be used: %v; mend it, or delete it and it will be made", live.Name, err)
+			"Secret %s was not made by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
 		p.comeBack(p.now.Add(foreignRecheck))
 		delete(p.memory.slots, live.Name)
 		return nil
 	}
 	if left := root.Expires.Sub(p.now); !known && left < expiryWarning {
-		p.tell(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not made by this operator, ends at %s", live.Name, root.Expires.Format(time.RFC3339))
+		p.tell(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not made by this operator, expires at %s", live.Name, root.Expires.Format(time.RFC3339))
 	}
 	p.memory.store(live.Name, slot{role: roleAuthority, foreign: true, next: p.now.Add(foreignRecheck), expires: root.Expires})
 	return &root
@@ -186,7 +186,8 @@ func (p *reconciliation) keepLeaf(ctx context.Context, root *certs.Root, plan le
 		return err
 	}
 	if leaf.Renewed {
-		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s is new, because %s; it is valid until %s", plan.role, leaf.Why, leaf.Expires.Format(time.RFC3339))
+		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
+			"restart them before that one expires", plan.role, leaf.Why, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }

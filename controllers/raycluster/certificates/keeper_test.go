@@ -226,7 +226,7 @@ func TestBrokenCertificates(t *testing.T) {
 			s := w.secret(head)
 			s.Data["tls.key"] = []byte("noise")
 			w.update(s)
-		}, "Normal CertificateRenewed the certificate of role head is new, because reading tls.key", 1},
+		}, "Normal CertificateRenewed the certificate of role head was renewed, because reading tls.key", 1},
 		"Secret of the workers is deleted": {func(w *fixture) {
 			if err := w.server.Delete(t.Context(), w.secret(worker)); err != nil {
 				t.Fatal(err)
@@ -285,7 +285,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	if reconciles > 40 || len(signers) != 3 {
 		t.Errorf("%d reconciles, %d CAs", reconciles, len(signers))
 	}
-	for _, want := range []string{"the next CA is published beside the one that signs", "the next CA signs now", "the certificate of role head is new, because a third of its life is over"} {
+	for _, want := range []string{"the next CA is published beside the one that signs", "the next CA signs now", "the certificate of role head was renewed, because a third of its life is over"} {
 		if !strings.Contains(reported, want) {
 			t.Errorf("no event reports that %s:\n%s", want, reported)
 		}

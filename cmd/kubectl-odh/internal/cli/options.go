@@ -76,10 +76,10 @@ func NewOptions(version string) *Options {
 func (o *Options) addTo(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	o.Config.AddFlags(flags)
-	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Look at all namespaces.")
-	flags.BoolVar(&o.NoColor, "no-color", false, "No color, even on a terminal; so does the variable NO_COLOR.")
+	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Show all namespaces.")
+	flags.BoolVar(&o.NoColor, "no-color", false, "Print no color, even to a terminal. The variable NO_COLOR has the same effect.")
 	flags.BoolVar(&o.ASCII, "ascii", false, "Draw with ASCII characters only.")
-	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager; without it, its Deployment is looked for by its name.")
+	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager. By default its Deployment is found by name.")
 }
 
 // AddOutput gives a command the flag -o.

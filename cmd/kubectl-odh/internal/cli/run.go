@@ -27,11 +27,11 @@ var ErrWrong = errors.New("something is wrong")
 // ExitUnknown.
 var ErrUnknown = errors.New("not everything could be read")
 
-const long = `Shows what the operator of the Open Data Hub runs in a cluster, and what is wrong with it.
-Nothing is ever changed in the cluster.
+const long = `Shows the resources that the Open Data Hub platform operator reconciles, and what is wrong with them.
+It never changes anything in the cluster.
 
-Exit code: 0 all is well, 1 something is wrong, 2 called wrongly or the cluster does not answer,
-3 nothing is wrong in what could be read, and some could not be.`
+Exit codes: 0 no problem, 1 a problem, 2 a wrong command line or no answer from the cluster,
+3 no problem in what could be read, but something could not be read.`
 
 // Command makes a sub-command.
 type Command func(*Options) *cobra.Command
@@ -40,7 +40,7 @@ type Command func(*Options) *cobra.Command
 func Run(ctx context.Context, o *Options, args []string, commands []Command) int {
 	root := &cobra.Command{
 		Use: "kubectl-odh", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl odh"},
-		Short: "Look at what the operator of the Open Data Hub runs", Long: long, Example: "  kubectl odh status",
+		Short: "Inspect the Open Data Hub platform operator and its resources", Long: long, Example: "  kubectl odh status",
 		Version: o.Version, SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: o.check,
 	}
 	root.SetArgs(args)

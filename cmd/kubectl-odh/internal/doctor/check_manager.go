@@ -15,6 +15,14 @@ import (
 // oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).
 const oldestServer = "1.30"
 
+// redeploy is the command that installs the manager, its roles and its webhooks again. It names the image: without one, the command
+// would deploy the default of the overlay.
+func redeploy(f *Facts) string {
+	return "make deploy OVERLAY=<overlay> IMG=" + imageOf(f)
+}
+
+func imageOf(f *Facts) string { return cmp.Or(f.Manager.Image, "<image of the manager>") }
+
 func checkServer(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	switch server, err := version.ParseGeneric(f.Server); {
 	case err != nil:
@@ -36,7 +44,7 @@ func checkManager(f *Facts, _ Shipped) (problems []Finding, fine string) {
 			return nil, ""
 		}
 		return []Finding{{Result: Fail, Subject: "Deployment " + installed.DeploymentName, Found: "does not exist in any namespace that was searched",
-			Fix: "kubectl apply -k config/overlays/<your platform>, or make deploy-to-platform"}}, ""
+			Fix: "install the manager: " + redeploy(f) + "; or select its namespace with --manager-namespace"}}, ""
 	}
 	kubectl := "kubectl -n " + d.Namespace
 	problem := Finding{Result: Fail, Subject: "Deployment " + d.Namespace + "/" + d.Name}
@@ -123,7 +131,8 @@ func missingParameters(f *Facts, c config.Config) []Finding {
 	openshift, gateway := f.hasKind("config.openshift.io", "Ingress"), f.hasKind("gateway.networking.k8s.io", "HTTPRoute")
 	if c.Enabled("mlflow") && gateway && c.MLflow.ExternalURL == "" {
 		out = append(out, Finding{Result: Warn, Subject: "mlflow-url", Found: "no external address of MLflow is configured",
-			Why: "links and the console's menu lead nowhere, and browsers of that address are refused", Fix: "make deploy-to-platform, or set mlflow-url in params.env of the overlay"})
+			Why: "links and the menu of the console do not work, and the server rejects browsers at that address",
+			Fix: "make deploy-to-platform PLATFORM=<odh or rhoai> IMG=" + imageOf(f) + ", or set mlflow-url in params.env of the overlay"})
 	}
 	registries := c.Enabled("modelregistry") || c.Enabled("modelcatalog")
 	if registries && openshift && gateway && c.ModelRegistry.Gateway.Domain == "" && !c.Enabled("platform") {

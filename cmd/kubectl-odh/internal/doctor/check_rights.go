@@ -35,7 +35,7 @@ func checkRights(f *Facts, ships Shipped) (problems []Finding, fine string) {
 			found += fmt.Sprintf(" and %d more", more)
 		}
 		problems = append(problems, Finding{Result: Fail, Subject: "role " + role.Name, Found: found,
-			Fix: "kubectl apply -k config/overlays/<your platform>: roles and bindings of component " + role.Component})
+			Fix: "restore the roles and bindings of component " + role.Component + ": " + redeploy(f)})
 	}
 	return problems, fmt.Sprintf("account %s has all permissions of %d roles", account, checked)
 }

@@ -137,7 +137,7 @@ func checkWebhooks(f *Facts, ships Shipped) (problems []Finding, fine string) {
 		component := ships.Configurations[name]
 		if f.enabled(component) && !called[name] && missing && len(f.Unread[webhooks]) == 0 {
 			problems = append(problems, Finding{Result: Fail, Subject: name, Found: "does not exist, and the component " + component + " is on",
-				Why: "what users write is neither validated nor defaulted", Fix: "kubectl apply -k config/overlays/<your platform>"})
+				Why: "what users write is neither validated nor defaulted", Fix: redeploy(f)})
 		}
 	}
 	return problems, fmt.Sprintf("all %d webhooks are reachable", len(f.Webhooks))
@@ -146,7 +146,7 @@ func checkWebhooks(f *Facts, ships Shipped) (problems []Finding, fine string) {
 // judgeWebhook checks one that is called for our kinds, ours or not.
 func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 	key := types.NamespacedName{Namespace: w.Service.Namespace, Name: w.Service.Name}
-	finding := Finding{Result: Fail, Subject: w.Kind + " " + w.Configuration + " (" + w.Name + ")", Fix: "kubectl apply -k config/overlays/<your platform>"}
+	finding := Finding{Result: Fail, Subject: w.Kind + " " + w.Configuration + " (" + w.Name + ")", Fix: redeploy(f)}
 	if w.Policy == admissionregistrationv1.Ignore {
 		finding.Result = Warn
 	}

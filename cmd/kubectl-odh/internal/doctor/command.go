@@ -8,14 +8,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-const long = `Check the installation, and say how to fix what is wrong.
+const long = `Check the installation, and show how to fix problems.
 
-Checks the whole cluster once, whatever -n says. Each check is ok, or shows what
-was found, why it matters, and how to fix it. What you may not read is unknown,
-with the missing permission. How the resources are is shown by "status".
+Checks the whole cluster once, even if -n is set. Each check is ok, or shows what
+was found, why it matters, and how to fix it. If you lack a permission, the check
+is unknown and names that permission. "status" shows the state of the resources.
 
-The exit code is 1 when a check fails, and 3 when none does and something is
-unknown; warnings do not count.`
+The exit code is 1 if a check fails, and 3 if none fails but one is unknown.
+Warnings do not count.`
 
 const examples = `  kubectl odh doctor
   kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
@@ -23,7 +23,7 @@ const examples = `  kubectl odh doctor
 // Command checks the installation.
 func Command(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Check the installation, and say how to fix what is wrong", Long: long, Example: examples, Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ships, err := builtIn()
 			if err != nil {

@@ -19,20 +19,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-const long = `Show the objects that custom resources bring about.
+const long = `Show the objects that the manager would create for custom resources.
 
 Reads custom resources, as YAML or JSON, and prints the objects that the manager
-would make for them, one document each; what is no object, such as the
-registration of a model in its mesh, stands before them as a comment.
+would create for them, one document each. Actions that are not objects, such as
+the registration of a model in its mesh, are printed before them as a comment.
 
-Without --cluster no cluster is read: --platform says which APIs are assumed
-to be served, and settings come from the variables that the manager reads,
-such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow
-after "--".
+Without --cluster, no cluster is read: --platform selects which APIs are assumed
+to be served, and settings come from the variables that the manager reads, such
+as MLFLOW_IMAGE, and from its flags, such as --namespace, which can follow after
+"--".
 
-With --cluster, what is served and the settings come from the current cluster,
-and owner references have the UIDs there. What could not be read is reported on
-the standard error. kubectl shows how the objects there differ:
+With --cluster, the served APIs and the settings come from the current cluster,
+and owner references have the UIDs of that cluster. Objects that could not be
+read are reported on the standard error. kubectl shows the differences to the
+objects in the cluster:
 
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -
 
@@ -55,18 +56,18 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster`
 
-// Command shows what custom resources of these kinds bring about.
+// Command shows what the manager would create for custom resources of these kinds.
 func Command(kinds render.Kinds) cli.Command {
 	return func(common *cli.Options) *cobra.Command {
 		o := options{Options: common, kinds: kinds}
 		c := &cobra.Command{
-			Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that custom resources bring about",
+			Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that the manager would create for custom resources",
 			Long: long + strings.Join(kinds.Names(), "\n  "), Example: examples,
 			RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 		}
 		c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
-		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Cluster to pretend: "+strings.Join(render.Platforms(), ", ")+".")
-		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take what is served, and the settings, from the current cluster.")
+		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
+		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
 		return c
 	}
 }
@@ -129,7 +130,7 @@ func (o options) offline(args []string) (render.Env, error) {
 // inCluster returns a document as it is in the cluster to render for, and that cluster.
 type inCluster func(*unstructured.Unstructured) (*unstructured.Unstructured, render.Env)
 
-// show prints what documents bring about. What could not be read for it is reported on the standard error, apart from the objects.
+// show prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
 func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, in inCluster, unread func() []string) error {
 	var text bytes.Buffer
 	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}

@@ -10,18 +10,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-const long = `Show the manager, its components and every resource that they look after.
+const long = `Show the manager, its components and every resource that they reconcile.
 
-The manager is found by the name of its Deployment, and which components are on
-is read from its arguments, variables and ConfigMaps. Without a Deployment, as
-when the manager runs as a process, that is not known.
+The manager is found by the name of its Deployment. Its arguments, variables and
+ConfigMaps show which components are enabled. Without a Deployment, for example
+if the manager runs as a process, this is unknown.
 
-Resources of all namespaces are shown unless -n names one, those that need
-attention first. A resource is paused while its annotation
+Resources of all namespaces are shown unless -n names one. Those that need
+attention come first. A resource is paused while its annotation
 platform.opendatahub.io/paused is "true".
 
-The exit code is 1 when the manager or a resource needs attention, also while it
-is starting, and 3 when none does and something could not be read.`
+The exit code is 1 if the manager or a resource needs attention or is still
+starting, and 3 if nothing needs attention but something could not be read.`
 
 const examples = `  kubectl odh status
   kubectl odh status -n team --all
@@ -47,8 +47,8 @@ func Command(o *cli.Options) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "Show every resource, however many there are.")
-	c.Flags().StringVarP(&selector, "selector", "l", "", "Only resources with these labels, as in kubectl.")
+	c.Flags().BoolVar(&all, "all", false, "Show every resource, even if there are more than fit on a screen.")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Show only resources with these labels, as in kubectl.")
 	o.AddWatch(c)
 	return c
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-const long = `Show what a resource consists of, down to the pods, and how each part is.
+const long = `Show the objects that belong to a resource, down to the pods, and the state of each.
 
 Resources are named as in kubectl: mlflow/mlflow, deployment web, mr -l team=a.
 Any kind of the cluster can be shown.
 
-Parts are found by owner references and by the labels of the manager, in all
-namespaces as far as you may look. Some are marked:
+The objects are found by owner references and by the labels of the manager, in
+all namespaces that you are allowed to read. Some are marked:
 
-  (by label)   has no owner reference, since it is in another place
-  (kept)       holds data, and stays when the resource goes
+  (by label)   has no owner reference, because it is in another namespace or
+               cluster-scoped
+  (kept)       holds data, and remains when the resource is deleted
   (serves it)  is a runtime that may serve a model, with its pods in the
                namespace of the model
 
-The exit code is 1 when a part of a tree needs attention, also while it is
-starting.`
+The exit code is 1 if an object in a tree needs attention or is still starting.`
 
 const examples = `  kubectl odh tree mlflow/mlflow
   kubectl odh tree -n team predictor/digits appwrapper/train
@@ -49,7 +49,7 @@ func Command(o *cli.Options) *cobra.Command {
 	var all bool
 	var selector string
 	c := &cobra.Command{
-		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show what a resource consists of, down to the pods", Long: long, Example: examples,
+		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
 		ValidArgsFunction: complete(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
@@ -74,8 +74,8 @@ func Command(o *cli.Options) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "Show ReplicaSets of former templates too.")
-	c.Flags().StringVarP(&selector, "selector", "l", "", "The resources of a kind with these labels.")
+	c.Flags().BoolVar(&all, "all", false, "Also show ReplicaSets of previous pod templates.")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Show the resources of a kind that have these labels.")
 	o.AddWatch(c)
 	return c
 }
