@@ -1,7 +1,7 @@
 #!/bin/sh
-# Switches authentication of etcd on, with the password in $RUN_DIR/root-password, before anybody else can reach it: etcd runs on
-# loopback here, with the settings of its environment, and ends with this program. With data that has authentication already,
-# it checks the password and changes nothing. It may stop anywhere.
+# Enables the authentication of etcd, with the password in $RUN_DIR/root-password, before other clients can reach it: etcd listens on
+# loopback here, with the settings of its environment, and ends with this script. If the data already has authentication, the script
+# checks the password and changes nothing. It may be interrupted at any point.
 set -eu
 : "${RUN_DIR:?}" "${ETCD_LISTEN_CLIENT_URLS:?}"
 password=$(cat "$RUN_DIR/root-password")
@@ -31,7 +31,7 @@ state() {
   esac
 }
 
-# switch_on starts anew: a user that is there was left by a stop in the middle, perhaps with another password.
+# switch_on starts from scratch: an existing user was left by an interrupted run, possibly with another password.
 switch_on() {
   if etcdctl user get root >/dev/null 2>&1; then
     etcdctl user delete root
@@ -47,17 +47,17 @@ server=$!
 trap 'kill "$server" 2>/dev/null && wait "$server" || :' EXIT
 now=waiting
 while [ "$now" = waiting ]; do
-  kill -0 "$server" 2>/dev/null || fail "etcd has ended; why stands above."
+  kill -0 "$server" 2>/dev/null || fail "etcd has exited; see its messages above."
   now=$(state)
   [ "$now" != waiting ] || sleep 1
 done
 
 case $now in
-on) echo "Authentication is on." ;;
-denied) fail "The data of this etcd was written with another password, or with one: put the former Secrets back, or remove the data." ;;
+on) echo "Authentication is enabled." ;;
+denied) fail "The data of this etcd was written with another password, or with one although the connection names no user: restore the previous Secrets, or delete the data." ;;
 off)
   if [ -z "$password" ]; then
-    echo "Authentication stays off: the connection names no user."
+    echo "Authentication stays disabled: the connection names no user."
   else
     switch_on
   fi

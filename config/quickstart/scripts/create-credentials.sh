@@ -1,22 +1,23 @@
 #!/bin/sh
-# Makes the Secret minio-credentials (keys user and password), and the entry localMinIO of the Secret storage-config that leads to
-# this MinIO, where they are missing. What exists is never changed. It may stop anywhere.
+# Creates the Secret minio-credentials (keys user and password), and the entry localMinIO of the Secret storage-config that refers to
+# this MinIO, if they are missing. Existing values are never changed. The script may be interrupted at any point.
 #
-#   NAMESPACE  of the Secrets
-#   ENDPOINT   of MinIO
+#   NAMESPACE  namespace of the Secrets
+#   ENDPOINT   endpoint of MinIO
 set -eu
 umask 077
 : "${NAMESPACE:?}" "${ENDPOINT:?}"
 credentials=minio-credentials
 cli=$(command -v kubectl || command -v oc)
 
-# value SECRET KEY prints a value of a Secret, or nothing where there is none.
+# value SECRET KEY prints a value of a Secret, or nothing if it does not exist.
 value() {
   "$cli" --namespace "$NAMESPACE" get secret "$1" --ignore-not-found \
     -o "go-template={{with .data}}{{with index . \"$2\"}}{{base64decode .}}{{end}}{{end}}"
 }
 
-# apply adds the data of the Secret on the standard input. Whoever was faster is not overwritten: the next run reads his.
+# apply adds the data of the Secret on the standard input. Values that another client has written meanwhile are not overwritten: the next
+# run reads them.
 apply() {
   "$cli" --namespace "$NAMESPACE" apply --server-side --field-manager="create-credentials-$(hostname)" -f -
 }
@@ -25,8 +26,8 @@ random() {
   LC_ALL=C tr -dc 'A-Za-z0-9' </dev/urandom | head -c "$1"
 }
 
-# Each value is read by a statement of its own: in the midst of another one, a request that fails would pass for a value that is
-# missing, and what exists would be written anew.
+# Each value is read by a statement of its own: inside another statement, a failed request would look like a missing value, and an existing
+# value would be overwritten.
 password=$(value "$credentials" password)
 if [ -z "$password" ]; then
   password=$(random 32)
@@ -37,7 +38,7 @@ entry=$(value storage-config localMinIO)
 if [ -z "$entry" ]; then
   user=$(value "$credentials" user)
   [ -n "$user" ] || {
-    echo "Secret $credentials has no user: set it, or delete the Secret to have one made." >&2
+    echo "Secret $credentials has no user: set it, or delete the Secret so that a new one is created." >&2
     exit 1
   }
   printf '{"type":"s3","access_key_id":"%s","secret_access_key":"%s","endpoint_url":"%s","default_bucket":"modelmesh-example-models","region":"us-south"}' \

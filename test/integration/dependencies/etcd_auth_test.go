@@ -28,7 +28,7 @@ var _ = Describe("etcd", func() {
 
 			By("its pod starts again")
 			w.succeed(ctx, creator)
-			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is on."))
+			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is enabled."))
 		}
 
 		By("the Secrets were recreated: the data has the former password")
@@ -58,7 +58,7 @@ var _ = Describe("etcd", func() {
 
 	It("stays open where the connection names no user", func(ctx SpecContext) {
 		w.hand("")
-		Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication stays off"))
+		Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication stays disabled"))
 		w.serve(ctx)
 		Eventually(func() error { return w.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
@@ -68,7 +68,7 @@ var _ = Describe("etcd", func() {
 		Expect(os.WriteFile(filepath.Join(w.dir, "data"), nil, 0o600)).To(Succeed(), "a file where the folder should be")
 		output, err := w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring("etcd has ended"))
+		Expect(output).To(ContainSubstring("etcd has exited"))
 	}, NodeTimeout(specTimeout))
 
 	It("runs in pods of the restricted level, whose data outlives them, and gives a token to one container only", func(ctx SpecContext) {

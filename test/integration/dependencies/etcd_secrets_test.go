@@ -93,7 +93,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		By("a connection without a user")
 		Expect(env.Admin.Delete(ctx, w.secret(passwords))).To(Succeed())
 		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
-		Expect(w.succeed(ctx, creator)).To(ContainSubstring("names no user, so authentication stays off"))
+		Expect(w.succeed(ctx, creator)).To(ContainSubstring("names no user, so authentication stays disabled"))
 		Expect(w.handed()).To(BeEmpty())
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
@@ -112,11 +112,11 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(output).To(ContainSubstring(want))
 			Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
 		},
-		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd knows only root"),
+		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd has only the user root"),
 		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root and no password"),
 		Entry("no JSON", `endpoints: x`, "", "etcd_connection is not a JSON object"),
-		Entry("two passwords", `{"endpoints":"http://etcd:2379","userid":"root","password":"a"}`, "b", "have different passwords: delete the one that is wrong"),
-		Entry("a password of two lines", "", "a\nb", "has control characters"),
+		Entry("two passwords", `{"endpoints":"http://etcd:2379","userid":"root","password":"a"}`, "b", "have different passwords: delete the wrong one"),
+		Entry("a password of two lines", "", "a\nb", "contains control characters"),
 	)
 
 	It("are all that the account may touch", func(ctx SpecContext) {
