@@ -1,4 +1,4 @@
-# Every target needs only Go, make, gcc and git; all other tools come as Go modules.
+# Every target requires only Go, make, gcc and git, unless its help says otherwise; all other tools are Go modules.
 SHELL := /usr/bin/env bash -o pipefail
 .SHELLFLAGS := -ec
 .DEFAULT_GOAL := help
@@ -18,16 +18,16 @@ BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelcatalog/huggingface modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
-# Where suites write which rights the manager used, see test/rbac.
+# Where suites record which permissions the manager used, see test/rbac.
 RIGHTS_DIR ?= $(CURDIR)/bin/rights
-# What talks to the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` names the one that tests use.
+# The client for the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` prints the one that tests use.
 KUBECTL ?= kubectl
 OVERLAY ?= kubernetes
 IMG ?=
 PLATFORM ?= plain
 CONTAINER_TOOL ?= docker
 REAL ?=
-# The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these.
+# The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these platforms.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
 # What docker-build builds where nothing else is asked for is what deploy would deploy.
 IMAGE = $(or $(IMG),$(shell sed -n 's/^odh-platform-operator-image=//p' 'config/overlays/$(OVERLAY)/params.env'))
@@ -40,15 +40,15 @@ GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
 SIZES ?= 1000,5000
-# A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.
+# A number of inputs instead of a time: a busy machine then takes longer instead of failing.
 MESH_FUZZ ?= 10000x
 
 export CGO_ENABLED ?= 0
-# A cache per checkout: the linter keeps findings with the path of the checkout that they were made in.
+# A cache per checkout: the linter stores findings with the path of the checkout.
 export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-lint-$(shell echo '$(CURDIR)' | cksum | cut -d' ' -f1)
 
-# run-tests,packages,flags: where nobody watches, a test that fails is tried a second time and named in FLAKED_FILE. Elsewhere
-# it is tried once, so that whoever wrote an unsteady test notices.
+# run-tests,packages,flags: in CI, a test that fails is retried once and listed in FLAKED_FILE. Locally it runs once, so that the author of
+# a flaky test notices.
 ifeq ($(CI),true)
 define run-tests
 report=$$(mktemp); trap 'cat "$$report" >>"$${FLAKED_FILE:-/dev/stderr}"; rm -f "$$report"' EXIT; \
@@ -62,11 +62,11 @@ endif
 ##@ Use
 
 .PHONY: demo
-demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that run)
-	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real)
+demo: ## Start a control plane and the manager, apply the samples, wait until they are ready, and leave it all running (REAL=1: with pods that really run, FORCE=1: replace a running demo)
+	go run -tags $(TAGS) ./test/demo up $(if $(filter-out 0,$(REAL)),--real) $(if $(filter-out 0,$(FORCE)),--force)
 
 .PHONY: demo-down
-demo-down: ## End what `make demo` started
+demo-down: ## Stop everything that `make demo` started
 	go run -tags $(TAGS) ./test/demo down
 
 .PHONY: cluster-up
@@ -74,20 +74,24 @@ cluster-up: ## Start a bare test cluster (CLUSTER=dev PLATFORM=bare|plain|opensh
 	go run ./test/cluster/cmd/testcluster up $(CLUSTER) --platform $(PLATFORM)
 
 .PHONY: cluster-down
-cluster-down: ## End the test cluster
+cluster-down: ## Stop the test cluster
 	go run ./test/cluster/cmd/testcluster down $(CLUSTER)
 
+.PHONY: clean-cache
+clean-cache: ## Delete what demo, tests and benchmarks built or installed in your cache directory; refuses while a cluster is running
+	go run ./test/cluster/cmd/testcluster clean
+
 .PHONY: kserve-crds
-kserve-crds: ## Write the CRDs of KServe into config/crd/kserve, for ModelMesh without KServe
+kserve-crds: ## Write the CRDs of KServe to config/crd/kserve, for ModelMesh without KServe
 	go run ./test/cluster/cmd/kservecrds write config/crd/kserve
 
 .PHONY: install-kserve-crds
-install-kserve-crds: ## Install the CRDs of KServe into the current cluster; newer ones that are there stay
+install-kserve-crds: ## Install the CRDs of KServe in the current cluster; keeps newer ones that exist
 	go run ./test/cluster/cmd/kservecrds install
 
-##@ Install into the cluster of KUBECONFIG
+##@ Install in the cluster of KUBECONFIG
 
-# Handed on as they are: a value may hold what a shell would read otherwise.
+# Exported, and not pasted into a command: a value may contain characters that a shell would interpret.
 install deploy undeploy uninstall deploy-to-platform: export KUBECTL := $(KUBECTL)
 install deploy undeploy uninstall deploy-to-platform: export OVERLAY := $(OVERLAY)
 deploy deploy-to-platform: export IMG := $(IMG)
@@ -101,15 +105,15 @@ install: ## Install the CRDs (OVERLAY=kubernetes|openshift|odh|rhoai)
 	config/manage install
 
 .PHONY: deploy
-deploy: ## Install everything (OVERLAY=..., IMG= another image of the manager)
+deploy: ## Install the operator (OVERLAY=..., IMG= image of the manager)
 	config/manage deploy
 
 .PHONY: deploy-to-platform
-deploy-to-platform: ## As deploy, for PLATFORM=odh|rhoai, with the address of the platform's Gateway (ODH_GATEWAY_NAME= ODH_GATEWAY_NAMESPACE=)
+deploy-to-platform: ## Like deploy, for PLATFORM=odh|rhoai, with the address of the platform's Gateway (ODH_GATEWAY_NAME= ODH_GATEWAY_NAMESPACE=)
 	config/manage deploy-to-platform
 
 .PHONY: undeploy
-undeploy: ## Remove the operator (OVERLAY=...); CRDs, custom resources and what runs for them stay
+undeploy: ## Remove the operator (OVERLAY=...); keeps CRDs, custom resources and their workloads
 	config/manage undeploy
 
 .PHONY: uninstall
@@ -136,32 +140,32 @@ DEPLOY_KIND = go run -tags $(TAGS) ./test/kind/cmd/deploykind -kind '$(KIND)' -c
   -seaweedfs-tls='$(SEAWEEDFS_TLS)' -ca-bundle-path '$(CA_BUNDLE_PATH)' -ca-bundle-configmap '$(CA_BUNDLE_CONFIGMAP)'
 
 .PHONY: deploy-kind
-deploy-kind: ## Make a cluster of kind with the operator and an MLflow, and wait for it; help-kind lists the variables
+deploy-kind: ## Create a kind cluster with the operator and an MLflow, and wait until they are ready; help-kind lists the variables
 	$(DEPLOY_KIND) up
 
 .PHONY: undeploy-kind
-undeploy-kind: ## Delete that cluster, with everything in it
+undeploy-kind: ## Delete the kind cluster and everything in it
 	$(DEPLOY_KIND) down
 
 .PHONY: render-kind
-render-kind: ## Print what deploy-kind applies, but for generated Secrets
+render-kind: ## Print the manifests that deploy-kind applies, except generated Secrets
 	@$(DEPLOY_KIND) render
 
 .PHONY: apply-kind
-apply-kind: ## Do what deploy-kind does in the cluster of KUBECONFIG, which exists
+apply-kind: ## Like deploy-kind, in the existing cluster of KUBECONFIG
 	$(DEPLOY_KIND) apply
 
 .PHONY: help-kind
 help-kind: ## List the variables of deploy-kind
-	@echo 'make deploy-kind VARIABLE=value ...; more in docs/kind.md'
-	@echo '  BACKEND_STORE=sqlite|postgres   where MLflow keeps runs'
-	@echo '  REGISTRY_STORE=sqlite|postgres  where it keeps models; where runs are, if not set'
-	@echo '  ARTIFACT_STORAGE=file|s3        where it keeps artifacts'
-	@echo '  SERVE_ARTIFACTS=true|false      whether clients reach them through MLflow'
-	@echo '  POSTGRES_TLS=true SEAWEEDFS_TLS=true   certificates for these servers'
-	@echo '  CA_BUNDLE_PATH= CA_BUNDLE_CONFIGMAP=   further CAs, from a file or a ConfigMap'
+	@echo 'make deploy-kind VARIABLE=value ...; see docs/kind.md'
+	@echo '  BACKEND_STORE=sqlite|postgres   where MLflow stores runs'
+	@echo '  REGISTRY_STORE=sqlite|postgres  where it stores models; by default with the runs'
+	@echo '  ARTIFACT_STORAGE=file|s3        where it stores artifacts'
+	@echo '  SERVE_ARTIFACTS=true|false      whether clients access them through MLflow'
+	@echo '  POSTGRES_TLS=true SEAWEEDFS_TLS=true   TLS for these servers'
+	@echo '  CA_BUNDLE_PATH= CA_BUNDLE_CONFIGMAP=   additional CAs, from a file or a ConfigMap'
 	@echo '  KIND_NAMESPACE=opendatahub KIND_CLUSTER=odh-platform-operator KIND=kind'
-	@echo '  MLFLOW_IMAGE= IMG=              other images; IMG is that of the manager and is loaded into the nodes'
+	@echo '  MLFLOW_IMAGE= IMG=              other images; IMG is the image of the manager and is loaded onto the nodes'
 
 ##@ Ship
 
@@ -175,7 +179,7 @@ push: ## Send the images and the chart in dist to the registry that they were ma
 	cd cmd/release && go run . push --dist '$(CURDIR)/dist' --registry '$(if $(filter file,$(origin REGISTRY)),,$(REGISTRY))'
 
 .PHONY: bundle
-bundle: bundle-files ## Make the OLM bundle of VERSION (IMG= another image of the manager) and hold it against all validators
+bundle: bundle-files ## Generate the OLM bundle of VERSION (IMG= another image of the manager) and run all validators
 	go test ./test/bundle
 
 .PHONY: bundle-files
@@ -201,26 +205,26 @@ print-supported-mlflow-version: ## Print the release of MLflow that this version
 	@awk '$$3 == "MLflow" { found = 1 } found && $$1 == "version:" { sub(/^v/, "", $$2); print $$2; exit }' config/component_metadata.yaml
 
 .PHONY: validate-samples
-validate-samples: ## Hold the samples against the CRDs, without a cluster
+validate-samples: ## Validate the samples against the CRDs, without a cluster
 	go test -run 'Samples|Sample' ./apis/... ./pkg/podset ./controllers/modelmesh/resources
 
 .PHONY: verify-manifests
-verify-manifests: ## Build every overlay and look at what comes out, without a cluster
+verify-manifests: ## Build every overlay and check the result, without a cluster
 	go test ./test/overlays
 
 .PHONY: build
 build: plugin manager ## Build bin/manager and bin/kubectl-odh
 
 .PHONY: manager
-manager: ## Build bin/manager; GOOS, GOARCH and GOFIPS140 choose for what
+manager: ## Build bin/manager; GOOS, GOARCH and GOFIPS140 select the target
 	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
 
 .PHONY: plugin
-plugin: ## Build bin/kubectl-odh, the plugin of kubectl; GOOS and GOARCH choose for which system
+plugin: ## Build bin/kubectl-odh, the kubectl plugin; GOOS and GOARCH select the system
 	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o '$(PLUGIN)' ./cmd/kubectl-odh
 
 .PHONY: generate
-generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of reference
+generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, dashboards and the bundle
 	go run github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION) generate
 	go tool controller-gen object paths=./apis/...
 	rm -f config/crd/bases/*.yaml
@@ -239,14 +243,14 @@ pictures: ## Render the diagrams of the documentation (docs/images/*.d2)
 	for source in docs/images/*.d2; do go run oss.terrastruct.com/d2@$(D2_VERSION) --layout dagre "$$source" "$${source%.d2}.svg"; done
 
 .PHONY: verify
-verify: generate ## Fail when a generated file is stale or the module files are not tidy
+verify: generate ## Fail if a generated file is stale or the module files are not tidy
 	go mod tidy
 	cd cmd/release && go mod tidy
 	@changes=$$(git status --porcelain); if [ -n "$$changes" ]; then \
 	  echo "Generated files are stale; run 'make generate' and commit:"; echo "$$changes"; git diff | head -100; exit 1; fi
 
 .PHONY: lint
-lint: ## Run golangci-lint, with go vet among its linters
+lint: ## Run golangci-lint, which includes go vet, and check the limits of the project
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
 	go run ./test/measure
 
@@ -254,11 +258,11 @@ lint: ## Run golangci-lint, with go vet among its linters
 test: test-unit test-rules test-release test-integration ## Run every test: unit tests first, then the suites against a real control plane
 
 .PHONY: test-unit
-test-unit: ## Unit tests, in random order and with the race detector
+test-unit: ## Run the unit tests, in random order and with the race detector
 	@$(call run-tests,$$(go list ./... | grep -v /test/),-race -shuffle=on)
 
 .PHONY: test-rules
-test-rules: ## Prove alerts, recording rules and dashboards with the engine of Prometheus, in a module of its own
+test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, in a separate module
 	cd test/prometheus && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-release
@@ -266,27 +270,27 @@ test-release: ## Make a small release twice and look at all of it, in a module o
 	cd cmd/release && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-integration
-test-integration: cluster-build ## Suites against real control planes, five at a time: they mostly wait; then the shipped roles against what all of them used
-	@# The programs under test have the race detector. The tests themselves do not: they hold next to no code of the product.
+test-integration: cluster-build ## Run the suites against real control planes, five at a time; then compare the shipped roles with the permissions that were used
+	@# The programs under test have the race detector. The tests do not: they contain almost no code of the product.
 	rm -rf '$(RIGHTS_DIR)'
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 60m -p 5)
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
 
 .PHONY: test-operands
-test-operands: ## What pods would run, with real MLflow, Model Registry, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
+test-operands: ## Test the programs of the pods, with real MLflow, Model Registry, ModelMesh adapters, PostgreSQL and MariaDB; installs or builds what is missing
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
 .PHONY: e2e
-e2e: ## The operator and what it makes as pods on a real node; needs root on Linux, and installs or builds what is missing (E2E_PICTURES= folder for pictures)
+e2e: ## Test the operator and the pods that it creates on a real node; requires root on Linux, installs or builds what is missing (E2E_PICTURES= directory for screenshots)
 	go test -tags e2e -count=1 -timeout 90m ./test/e2e
 	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo
 
 .PHONY: e2e-ci
-e2e-ci: ## The part of e2e that covers data, guards and the rollout of the operator
+e2e-ci: ## Run the part of e2e that covers data, guards and the rollout of the operator
 	go test -tags e2e -count=1 -timeout 60m ./test/e2e -ginkgo.label-filter=ci
 
 .PHONY: cluster-build
-cluster-build: ## Build the control plane into the user's cache directory (about six minutes the first time)
+cluster-build: ## Build the control plane in your cache directory (about six minutes the first time)
 	go run ./test/cluster/cmd/testcluster build
 
 .PHONY: fuzz
@@ -298,31 +302,31 @@ fuzz: ## Run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: fuzz-mesh
-fuzz-mesh: ## What users of ModelMesh may write, fuzzed for about a minute; longer with MESH_FUZZ=10m
+fuzz-mesh: ## Fuzz the input of ModelMesh users for about a minute; longer with MESH_FUZZ=10m
 	go test -run '^$$' -fuzz '^FuzzServingRuntime$$' -fuzztime $(MESH_FUZZ) ./webhooks/modelmesh
 	go test -run '^$$' -fuzz '^FuzzBuilders$$' -fuzztime $(MESH_FUZZ) ./controllers/modelmesh/resources
 	go test -run '^$$' -fuzz '^FuzzInferenceService$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh
 	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh/settings
 
 .PHONY: bench
-bench: cluster-build ## Measure size, memory, requests and writes, and print them beside the targets
+bench: cluster-build ## Measure size, memory, requests and writes, and print them next to their limits
 	go run -tags $(TAGS) ./test/bench
 
 .PHONY: scale
-scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, beside 50,000 foreign Secrets and pods
+scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, and 50,000 unrelated Secrets and pods
 	go run -tags $(TAGS) ./test/bench -scale=$(SIZES) -secrets=50000
 
-# How long the random program of `make chaos` runs, what it draws from (0: another seed each time), and which scenarios (all).
+# How long the random part of `make chaos` runs, its seed (0: a new one each time), and which scenarios to run (default: all).
 DURATION ?= 5m
 SEED ?= 0
 SCENARIO ?=
 
 .PHONY: chaos
-chaos: cluster-build ## Disturb the manager by every fault and print what came of it (SCENARIO=regexp, DURATION= of the random program, SEED=)
+chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regexp, DURATION= of the random part, SEED=)
 	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
 
 .PHONY: ci
-ci: verify lint test fuzz-mesh test-operands build ## What CI runs
+ci: verify lint test fuzz-mesh test-operands build ## Run what CI runs
 
 .PHONY: help
 help: ## Show this list

@@ -1,4 +1,4 @@
-{{/* What the schema of the values cannot say. It prints nothing, or fails with the value and the cure. */}}
+{{/* Rules that the schema of the values cannot express. Prints nothing, or fails with the value and the fix. */}}
 {{- define "mlflow.validate" -}}
 {{- $storage := .Values.storage.enabled -}}
 {{- with .Values.mlflow -}}
