@@ -163,7 +163,7 @@ func reportCredentials(m *mlflowv1.MLflow) {
 		return
 	}
 	setCondition(m, ConditionCredentials, metav1.ConditionTrue, ReasonPasswordInURI, fmt.Sprintf(
-		"%s holds a password that is visible to all who may read the MLflow, its Deployment or its pods; "+
-			"put the URI into a Secret, name that in %s, and change the password",
+		"%s contains a password that is visible to all users who can read the MLflow, its Deployment or its pods; "+
+			"move the URI to a Secret, name the Secret in %s, and change the password",
 		strings.Join(found, " and "), strings.Join(fixes, " and ")))
 }

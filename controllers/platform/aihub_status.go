@@ -106,7 +106,7 @@ func aggregate(list []platformv1alpha1.Condition, generation int64) platformv1al
 	}
 	ready := platformv1alpha1.Condition{
 		Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonHealthy, ObservedGeneration: generation,
-		Message: "registries and the catalog are looked after",
+		Message: "registries and the catalog are reconciled",
 	}
 	if len(unhappy) == 0 {
 		return ready

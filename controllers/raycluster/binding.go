@@ -47,7 +47,7 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 		}
 	}
 	if err := r.applier.Apply(ctx, cluster, apply.Desired{*b}); err != nil {
-		return r.notApplied(cluster, "the sidecar cannot ask who calls", err)
+		return r.notApplied(cluster, "the sidecar cannot authenticate callers", err)
 	}
 	r.memory.of(cluster).resolve(topicBinding)
 	return 0, r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)

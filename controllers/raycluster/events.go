@@ -80,13 +80,13 @@ func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text str
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
 	case in.Guard(c).Sidecar() && in.ViaGateway():
-		return ReasonNotPublished, "an HTTPRoute cannot lead to the TLS port of the sidecar: set raycluster.publish to auto, " +
-			"or switch rayDashboardOAuthEnabled off"
+		return ReasonNotPublished, "an HTTPRoute cannot route to the TLS port of the sidecar: set raycluster.publish to auto, " +
+			"or set rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Bare:
-		return ReasonNotPublished, "a dashboard that a token of Ray guards is published once all pods of the head ask for it: " +
-			"delete a head pod that was made before spec.authOptions, so that it is recreated"
+		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
+			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "OAuth is off, and a dashboard without a guard is published where raycluster.publish is open"
+		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open"
 	}
 	return "", ""
 }
@@ -97,13 +97,13 @@ func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) 
 	older := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {
 	case in.Mode.Auth.Sidecar() && !has.Sidecar.Sidecar():
-		return ReasonNotSecured, "no sidecar guards the dashboard, because the cluster was stored while the webhook was not there: " +
-			"change the cluster in any way, or create it again"
+		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed: " +
+			"change the cluster in any way, or recreate it"
 	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return !head.Sidecar.Sidecar() }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
 	case in.Mode.MTLS && !has.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
-			"change the pod template of the head, suspend the cluster for a while, or create it again"
+			"change the pod template of the head, suspend the cluster for a while, or recreate it"
 	case in.Mode.MTLS && older(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"

@@ -51,7 +51,7 @@ func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesO
 		}
 		judgement, err := g.Rules.Judge(ctx, g.May, request.UserInfo, now, before)
 		if err != nil {
-			return Undecided("the rights of the author", err)
+			return Undecided("the permissions of the author", err)
 		}
 		if len(judgement.Errors) > 0 {
 			return Deny(kind, judgement.Errors)

@@ -59,7 +59,7 @@ func (r Rules) never(namespace string, use Use) string {
 	}
 	switch {
 	case use.Kind == Account && use.Name == r.Account:
-		return "it is the account of the manager, which has rights in all namespaces: name one that has only the rights that are needed"
+		return "it is the account of the manager, which has permissions in all namespaces: use one that has only the permissions it needs"
 	case use.Kind == Secret && r.ownsSecret(use.Name):
 		return "it belongs to the manager: keep what the pods need in a Secret of their own"
 	}
@@ -124,7 +124,7 @@ func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.User
 	for _, use := range now.new(before) {
 		at := field.NewPath(use.path)
 		if len(j.Errors) == Most {
-			j.Errors = append(j.Errors, field.Forbidden(at, "what follows was not looked at, because there is too much before it: correct that first"))
+			j.Errors = append(j.Errors, field.Forbidden(at, "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
 		}
 		if text := r.never(now.Namespace, use); text != "" {
@@ -162,7 +162,7 @@ func (r Rules) lacking(user authenticationv1.UserInfo, use Use, rights []authori
 		}
 		wanted = append(wanted, described(right))
 	}
-	return fmt.Sprintf("user %q may not let pods use %s, because that takes the right to %s: ask for it, or leave it out",
+	return fmt.Sprintf("user %q cannot let pods use %s, because that requires permission to %s: request that permission, or remove it from the spec",
 		user.Username, use, strings.Join(wanted, ", or to ")), nil
 }
 

@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		rights      []string
 		refused     string // part of the message; empty for what passes
 	}{
-		"an image":                                {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" may not let pods use image "a", because that takes the right to ` + pods},
+		"an image":                                {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
 		"an image of who may create pods":         {now: plain, rights: []string{pods}},
 		"an image from before":                    {now: plain, before: plain},
 		"another command":                         {now: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, refused: `container "c"`},
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		"a Secret that the author may read":       {now: pull, rights: []string{"get secrets s in namespace team"}},
 		"a Secret that the author may not read":   {now: pull, rights: []string{"get secrets t in namespace team"}, refused: `spec.imagePullSecrets[0].name: Forbidden`},
 		"a Secret at another place":               {now: moved, before: secret, refused: `container "c"`},
-		"an account":                              {now: account, refused: `ServiceAccount "robot", because that takes the right to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
+		"an account":                              {now: account, refused: `ServiceAccount "robot", because that requires permission to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
 		"an account whose token is theirs":        {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
 		"a folder of the node":                    {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
 		"a folder of the node from before":        {now: host, before: host},
@@ -118,7 +118,7 @@ func TestReceivers(t *testing.T) {
 	}
 	bare := Uses{Namespace: "team"}
 	bare.Add(Secret, "s", field.NewPath("spec", "passwordSecret"))
-	const refusal = `spec.host: Forbidden: user "eve" may not let pods use another server for Secret "s", because that takes the right to create pods in namespace team, or to get secrets s in namespace team`
+	const refusal = `spec.host: Forbidden: user "eve" cannot let pods use another server for Secret "s", because that requires permission to create pods in namespace team, or to get secrets s in namespace team`
 	for name, tc := range map[string]struct {
 		now, before Uses
 		rights      []string
@@ -229,7 +229,7 @@ func TestQuestionsAreFew(t *testing.T) {
 		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
 	}
 	uses.Add(Account, shipped.Account, field.NewPath("spec", "account"))
-	for mode, want := range map[Mode]string{Enforce: "was not looked at", Warn: "it is the account of the manager", Off: "it is the account of the manager"} {
+	for mode, want := range map[Mode]string{Enforce: "was not checked", Warn: "it is the account of the manager", Off: "it is the account of the manager"} {
 		asked := 0
 		may := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 			asked++

@@ -85,7 +85,7 @@ func (a *Authority) Ready(*http.Request) error {
 		return nil
 	}
 	if a.Clock.Since(*a.begun.Load()) < trustPatience {
-		return errors.New("the CA of the serving certificate does not stand in all webhook configurations yet")
+		return errors.New("not all webhook configurations contain the CA of the serving certificate yet")
 	}
 	if a.trusted.CompareAndSwap(false, true) {
 		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", trustPatience)

@@ -56,7 +56,7 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 	for i := range c.wrapper.Spec.Components {
 		if len(c.errs) >= author.Most {
 			c.unreadable = true
-			c.errs = append(c.errs, field.Forbidden(path.Index(i), "what follows was not looked at, because there are too many mistakes before it: correct them first"))
+			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
 		}
 		c.component(ctx, &c.wrapper.Spec.Components[i], path.Index(i))

@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 		"cluster scope": {[]string{component(namespaceT), component(pod)}, []string{
 			first + "template: Forbidden: AppWrappers cannot create cluster-scoped objects such as Namespace"}},
 		"RBAC": {[]string{component(binding), component(pod)}, []string{
-			first + "template: Forbidden: AppWrappers cannot create RoleBinding.rbac.authorization.k8s.io: objects that grant rights"}},
+			first + "template: Forbidden: AppWrappers cannot create RoleBinding.rbac.authorization.k8s.io: objects that grant permissions"}},
 		"RBAC of a cluster": {[]string{component(clusterRB), component(pod)}, []string{first + "template: Forbidden: AppWrappers cannot create ClusterRoleBinding"}},
 		"RBAC of OpenShift": {[]string{component(strings.Replace(binding, "rbac.authorization.k8s.io", "authorization.openshift.io", 1)), component(pod)}, []string{
 			first + "template: Forbidden: AppWrappers cannot create RoleBinding.authorization.openshift.io"}},
@@ -124,7 +124,7 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 // Of thousands of components that the cluster does not know only some are looked for.
 func TestManyMistakesAreFewQuestions(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
-	if len(got) != author.Most+1 || !strings.Contains(got[author.Most], "was not looked at") {
+	if len(got) != author.Most+1 || !strings.Contains(got[author.Most], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }
@@ -237,7 +237,7 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 // Without reviews scope and group still count.
 func TestReviewsSwitchedOff(t *testing.T) {
 	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, kinds: newCluster().mapper}
-	if got := lines(request.judge(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant rights") {
+	if got := lines(request.judge(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -35,7 +35,7 @@ func Refusal(mapping *meta.RESTMapping) string {
 	case nested(kind):
 		return "Nested AppWrappers are forbidden"
 	case grantingGroups[kind.Group]:
-		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant rights must be created by the user who grants them", kind.GroupKind())
+		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant permissions must be created by the user who grants them", kind.GroupKind())
 	case judged[kind.GroupKind()]:
 		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", kind.GroupKind())
 	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:

@@ -128,7 +128,7 @@ func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, erro
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading ClusterQueue %s (the rights are in config/components/appwrapper-slack-queue): %w", s.name, err)
+			return nil, fmt.Errorf("reading ClusterQueue %s (config/components/appwrapper-slack-queue contains the permissions): %w", s.name, err)
 		}
 		return queue, nil
 	}

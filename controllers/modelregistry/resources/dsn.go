@@ -84,7 +84,7 @@ func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
 		return "", fmt.Errorf("spec.mysql.host %q is neither a host name nor an IP address", c.Host)
 	}
 	if strings.Contains(c.Username, ":") {
-		return "", fmt.Errorf("spec.mysql.username %q may not hold a colon, at which the address of a database ends the user", c.Username)
+		return "", fmt.Errorf("spec.mysql.username %q must not contain a colon, because a colon ends the user name in the address of the database", c.Username)
 	}
 	user := literal(c.Username)
 	if c.PasswordSecret != nil {

@@ -82,7 +82,7 @@ func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 func (p *reconciliation) tellOfRoom(leaf leafPlan) {
 	if leaf.left > p.memory.full[leaf.role] {
 		p.tell(corev1.EventTypeWarning, reasonTooMany,
-			"the certificate of role %s is good for %d addresses; %d more do not fit, and their pods wait: %s", leaf.role, maxAddresses, leaf.left, advisePodIssuing)
+			"the certificate of role %s can contain %d addresses; %d more do not fit, so their pods wait: %s", leaf.role, maxAddresses, leaf.left, advisePodIssuing)
 	}
 	p.memory.full[leaf.role] = leaf.left
 }

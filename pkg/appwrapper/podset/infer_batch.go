@@ -106,7 +106,7 @@ func kubeflow(field string, roles ...string) func(map[string]any) ([]inferred, e
 	}
 }
 
-var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, where no path leads: what they request cannot be counted. " +
+var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, to which no path of a pod set can point, so their requests cannot be counted. " +
 	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
 // refuseTrainJob: what is in a TrainJob has no containers, so that the quota would be asked for nothing.

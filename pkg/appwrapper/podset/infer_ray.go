@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on a cluster that is there already, so it has no pods of its own to queue: " +
+var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on an existing cluster, so it has no pods of its own to queue: " +
 	"describe the cluster in spec.rayClusterSpec, or create the RayJob outside of an AppWrapper")
 
 func inferRayCluster(object map[string]any) ([]inferred, error) {

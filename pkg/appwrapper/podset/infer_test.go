@@ -129,7 +129,7 @@ func TestInferRefuses(t *testing.T) {
 		{"too many hosts", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 2147483647, numOfHosts: 2, template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0] asks for more than"},
 		{"least of a group", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{minReplicas: -1, template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0].minReplicas is -1"},
 		{"no head", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {}}`, "at path position 'template.spec' missing field 'headGroupSpec'"},
-		{"cluster of another's", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {ray.io/cluster: mine}}}`, "spec.clusterSelector runs a RayJob on a cluster that is there already"},
+		{"cluster of another's", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {ray.io/cluster: mine}}}`, "spec.clusterSelector runs a RayJob on an existing cluster"},
 		{"groups of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: -2}}`, "spec.replicas is -2"},
 		{"size of a group", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {leaderWorkerTemplate: {size: big}}}`, "spec.leaderWorkerTemplate.size is big"},
 		{"pods of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 65536, leaderWorkerTemplate: {size: 65536}}}`, "spec.leaderWorkerTemplate asks for more than"},

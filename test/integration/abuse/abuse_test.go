@@ -272,7 +272,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		"a token": {wrapperEditor, "", func() []string {
 			return []string{pod, "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: s, annotations: {kubernetes.io/service-account.name: default}}}"}
 		}, "is not authorized to create secrets"},
-		"a RoleBinding": {admin, "", func() []string { return []string{pod, rolebinding} }, "objects that grant rights"},
+		"a RoleBinding": {admin, "", func() []string { return []string{pod, rolebinding} }, "objects that grant permissions"},
 		"a namespace":   {admin, "", func() []string { return []string{pod, "{apiVersion: v1, kind: Namespace, metadata: {name: mine}}"} }, "cluster-scoped"},
 		"a Pod elsewhere": {developer, "", func() []string {
 			return []string{"{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: kube-system}, spec: {containers: [{name: c, image: i}]}}"}

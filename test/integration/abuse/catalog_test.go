@@ -81,7 +81,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
 		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {
 			err := as(catalogEditor).Patch(ctx, c.DeepCopy(), merge(`{"spec":{"database":{"external":{`+change+`}}}}`))
-			Expect(err).To(MatchError(ContainSubstring(`spec.database.external.host: Forbidden: user "`+catalogEditor+`" may not let pods use another server for Secret "other-credentials"`)), change)
+			Expect(err).To(MatchError(ContainSubstring(`spec.database.external.host: Forbidden: user "`+catalogEditor+`" cannot let pods use another server for Secret "other-credentials"`)), change)
 		}
 		Expect(as(catalogEditor).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"sslMode":"verify-full"}}}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))

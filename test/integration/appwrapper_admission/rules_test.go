@@ -55,7 +55,7 @@ var _ = Describe("A new AppWrapper", func() {
 			component("{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: x}, spec: {components: []}}"), component(pod)),
 		Entry("cluster scope", "AppWrappers cannot create cluster-scoped objects such as PriorityClass.scheduling.k8s.io",
 			component("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: x}, value: 1}"), component(pod)),
-		Entry("a RoleBinding", "objects that grant rights must be created by the user who grants them",
+		Entry("a RoleBinding", "objects that grant permissions must be created by the user who grants them",
 			component("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}}"), component(pod)),
 		Entry("a kind that is not served", "the cluster serves no Strange.example.com in version v1",
 			component("{apiVersion: example.com/v1, kind: Strange, metadata: {name: x}}"), component(pod)),
