@@ -351,7 +351,7 @@ func TestSecretsOfUsers(t *testing.T) {
 		if after := w.keep(cluster, byOperator); after > foreignRecheck || after <= 0 || w.writes > 0 {
 			t.Errorf("%d writes, next reconcile after %s", w.writes, after)
 		}
-		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(reported, "delete it and it will be made") {
+		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(reported, "delete it so that the operator creates one") {
 			t.Errorf("reported:\n%s", reported)
 		}
 	})

@@ -116,7 +116,7 @@ func managerFaults() map[string]fault {
 		return change(func(f *Facts) { f.Manager.Health = health.Verdict{State: s, Message: message} })
 	}
 	return map[string]fault{
-		"gone": {change(gone), "manager", Fail, "does not exist in any namespace", "kubectl apply -k"},
+		"gone": {change(gone), "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
 		"not to seen": {change(func(f *Facts) {
 			gone(f)
 			f.Unread[manager] = []Finding{{Result: Unknown, Subject: "the manager", Found: "not allowed to read: Deployment", Fix: "try again"}}
@@ -261,7 +261,7 @@ func rightsFaults() map[string]fault {
 	}
 	return map[string]fault{
 		"a verb less": {drop("watch", "rayclusters"), "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
-		"no binding":  {change(func(f *Facts) { f.Granted = Granted{} }), "rights", Fail, "more", "kubectl apply -k"},
+		"no binding":  {change(func(f *Facts) { f.Granted = Granted{} }), "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		"no Leases": {change(func(f *Facts) { f.Granted.Inside = nil }), "rights", Fail,
 			"leases.coordination.k8s.io", "of component manager"},
 		"may not be read": {change(func(f *Facts) {
@@ -303,14 +303,14 @@ func webhookFaults() map[string]fault {
 	return map[string]fault{
 		"left behind":       {stranger(admissionregistrationv1.Fail), "webhooks", Fail, "calls Service old/codeflare-operator-webhook-service, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"left, but ignored": {stranger(admissionregistrationv1.Ignore), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"led elsewhere":     {first(func(w *Webhook) { w.Service.Name = "codeflare-operator-webhook-service" }), "webhooks", Fail, "codeflare-operator-webhook-service, which does not exist", "kubectl apply -k"},
+		"led elsewhere":     {first(func(w *Webhook) { w.Service.Name = "codeflare-operator-webhook-service" }), "webhooks", Fail, "codeflare-operator-webhook-service, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":             {first(func(w *Webhook) { w.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA":        {first(func(w *Webhook) { w.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},
 		"another CA": {func(t *testing.T, f *Facts) {
 			f.Webhooks[0].CABundle = authority(t, noon).Data[corev1.ServiceAccountRootCAKey]
 		}, "webhooks", Fail, "does not verify", "rollout restart"},
-		"ignored": {first(func(w *Webhook) { w.Policy = admissionregistrationv1.Ignore }), "webhooks", Warn, "has failurePolicy Ignore", "kubectl apply -k"},
-		"missing": {change(func(f *Facts) { f.Webhooks = f.Webhooks[1:] }), "webhooks", Fail, "does not exist, and the component appwrapper is on", "kubectl apply -k"},
+		"ignored": {first(func(w *Webhook) { w.Policy = admissionregistrationv1.Ignore }), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
+		"missing": {change(func(f *Facts) { f.Webhooks = f.Webhooks[1:] }), "webhooks", Fail, "does not exist, and the component appwrapper is on", "make deploy OVERLAY=<overlay> IMG="},
 		"expired": {func(t *testing.T, f *Facts) { dated(t, f, noon.AddDate(-11, 0, 0)) }, "certificate", Fail, "expired on", "delete secret"},
 		"empty": {change(func(f *Facts) {
 			f.Certificate.Data[corev1.TLSCertKey] = nil
