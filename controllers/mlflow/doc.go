@@ -10,8 +10,8 @@
 //   - claim.go: create the volume claim, and keep it within what its policy allows
 //   - migration.go: collect facts (migration_observe.go), decide (migration), create the Job, report (migration_status.go)
 //   - resources: build every object as a pure function of the MLflow and the inputs
-//   - pkg/apply: write guards, then the Deployment; exposure.go, route.go: then what leads to it
-//   - status.go: derive the conditions from what the Deployment says; pkg/reconciler patches the status once
+//   - pkg/apply: write guards, then the Deployments; exposure.go, route.go: then what leads to it
+//   - status.go: derive the conditions from what the Deployments say; pkg/reconciler patches the status once
 //
-// feedback.go shows the state of namespace RBAC (controllers/mlflow/access), and artifactstore reports on MLflowConfigs.
+// artifacts.go checks what a second server, for artifacts, needs, and ends it when it is switched off. feedback.go shows the state of namespace RBAC (controllers/mlflow/access), and artifactstore reports on MLflowConfigs.
 package mlflow
