@@ -43,7 +43,8 @@ type Options struct {
 	DNSNames []string
 	// Targets learn the CA.
 	Targets []Target
-	// Dynamic watches the targets by their names, so that a CA that another client overwrites is put right at once. Nil for none.
+	// Dynamic watches the Secret and the targets by their names, so that what another client deletes or overwrites is put right at
+	// once. Nil for none.
 	Dynamic dynamic.Interface
 	// Clock tells validity and due dates.
 	Clock clock.Clock
@@ -57,7 +58,7 @@ type Authority struct {
 	current atomic.Pointer[pair]
 	begun   atomic.Pointer[time.Time] // when there was a certificate first
 	trusted atomic.Bool               // the targets held the CA once, or readiness has waited for long enough
-	moved   chan struct{}             // a target holds another CA
+	moved   chan struct{}             // the Secret or a target holds something else
 }
 
 // NewAuthority returns an Authority that serves nothing before Start or the first Sync.
@@ -98,7 +99,7 @@ func (a *Authority) Ready(*http.Request) error {
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	a.watchTargets(ctx, &watches)
+	a.watch(ctx, &watches)
 	failures := time.Duration(0)
 	for {
 		pause, err := a.Sync(ctx)
@@ -115,7 +116,7 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// rest returns after the pause, or when a target has moved, but not before retryMin: another client may write it as often as we do. It
+// rest returns after the pause, or when the Secret or a target has changed, but not before retryMin: another client may write it as often as we do. It
 // returns false when ctx ends.
 func (a *Authority) rest(ctx context.Context, pause time.Duration) bool {
 	if a.Dynamic != nil && pause > retryMin {

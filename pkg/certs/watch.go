@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
@@ -16,20 +19,37 @@ var resources = map[schema.GroupVersionKind]string{
 	Validating: "validatingwebhookconfigurations", Mutating: "mutatingwebhookconfigurations", Conversion: "customresourcedefinitions",
 }
 
-// watchTargets follows each target by its name until ctx ends. It needs the right to list and watch them by name.
-func (a *Authority) watchTargets(ctx context.Context, running *sync.WaitGroup) {
+var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+
+// watch follows the Secret and each target by its name until ctx ends. It needs the right to list and watch them by name.
+func (a *Authority) watch(ctx context.Context, running *sync.WaitGroup) {
 	if a.Dynamic == nil {
 		return
 	}
-	for _, target := range a.Targets {
-		resource := target.Kind.GroupVersion().WithResource(resources[target.Kind])
-		follower := follow.New(follow.Options{
-			Client: a.Dynamic.Resource(resource), Resource: resource.GroupResource(), Name: target.Name, Clock: a.Clock, Log: a.Log,
-			Take: func(obj *unstructured.Unstructured) { a.look(target, obj) },
-		})
+	keepUp := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, take func(*unstructured.Unstructured)) {
+		follower := follow.New(follow.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, Take: take})
 		follower.SetServed(true)
 		running.Go(func() { _ = follower.Start(ctx) }) // it never returns an error
 	}
+	keepUp(a.Dynamic.Resource(secrets).Namespace(a.Secret.Namespace), secrets, a.Secret.Name, a.lookAtSecret)
+	for _, target := range a.Targets {
+		resource := target.Kind.GroupVersion().WithResource(resources[target.Kind])
+		keepUp(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.look(target, obj) })
+	}
+}
+
+// lookAtSecret wakes the upkeep when the Secret does not hold what is served: it is gone or damaged, or another replica has renewed it.
+func (a *Authority) lookAtSecret(obj *unstructured.Unstructured) {
+	current := a.current.Load()
+	if current == nil {
+		return // the first sync writes what is missing
+	}
+	live := &corev1.Secret{}
+	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.holds(live.Data) {
+		return
+	}
+	a.Log.Info("The Secret of the webhook certificate was changed and will be read", "secret", a.Secret.String())
+	a.wake()
 }
 
 // look wakes the upkeep when a target does not hold the CA.
@@ -44,6 +64,11 @@ func (a *Authority) look(target Target, obj *unstructured.Unstructured) {
 	}
 	observeInjected(target, false)
 	a.Log.Info("The CA in a webhook configuration was changed and will be put right", "kind", target.Kind.Kind, "name", target.Name)
+	a.wake()
+}
+
+// wake ends the rest before the next sync.
+func (a *Authority) wake() {
 	select {
 	case a.moved <- struct{}{}:
 	default:

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +32,7 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	resource := Validating.GroupVersion().WithResource("validatingwebhookconfigurations")
 	watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList"})
+		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList", secrets: "SecretList"})
 	a := w.replica(nil, target)
 	a.Dynamic = watched
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,5 +71,73 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Start must not fail: %v", err)
+	}
+}
+
+// A Secret that another client deletes or damages comes back by the watch, with the CA that is trusted.
+func TestALostSecretComesBackAtOnce(t *testing.T) {
+	for name, harm := range map[string]func(*environment){
+		"deleted": func(w *environment) {
+			if err := w.client.Delete(t.Context(), w.secret()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"damaged": func(w *environment) {
+			damaged := w.secret()
+			damaged.Data[keyLeafKey] = []byte("noise")
+			if err := w.client.Update(t.Context(), damaged); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnvironment(t)
+			watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
+			a := w.replica(nil)
+			a.Dynamic = watched
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- a.Start(ctx) }()
+			waitFor(t, func() bool { return a.current.Load() != nil && w.clock.HasWaiters() })
+			before := w.bundle()
+			harm(w)
+			begun := w.clock.Now()
+			waitFor(t, func() bool {
+				// An event of the Secret, since the fakes of the two clients know nothing of each other.
+				empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+				empty.SetNamespace(secretKey.Namespace)
+				empty.SetName(secretKey.Name)
+				_ = watched.Tracker().Create(secrets, empty, secretKey.Namespace)
+				_ = watched.Tracker().Delete(secrets, secretKey.Namespace, secretKey.Name)
+				if w.clock.HasWaiters() && w.clock.Since(begun) < recheck/2 {
+					w.clock.Step(time.Second)
+				}
+				live := &corev1.Secret{}
+				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[keyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
+			})
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Start must not fail: %v", err)
+			}
+		})
+	}
+}
+
+// What the watch says of a Secret that holds what is served starts nothing.
+func TestAWholeSecretWakesNobody(t *testing.T) {
+	w := newEnvironment(t)
+	a := w.replica(nil)
+	a.lookAtSecret(nil) // before the first sync
+	w.sync(a)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.lookAtSecret(&unstructured.Unstructured{Object: object})
+	if len(a.moved) != 0 {
+		t.Error("a whole Secret is read again")
+	}
+	if a.lookAtSecret(nil); len(a.moved) != 1 {
+		t.Error("a Secret that is gone wakes nobody")
 	}
 }
