@@ -157,6 +157,8 @@ func TestKeepMends(t *testing.T) {
 		"another Service":  func(b *bench, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
 		"a deleted Secret": func(b *bench, s *corev1.Secret) { b.remove(s) },
 		"lost labels":      func(b *bench, s *corev1.Secret) { s.Labels = nil; b.update(s) },
+		"one lost label":   func(b *bench, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
+		"another label":    func(b *bench, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
 		"nothing but the data left": func(b *bench, s *corev1.Secret) {
 			s.Labels, s.OwnerReferences = nil, nil
 			b.update(s)
@@ -168,7 +170,7 @@ func TestKeepMends(t *testing.T) {
 			b.pass()
 			damage(b, b.secret())
 			b.pass()
-			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.IsOurs(s, "test") || bytes.Equal(s.Data["tls.key"], []byte("x")) {
+			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.IsOurs(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
 				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
 			if b.pass(); b.writes != 2 {
