@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,6 +101,7 @@ type Applier struct {
 	whole  sets.Set[schema.GroupVersionKind]
 	memory memory
 	shared locks
+	began  time.Time
 }
 
 // New returns an Applier that remembers nothing yet.
@@ -110,6 +113,7 @@ func New(o Options) *Applier {
 		Options: o,
 		legacy:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
 		whole:   sets.New(o.Whole...),
+		began:   o.Clock.Now(),
 		memory:  memory{records: map[types.UID]map[key]record{}, searched: sets.New[types.UID]()},
 	}
 }

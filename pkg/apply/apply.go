@@ -21,8 +21,8 @@ import (
 // that fails does not keep those of its own stage from being written, but those of later ones: see Stage. The result joins one
 // *Error for each object that failed, within a *HeldBackError when others were held back. An object that is being
 // deleted is left alone, without an error for a minute: its deletion event brings the owner back, see also Revisit. So is
-// one that has lost its reference to an owner that is being deleted; and nothing is created without a reference for an owner that
-// is gone, which would stay for ever.
+// one that has lost its reference to an owner that is being deleted; and nothing is created again, or without a reference, for an
+// owner that is gone.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -86,14 +86,14 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	known, ok := a.memory.recall(o.uid, c.key)
 	if !ok {
-		return a.inspect(ctx, o, c)
+		return a.inspect(ctx, o, c, false)
 	}
 	cached, err := a.cached(ctx, c.key)
 	switch {
 	case err != nil:
 		return err
 	case cached == nil || cached.GetUID() != known.uid: // gone, replaced, or not yet in the cache
-		return a.inspect(ctx, o, c)
+		return a.inspect(ctx, o, c, true)
 	case cached.GetDeletionTimestamp() != nil:
 		return a.awaitEnd(ctx, o, c, cached)
 	case known.intent == c.intent && a.untouched(known, o, c, cached):
@@ -102,7 +102,7 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	case known.intent != c.intent && c.Ownership != Shared && tied(cached, o, c.Ownership):
 		return a.write(ctx, o, c, change{uid: known.uid})
 	default:
-		return a.inspect(ctx, o, c)
+		return a.inspect(ctx, o, c, true)
 	}
 }
 
@@ -182,11 +182,12 @@ func atVersion(object metav1.Object) operation {
 	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
 }
 
-// inspect reads the live object whole, decides whether it is ours to write, and writes it when it is not settled.
-func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
+// inspect reads the live object whole, decides whether it is ours to write, and writes it when it is not settled. Known says that it
+// was written or looked at before.
+func (a *Applier) inspect(ctx context.Context, o owner, c child, known bool) error {
 	live, err := a.live(ctx, c.key)
 	if apierrors.IsNotFound(err) {
-		if abandoned, err := a.abandoned(ctx, o, c); err != nil || abandoned {
+		if abandoned, err := a.abandoned(ctx, o, c, known); err != nil || abandoned {
 			return err
 		}
 		return a.write(ctx, o, c, change{creates: true})

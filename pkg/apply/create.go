@@ -34,7 +34,7 @@ func (a *Applier) create(ctx context.Context, o owner, c child) error {
 	if err := o.mayOwn(c); err != nil {
 		return err
 	}
-	if abandoned, err := a.abandoned(ctx, o, c); err != nil || abandoned {
+	if abandoned, err := a.abandoned(ctx, o, c, false); err != nil || abandoned {
 		return err
 	}
 	body, err := c.render(a.Component, o, nil)

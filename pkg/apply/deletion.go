@@ -110,11 +110,15 @@ func (a *Applier) released(ctx context.Context, o owner, c child, live metav1.Ob
 	return a.leaving(ctx, o)
 }
 
-// abandoned says whether an object that is to be created would stay behind for ever: it will not be collected with its owner, and
-// that one is gone or going, though a cache that was filled with a list of the past still shows it. While the owner is there its
-// finalizer lets it go only after whatever is created now has been removed.
-func (a *Applier) abandoned(ctx context.Context, o owner, c child) (bool, error) {
-	if c.Ownership != Unowned || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
+// abandoned says whether an object is not to be created because its owner is gone or going, though a cache that was filled with a
+// list of the past still shows it. What is not collected with its owner would stay for ever; the rest would be collected and created
+// again for as long as the past is shown. While the owner is there its finalizer lets it go only after whatever is created now has been removed.
+//
+// The look at the owner is spared where there is no reason for a doubt: the object was never there, and the owner is younger than
+// this process, whose caches have seen it come.
+func (a *Applier) abandoned(ctx context.Context, o owner, c child, known bool) (bool, error) {
+	trusted := c.Ownership != Unowned && !known && (o.born.IsZero() || o.born.After(a.began))
+	if trusted || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
 		return false, nil
 	}
 	if o.left != nil {

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,5 +188,56 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 	b.must(b.Apply(t.Context(), namespace, Desired{inside}))
 	if b.get("c"); b.seen["list"] != 0 {
 		t.Errorf("a namespace takes along what is in it, and needs no look: %v", b.seen)
+	}
+}
+
+// The garbage collector takes what is created for an owner that is gone, which would be created again with each of its events.
+func TestNothingIsCreatedAgainForAnOwnerThatIsGone(t *testing.T) {
+	exists := func(b *bench) bool {
+		return b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil
+	}
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.must(b.server.Delete(t.Context(), b.get("a")))
+	b.settles(both, settings("a", "1"))
+	if b.seen["list"] != 1 {
+		t.Errorf("one look at the owner, since the object was there before: %v", b.seen)
+	}
+	b.must(b.server.Delete(t.Context(), b.get("owner")))
+	b.must(b.server.Delete(t.Context(), b.get("a")))
+	for range 2 {
+		if b.settles(looks, settings("a", "1")); exists(b) {
+			t.Error("it was created again")
+		}
+	}
+}
+
+// A process that has just started knows of no object, and its caches may have been filled with the past.
+func TestOwnersFromBeforeTheProcessAreLookedAt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age         time.Duration
+		gone, wrote bool
+		lists       int
+	}{
+		"older": {time.Hour, false, true, 1}, "older and gone": {time.Hour, true, false, 1}, "younger": {-time.Second, false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-tc.age))
+			if tc.gone {
+				b.must(b.server.Delete(t.Context(), b.get("owner")))
+			}
+			b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "1"), settings("b", "1")}))
+			if lists := b.seen["list"]; lists != tc.lists {
+				t.Errorf("%d looks at the owner, want %d", lists, tc.lists)
+			}
+			b.must(b.Create(t.Context(), b.owner, settings("c", "1")))
+			for _, object := range []string{"a", "b", "c"} {
+				found := b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: object}, &corev1.ConfigMap{}) == nil
+				if found != tc.wrote {
+					t.Errorf("%s exists: %t, want %t", object, found, tc.wrote)
+				}
+			}
+		})
 	}
 }

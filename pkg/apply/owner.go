@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,8 @@ type owner struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 	uid types.UID
+	// born is when it was created.
+	born time.Time
 	// left says whether the owner goes or is gone, by one request for a whole Apply. See [Applier.abandoned].
 	left func() (bool, error)
 }
@@ -33,7 +36,7 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID()}, nil
+	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), born: object.GetCreationTimestamp().Time}, nil
 }
 
 // reference returns the owner reference that an object of the given ownership bears, or nil.
