@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,6 +34,8 @@ type process struct {
 	// selection and defaults are those of config.Program.
 	selection []string
 	defaults  map[string]string
+	// borne is how long missing rights are tried again.
+	borne time.Duration
 }
 
 // command is a sub-command.
@@ -56,7 +59,7 @@ func commands() []command {
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), process{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		load: config.FromProcess, table: components, kinds: kinds.Table(), installLogger: installLogger,
+		load: config.FromProcess, table: components, kinds: kinds.Table(), installLogger: installLogger, borne: refusalsBorne,
 	}))
 }
 

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // permissionError ends a start for which an essential permission is missing.
@@ -29,6 +31,10 @@ func (e *permissionError) Error() string {
 		e.verb, e.resource, where)
 }
 
+// refusalsBorne is how long refusals are tried again: an API server that has just started refuses everything until it has read the
+// roles, which takes seconds.
+const refusalsBorne = 15 * time.Second
+
 // permissions watches the answers of the API server. It needs no request of its own, unlike access reviews, which
 // would be five writes at every start. A resource that was granted once is of no more interest: roles that change
 // later are met by retries, not by an exit. Only a list or watch that an authorizer refuses counts: no object of a
@@ -37,9 +43,12 @@ type permissions struct {
 	next      http.RoundTripper
 	essential map[schema.GroupResource]bool
 	report    func(error)
+	clock     clock.PassiveClock
+	borne     time.Duration // after which a refusal is reported
 
 	mu      sync.Mutex
-	granted map[string]bool // by verb and resource
+	granted map[string]bool      // by verb and resource
+	refused map[string]time.Time // since when
 }
 
 // essentials lists what the manager cannot work without.
@@ -53,10 +62,10 @@ func essentials(enabled []row) map[schema.GroupResource]bool {
 	return out
 }
 
-// watchPermissions calls stop with a *permissionError when a permission that is essential turns out to be missing.
-func watchPermissions(restConfig *rest.Config, essential map[schema.GroupResource]bool, stop context.CancelCauseFunc) {
+// watchPermissions calls stop with a *permissionError when a permission that is essential turns out to be missing, and to stay so.
+func watchPermissions(restConfig *rest.Config, essential map[schema.GroupResource]bool, clk clock.PassiveClock, borne time.Duration, stop context.CancelCauseFunc) {
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &permissions{next: next, essential: essential, report: stop, granted: map[string]bool{}}
+		return &permissions{next: next, essential: essential, report: stop, clock: clk, borne: borne, granted: map[string]bool{}, refused: map[string]time.Time{}}
 	})
 }
 
@@ -77,11 +86,20 @@ func (p *permissions) RoundTrip(request *http.Request) (*http.Response, error) {
 	case response.StatusCode < http.StatusMultipleChoices || response.StatusCode == http.StatusNotFound:
 		p.granted[key] = true
 	case response.StatusCode == http.StatusForbidden && !p.granted[key]:
-		if refusedByRBAC(response, asked) {
+		if refusedByRBAC(response, asked) && p.lasts(key) {
 			p.report(&asked)
 		}
 	}
 	return response, nil
+}
+
+// lasts reports whether something has been refused for long.
+func (p *permissions) lasts(key string) bool {
+	now := p.clock.Now()
+	if _, known := p.refused[key]; !known {
+		p.refused[key] = now
+	}
+	return now.Sub(p.refused[key]) >= p.borne
 }
 
 // maxRefusal bounds what is read of a refusal.

@@ -7,8 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
@@ -25,6 +27,23 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 		return nil, a.err
 	}
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.text))}, nil
+}
+
+// A server that answers at last is not left for what it refused before.
+func TestPermissionsThatComeInTime(t *testing.T) {
+	clk, next := clocktesting.NewFakePassiveClock(time.Unix(0, 0)), &answering{status: http.StatusForbidden, text: rbac("list", "widgets")}
+	p := &permissions{
+		next: next, report: func(err error) { t.Errorf("reported %v", err) }, essential: essentials(testTable(nil)), clock: clk, borne: refusalsBorne,
+		granted: map[string]bool{}, refused: map[string]time.Time{},
+	}
+	for _, status := range []int{http.StatusForbidden, http.StatusOK, http.StatusForbidden} {
+		next.status = status
+		response, err := p.RoundTrip(httptest.NewRequest(http.MethodGet, "/apis/test.io/v1/widgets", nil))
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		clk.SetTime(clk.Now().Add(refusalsBorne - time.Second))
+	}
 }
 
 // rbac is the answer of the API server to what no role allows.
@@ -64,9 +83,11 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reported error
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 			next := &answering{status: http.StatusForbidden, text: tc.answer}
 			p := &permissions{
-				next: next, report: func(err error) { reported = err }, granted: map[string]bool{}, essential: essentials(testTable(nil)),
+				next: next, report: func(err error) { reported = err }, essential: essentials(testTable(nil)), clock: clk, borne: time.Minute,
+				granted: map[string]bool{}, refused: map[string]time.Time{},
 			}
 			ask := func() {
 				response, err := p.RoundTrip(httptest.NewRequest(tc.method, tc.path, nil))
@@ -78,6 +99,12 @@ func TestPermissions(t *testing.T) {
 					t.Errorf("the caller reads %q, %v", body, err)
 				}
 			}
+			ask()
+			clk.SetTime(clk.Now().Add(time.Minute - time.Second))
+			if ask(); reported != nil { // an API server that has not read its roles yet
+				t.Errorf("reported %v within a minute", reported)
+			}
+			clk.SetTime(clk.Now().Add(time.Second))
 			ask()
 			if tc.want == "" {
 				if reported != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -80,7 +81,7 @@ func runManager(ctx context.Context, p process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	redact.Learn(restConfig)
-	watchPermissions(restConfig, essentials(enabledRows(rows, cfg.Enabled)), cancel)
+	watchPermissions(restConfig, essentials(enabledRows(rows, cfg.Enabled)), env.Clock, p.borne, cancel)
 
 	for _, reason := range left {
 		log.Error(reason, "A component stays off")
@@ -192,12 +193,13 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 
 // newManager builds the manager as soon as the API server answers: the cache asks it for the scope of kinds.
 func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, options ctrl.Options, log logr.Logger) (ctrl.Manager, error) {
+	began := clk.Now()
 	for pause := connectMin; ; pause = min(2*pause, connectMax) {
 		mgr, err := ctrl.NewManager(restConfig, options)
 		if err == nil {
 			return mgr, nil
 		}
-		if !unreachable(err) {
+		if !unreachable(err) && (!undecided(err) || clk.Since(began) >= refusalsBorne) {
 			return nil, fmt.Errorf("building the manager: %w", err)
 		}
 		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", pause)
@@ -222,6 +224,11 @@ func unreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// undecided tells what an API server answers that has not read its roles yet. One that has answers the same where rights are missing.
+func undecided(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
+}
+
 // addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain; and the AIHub
 // of the platform.
 func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
@@ -230,7 +237,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	if err != nil {
 		return fmt.Errorf("building the discovery client: %w", err)
 	}
-	meta, err := metadata.NewForConfigAndClient(restConfig, client)
+	heads, err := metadata.NewForConfigAndClient(restConfig, client)
 	if err != nil {
 		return fmt.Errorf("building the metadata client: %w", err)
 	}
@@ -239,7 +246,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 		return fmt.Errorf("building the dynamic client: %w", err)
 	}
 	env.Capabilities = capability.New(capability.Options{
-		Discovery: disco, Metadata: meta, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
+		Discovery: disco, Metadata: heads, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
 		Log: log.WithName("capability"), Kinds: kinds,
 	})
 	profile := tlsprofile.NewWatcher(listener, dyn, env.Clock, log.WithName("tlsprofile"))

@@ -117,6 +117,23 @@ func TestNewManagerWaits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
+	// One that refuses everything may have just started, which takes no longer than a while.
+	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	options.MapperProvider = failingMapper(tries, refused)
+	go func() {
+		_, err := newManager(t.Context(), clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
+		done <- err
+	}()
+	for pause := connectMin; pause < refusalsBorne; pause *= 2 {
+		<-tries
+		eventually(t, "it pauses", clk.HasWaiters)
+		clk.Step(pause)
+	}
+	<-tries
+	if err := <-done; !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+
 	options.MapperProvider = failingMapper(tries, errors.New("a mistake"))
 	if _, err := newManager(t.Context(), clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
 		t.Errorf("got %v", err)
