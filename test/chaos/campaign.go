@@ -26,7 +26,9 @@ type campaign struct {
 	// fields is how many fields of each class drift changes in one child.
 	fields int
 	report report
-	plots  []*plot
+	// subjects are those of which the population consists.
+	subjects []subject
+	plots    []*plot
 	// base is the undisturbed picture of everything, and ignore what varies in it.
 	base   picture
 	ignore mask
@@ -51,7 +53,7 @@ func (c *campaign) populate(ctx context.Context) error {
 	if c.base != nil {
 		return nil
 	}
-	for _, s := range subjects {
+	for _, s := range c.subjects {
 		p, err := s.plot(s.name + "-chaos")
 		if err != nil {
 			return err
@@ -310,18 +312,29 @@ func (w *world) createNamespace(ctx context.Context, p *plot) error {
 	return nil
 }
 
-// clear deletes a namespace and waits until it has gone.
-func (w *world) clear(ctx context.Context, namespace string) error {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	o.SetName(namespace)
-	if err := w.admin.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting namespace %s: %w", namespace, err)
+// clear deletes namespaces and waits until they have gone.
+func (w *world) clear(ctx context.Context, namespaces ...string) error {
+	named := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+		o.SetName(name)
+		return o
 	}
-	return w.until(ctx, patience, func() (string, error) {
-		err := w.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if apierrors.IsNotFound(err) {
-			return "", nil
+	for _, name := range namespaces {
+		if err := w.admin.Delete(ctx, named(name)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting namespace %s: %w", name, err)
 		}
-		return "namespace " + namespace + " is still there", err
-	})
+	}
+	for _, name := range namespaces {
+		err := w.until(ctx, patience, func() (string, error) {
+			err := w.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
+			if apierrors.IsNotFound(err) {
+				return "", nil
+			}
+			return "namespace " + name + " is still there", err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ import (
 func certificates() []scenario {
 	secret := func(name, fault string, restart bool, damage func(*corev1.Secret)) scenario {
 		return scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true, patience: longPatience,
+			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true,
 				begin: func(ctx context.Context) (func(context.Context) error, error) {
 					return nil, c.damageSecret(ctx, restart, damage)
 				}})
@@ -37,9 +37,9 @@ func certificates() []scenario {
 	return []scenario{
 		{name: "wrong-ca", run: (*campaign).wrongCA},
 		secret("certificate-deleted", "the Secret of the webhooks' certificate is deleted", false, nil),
-		secret("certificate-deleted-restart", "the Secret is deleted, and the manager is started again", true, nil),
+		secret("certificate-deleted-restart", "the Secret is deleted while the manager is away", true, nil),
 		secret("ca-key-broken", "the key of the CA is broken", false, junk("ca.key")),
-		secret("certificate-broken-restart", "certificate and key are broken, and the manager is started again", true, junk("tls.crt", "tls.key")),
+		secret("certificate-broken-restart", "certificate and key are broken while the manager is away", true, junk("tls.crt", "tls.key")),
 		{name: "slow-webhook", run: (*campaign).slowWebhook},
 	}
 }
@@ -56,7 +56,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 			return nil, err
 		}
 		began := c.clock.Now()
-		err := c.until(ctx, longPatience, func() (string, error) { return "", c.admits(ctx) })
+		err := c.until(ctx, patience, func() (string, error) { return "", c.admits(ctx) })
 		took = c.clock.Since(began)
 		return nil, err
 	}
@@ -116,6 +116,11 @@ func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator-webhook-cert"}}
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
+	}
+	if restart { // else it would be put back before
+		if err := c.manager.Kill(ctx); err != nil {
+			return err
+		}
 	}
 	var err error
 	if damage == nil {

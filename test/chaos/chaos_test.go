@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -125,10 +126,10 @@ func TestRenamed(t *testing.T) {
 // Every definition of ours has a subject with a resource of its kind, or a reason why it has none.
 func TestSubjectsCoverKinds(t *testing.T) {
 	without := map[string]string{
-		"aihubs": "the component platform is off by default", "mlflowoperators": "likewise", "clusterservingruntimes": "read as a ServingRuntime is",
+		"clusterservingruntimes": "read as a ServingRuntime is",
 	}
 	covered := map[string]bool{}
-	for _, s := range subjects {
+	for _, s := range slices.Concat(subjects, handedOver) {
 		p, err := s.plot("somewhere")
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +156,7 @@ func TestSubjectsCoverKinds(t *testing.T) {
 
 func TestOwns(t *testing.T) {
 	plots := map[string]*plot{}
-	for _, s := range subjects {
+	for _, s := range slices.Concat(subjects, handedOver) {
 		p, err := s.plot(s.name + "-r03")
 		if err != nil {
 			t.Fatal(err)
@@ -168,8 +169,8 @@ func TestOwns(t *testing.T) {
 		"/apis/mlflow.kubeflow.org/v1/namespaces/mlflowconfig-r03/mlflowconfigs/mlflow/status": "mlflowconfig",
 		"/api/v1/namespaces/registryproxy-r03/services/a":                                      "registryproxy",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/registry-r03-auth-delegator":   "registry",
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/model-catalog-auth-delegator":  "catalog",
 		"/api/v1/namespaces/opendatahub/secrets/webhook":                                       "",
+		"/api/v1/namespaces/opendatahub/secrets/mlflow-tls":                                    "mlflow",
 	} {
 		q := parse(httptest.NewRequest(http.MethodPatch, path, http.NoBody))
 		got := ""
@@ -181,6 +182,51 @@ func TestOwns(t *testing.T) {
 		if got != want {
 			t.Errorf("%s belongs to %q, want %q", path, got, want)
 		}
+	}
+}
+
+// What is created in the namespace of the manager belongs to a plot by the name in the request.
+func TestCrash(t *testing.T) {
+	s, err := subjectNamed("mlflow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.plot("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.crash = 2
+	k := &crash{plots: []*plot{p}, counts: map[*plot]int{}, now: time.Now}
+	send := func(name string) (forwarded, dealtWith bool) {
+		r := httptest.NewRequest(http.MethodPost, "/apis/batch/v1/namespaces/opendatahub/jobs", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
+		x := &exchange{request: parse(r), r: r, w: httptest.NewRecorder()}
+		x.forward = func(http.ResponseWriter) {
+			forwarded = true
+			if body, err := io.ReadAll(x.r.Body); err != nil || !strings.Contains(string(body), name) {
+				t.Errorf("the API server reads %q, %v", body, err)
+			}
+		}
+		defer func() {
+			if recover() != nil { // how a connection ends that cannot be hijacked
+				dealtWith = true
+			}
+		}()
+		dealtWith = k.fault(x)
+		return forwarded, dealtWith
+	}
+	for i, want := range []struct {
+		name                 string
+		forwarded, dealtWith bool
+	}{
+		{"of-another-client", false, false}, {"mlflow-mg-1", false, false}, {"mlflow-mg-2", true, true}, {"mlflow-mg-3", false, true},
+		{"of-another-client", false, false},
+	} {
+		if forwarded, dealtWith := send(want.name); forwarded != want.forwarded || dealtWith != want.dealtWith {
+			t.Errorf("request %d, %s: carried out here %t, dealt with %t", i, want.name, forwarded, dealtWith)
+		}
+	}
+	if dead, _ := k.reached(); len(dead) != 1 {
+		t.Errorf("%d dead", len(dead))
 	}
 }
 

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // phase is a part of the life of a custom resource in which the manager is killed after one of its writes.
@@ -35,52 +40,64 @@ var phases = []phase{
 	{name: "deletion", begin: (*plot).remove, wrong: (*plot).gone},
 }
 
-// crash lets the manager write until each plot has come to the same write, and holds it there.
+// crash lets the manager write for each plot up to one of its writes, after which it is dead for that plot: the write is carried out,
+// its answer is lost, and no other write for the plot reaches the API server. So one kill is a crash after many writes at once.
 type crash struct {
 	mu     sync.Mutex
-	at     int // 0 counts and never holds
 	plots  []*plot
 	counts map[*plot]int
 	latest time.Time
 	now    func() time.Time
 }
 
-// fault carries the write in question out, answers nothing, and holds back what follows for that plot.
+// fault counts the writes for plots.
 func (k *crash) fault(x *exchange) bool {
+	q := named(x)
 	k.mu.Lock()
-	i := slices.IndexFunc(k.plots, func(p *plot) bool { return p.owns(x.request) })
+	i := slices.IndexFunc(k.plots, func(p *plot) bool { return p.owns(q) })
 	if i < 0 {
 		k.mu.Unlock()
 		return false
 	}
 	p := k.plots[i]
-	count := k.counts[p]
-	if k.at == 0 || count < k.at {
-		count++
-		k.counts[p], k.latest = count, k.now()
-	} else {
-		count++ // behind the one that is held
+	dead := p.crash > 0 && k.counts[p] >= p.crash
+	if !dead {
+		k.counts[p]++
+		k.latest = k.now()
 	}
+	last := p.crash > 0 && k.counts[p] == p.crash
 	k.mu.Unlock()
-	if k.at == 0 || count < k.at {
-		return false
-	}
-	if count == k.at {
+	switch {
+	case dead:
+		return reset(x)
+	case last:
 		x.forward(httptest.NewRecorder())
+		return reset(x)
 	}
-	select {
-	case <-x.lifted:
-	case <-x.r.Context().Done():
-	}
-	panic(http.ErrAbortHandler) // its client is dead
+	return false
 }
 
-// reached are the plots that came to the write, and since how long there was no other one.
+// named is a request with the name of what it creates in its path, as requests about existing objects have it.
+func named(x *exchange) request {
+	q := x.request
+	if q.verb != "create" || q.name != "" || q.namespace != own && q.namespace != "" || x.r.Body == nil {
+		return q
+	}
+	text, err := io.ReadAll(x.r.Body)
+	x.r.Body = io.NopCloser(bytes.NewReader(text))
+	var head metav1.PartialObjectMetadata
+	if err == nil && json.Unmarshal(text, &head) == nil {
+		q.path += "/" + head.Name
+	}
+	return q
+}
+
+// reached are the plots that came to their crash, and since how long there was no other write.
 func (k *crash) reached() (plots []*plot, since time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.plots {
-		if k.at > 0 && k.counts[p] >= k.at {
+		if p.crash > 0 && k.counts[p] >= p.crash {
 			plots = append(plots, p)
 		}
 	}
@@ -98,33 +115,51 @@ type sieve struct {
 	want   map[string]picture
 	ignore map[string]mask
 	rows   map[string]*row
-	// most are the writes of an undisturbed run.
+	// most are the writes of undisturbed runs.
 	most map[string]int
 }
+
+// atOnce is how many writes of one kind are crashes of one round: custom resources of the kind side by side, each with another one.
+const atOnce = 6
 
 // crashes kills the manager after every single write.
 func (c *campaign) crashes(ctx context.Context) error {
 	s := &sieve{campaign: c, want: map[string]picture{}, ignore: map[string]mask{}, rows: map[string]*row{}, most: map[string]int{}}
 	defer s.noteAll() // also of a campaign that is interrupted
-	all := subjects
-	for round := -2; len(all) > 0; round++ {
-		hit, err := s.round(ctx, round, all)
+	for _, undisturbed := range []string{"one", "two"} {
+		if err := s.round(ctx, undisturbed, func(subject) (from, to int) { return 0, 0 }); err != nil {
+			return fmt.Errorf("without a crash: %w", err)
+		}
+	}
+	for i, more := 0, true; more; i++ {
+		more = false
+		err := s.round(ctx, "", func(one subject) (from, to int) {
+			from, to = i*atOnce+1, (i+1)*atOnce
+			if one.fixed != "" { // there is one of it
+				from, to = i+1, i+1
+			}
+			writes := s.longest(one)
+			more = more || to < writes
+			return from, min(to, writes)
+		})
 		if err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
-		if round > 0 {
-			all = slices.DeleteFunc(slices.Clone(all), func(one subject) bool { return !hit[one.name] })
-		}
-		if round == -1 {
-			round = 0 // the first crash is after write 1
+			return fmt.Errorf("round %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
+// longest is the number of writes of the longest phase of a subject.
+func (s *sieve) longest(one subject) (most int) {
+	for _, ph := range phases {
+		most = max(most, s.most[one.name+" "+ph.name])
+	}
+	return most
+}
+
 // noteAll adds the rows of all subjects and phases.
 func (s *sieve) noteAll() {
-	for _, one := range subjects {
+	for _, one := range s.subjects {
 		for _, ph := range phases {
 			if r := s.rows[one.name+" "+ph.name]; r != nil {
 				s.note(*r)
@@ -133,31 +168,33 @@ func (s *sieve) noteAll() {
 	}
 }
 
-// round takes all plots through all phases, with a crash after a write in each; rounds below 1 are undisturbed. It returns which
-// subjects had so many writes in any phase.
-func (s *sieve) round(ctx context.Context, write int, all []subject) (map[string]bool, error) {
-	hit := map[string]bool{}
+// round takes plots of all subjects through all phases, with a crash after each of some writes in each phase; a round with a title
+// is undisturbed.
+func (s *sieve) round(ctx context.Context, title string, writes func(subject) (from, to int)) error {
 	var plots []*plot
-	for _, one := range all {
-		p, err := one.plot(fmt.Sprintf("%s-r%02d", one.name, write+2))
-		if err != nil {
-			return nil, err
+	for _, one := range s.subjects {
+		from, to := writes(one)
+		for write := from; write <= to; write++ {
+			p, err := one.plot(one.name + "-" + cmp.Or(title, fmt.Sprintf("r%02d", write)))
+			if err != nil {
+				return err
+			}
+			p.crash = write
+			plots = append(plots, p)
 		}
-		plots = append(plots, p)
 	}
 	for _, ph := range phases {
-		if err := s.phase(ctx, ph, write, plots, hit); err != nil {
-			return nil, fmt.Errorf("%s: %w", ph.name, err)
+		if err := s.phase(ctx, ph, title, plots); err != nil {
+			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
-	s.say("crash after write %d: %d of %d kinds had so many", write, len(hit), len(all))
-	return hit, s.sweep(ctx, plots)
+	return s.sweep(ctx, plots)
 }
 
 // phase runs one phase of all plots.
-func (s *sieve) phase(ctx context.Context, ph phase, write int, all []*plot, hit map[string]bool) error {
+func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) error {
 	plots := slices.DeleteFunc(slices.Clone(all), func(p *plot) bool { return ph.skips != nil && ph.skips(p) })
-	k := &crash{at: max(write, 0), plots: plots, counts: map[*plot]int{}, now: s.clock.Now, latest: s.clock.Now()}
+	k := &crash{plots: plots, counts: map[*plot]int{}, now: s.clock.Now, latest: s.clock.Now()}
 	lift := s.proxy.with(rule{match: match{writes: true}, fault: k.fault})
 	defer lift()
 	for _, p := range plots {
@@ -165,9 +202,12 @@ func (s *sieve) phase(ctx context.Context, ph phase, write int, all []*plot, hit
 			return err
 		}
 	}
-	killed, err := s.kill(ctx, ph, k, lift)
-	if err != nil {
-		return err
+	var killed []*plot
+	if title == "" {
+		var err error
+		if killed, err = s.kill(ctx, ph, k, lift); err != nil {
+			return err
+		}
 	}
 	ended := s.clock.Now()
 	wrong := s.until(ctx, patience, func() (string, error) { return first(ctx, s.world, ph, plots) })
@@ -175,18 +215,26 @@ func (s *sieve) phase(ctx context.Context, ph phase, write int, all []*plot, hit
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
+	s.say("%s of %d custom resources: %d crashes", ph.name, len(plots), len(killed))
+	if title == "" {
+		return s.compare(ctx, ph, killed, took, wrong != nil)
+	}
+	return s.learn(ctx, ph, plots, k.counts)
+}
+
+// learn remembers what a phase leads to without a crash, and in what two such runs differ.
+func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
+	pictures, err := s.pictures(ctx, plots)
+	if err != nil {
+		return err
+	}
 	for _, p := range plots {
 		key := p.name + " " + ph.name
-		if write <= 0 {
-			s.most[key] = k.counts[p]
+		s.most[key] = max(s.most[key], counts[p])
+		if s.want[key] == nil {
+			s.want[key] = pictures[p]
 		}
-		if write > 0 && !slices.Contains(killed, p) {
-			continue
-		}
-		hit[p.name] = true
-		if err := s.compare(ctx, ph, p, write, took, wrong); err != nil {
-			return err
-		}
+		s.ignore[key] = unsteady(s.want[key], pictures[p])
 	}
 	return nil
 }
@@ -201,17 +249,14 @@ func first(ctx context.Context, w *world, ph phase, plots []*plot) (string, erro
 	return "", nil
 }
 
-// kill ends the manager when every plot is held at its write or has ended the phase with fewer, and starts it again.
+// kill ends the manager when every plot has come to its crash or has ended the phase before, and starts it again.
 func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*plot, error) {
-	if k.at == 0 {
-		return nil, nil
-	}
 	err := s.until(ctx, patience, func() (string, error) {
-		held, since := k.reached()
-		if len(held) == len(k.plots) {
+		dead, since := k.reached()
+		if len(dead) == len(k.plots) {
 			return "", nil
 		}
-		rest := slices.DeleteFunc(slices.Clone(k.plots), func(p *plot) bool { return slices.Contains(held, p) })
+		rest := slices.DeleteFunc(slices.Clone(k.plots), func(p *plot) bool { return slices.Contains(dead, p) })
 		what, err := first(ctx, s.world, ph, rest)
 		if what == "" && since < lull {
 			what = "it still writes"
@@ -221,75 +266,88 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 	if err != nil && !errors.Is(err, errPatience) {
 		return nil, err
 	}
-	held, _ := k.reached()
-	if len(held) == 0 {
-		return nil, nil
-	}
 	if err := s.manager.Kill(ctx); err != nil {
 		return nil, err
 	}
+	dead, _ := k.reached()
 	lift()
-	return held, s.manager.Restart(ctx)
+	return dead, s.manager.Restart(ctx)
 }
 
-// compare holds a plot against an undisturbed run, and notes the outcome in the row of its subject and phase.
-func (s *sieve) compare(ctx context.Context, ph phase, p *plot, write int, took time.Duration, wrong error) error {
-	key := p.name + " " + ph.name
-	now, err := s.picture(ctx, p)
-	if err != nil {
-		return err
-	}
-	switch {
-	case write == -2:
-		s.want[key] = now
-		return nil
-	case write <= 0:
-		s.ignore[key] = unsteady(s.want[key], now)
+// compare holds plots against undisturbed runs, and notes the outcome in the rows of their subjects and phases.
+func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.Duration, late bool) error {
+	if len(plots) == 0 {
 		return nil
 	}
+	found := map[*plot][]string{}
 	// The garbage collector may still be at work.
-	err = s.until(ctx, 20*time.Second, func() (string, error) {
-		if now, err = s.picture(ctx, p); err != nil {
+	err := s.until(ctx, 20*time.Second, func() (string, error) {
+		pictures, err := s.pictures(ctx, plots)
+		if err != nil {
 			return "", err
 		}
-		return shorten(differences(s.want[key], now, s.ignore[key]), 3), nil
+		worst := ""
+		for _, p := range plots {
+			key := p.name + " " + ph.name
+			found[p] = differences(s.want[key], pictures[p], s.ignore[key])
+			worst = cmp.Or(worst, shorten(found[p], 3))
+		}
+		return worst, nil
 	})
 	if err != nil && !errors.Is(err, errPatience) {
 		return err
 	}
-	r := s.rows[key]
-	if r == nil {
-		r = &row{Scenario: "crash-" + strings.ReplaceAll(key, " ", "-"), Injections: []string{"PodKill"}, Bound: patience}
-		s.rows[key] = r
-	}
-	r.Writes++
-	r.Fault = fmt.Sprintf("killed after each of %d writes; %d without a crash", r.Writes, s.most[key])
-	r.Recovery = max(r.Recovery, took)
-	r.Remark = "slowest; writes are crashes"
-	for _, d := range differences(s.want[key], now, s.ignore[key]) {
-		r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", write, d))
-	}
-	if wrong != nil {
-		if what, _ := ph.wrong(p, ctx, s.world); what != "" {
-			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", write, what))
+	for _, p := range plots {
+		key := p.name + " " + ph.name
+		r := s.rows[key]
+		if r == nil {
+			r = &row{Scenario: "crash-" + strings.ReplaceAll(key, " ", "-"), Injections: []string{"PodKill"}, Bound: patience}
+			s.rows[key] = r
+		}
+		r.Writes++
+		r.Fault = fmt.Sprintf("killed after each of %d writes; %d without a crash", r.Writes, s.most[key])
+		r.Recovery = max(r.Recovery, took)
+		r.Remark = "slowest; writes are crashes"
+		if late {
+			what, err := ph.wrong(p, ctx, s.world)
+			if err != nil {
+				return err
+			}
+			found[p] = append(found[p], slices.DeleteFunc([]string{what}, func(text string) bool { return text == "" })...)
+		}
+		for _, d := range found[p] {
+			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", p.crash, d))
+		}
+		if len(found[p]) > 0 {
+			s.say("%s after write %d: %s", r.Scenario, p.crash, shorten(found[p], 5))
 		}
 	}
 	return nil
 }
 
-func (s *sieve) picture(ctx context.Context, p *plot) (picture, error) {
-	all, err := s.take(ctx, s.kinds, p.namespace)
-	return all.within(p).renamed(p.namespace), err
+// pictures are those of plots, without their namespaces.
+func (s *sieve) pictures(ctx context.Context, plots []*plot) (map[*plot]picture, error) {
+	var namespaces []string
+	for _, p := range plots {
+		namespaces = append(namespaces, p.namespace)
+	}
+	all, err := s.take(ctx, s.kinds, namespaces...)
+	pictures := map[*plot]picture{}
+	for _, p := range plots {
+		pictures[p] = all.within(p).renamed(p.namespace)
+	}
+	return pictures, err
 }
 
 // sweep removes what a round has left, so that the next one begins with nothing. Claims of deleted custom resources are kept by design.
 func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
-	var errs []error
+	var namespaces []string
 	for _, p := range plots {
 		if p.namespace != own {
-			errs = append(errs, s.clear(ctx, p.namespace))
+			namespaces = append(namespaces, p.namespace)
 		}
 	}
+	errs := []error{s.clear(ctx, namespaces...)}
 	left, err := s.take(ctx, s.kinds, own)
 	if err != nil {
 		return err

@@ -65,8 +65,9 @@ func main() {
 func all() []scenario {
 	crashes := scenario{name: "crash", apart: true, run: (*campaign).crashes}
 	random := scenario{name: "random", apart: true, run: (*campaign).randomly}
+	platform := scenario{name: "platform", apart: true, run: (*campaign).platform}
 	drift := scenario{name: "drift", run: (*campaign).drift}
-	return slices.Concat([]scenario{crashes}, staleness(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
+	return slices.Concat([]scenario{crashes, platform}, staleness(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
 }
 
 // chosen are the scenarios that a regular expression matches as a whole.
@@ -106,7 +107,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		world: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields,
+		world: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)

@@ -90,7 +90,7 @@ func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (p
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
 		case o.GetNamespace() == "" || o.GetNamespace() == own:
-			return ours(o) || o.GetKind() == "MLflow"
+			return ours(o) || slices.Contains([]string{"MLflow", "MLflowOperator", "AIHub"}, o.GetKind())
 		}
 		return slices.Contains(namespaces, o.GetNamespace())
 	})

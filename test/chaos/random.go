@@ -52,8 +52,8 @@ func (c *campaign) randomly(ctx context.Context) error {
 	if err := c.startKueue(ctx); err != nil {
 		return err
 	}
-	names := make([]string, 0, len(subjects))
-	for _, s := range subjects {
+	names := make([]string, 0, len(c.subjects))
+	for _, s := range c.subjects {
 		names = append(names, s.name)
 	}
 	faults := slices.Sorted(maps.Keys(passingFaults))
@@ -96,7 +96,7 @@ func (c *campaign) play(ctx context.Context, steps []step, title string) (violat
 	if g.queue, err = c.newQueue(ctx, title); err != nil {
 		return nil, 0, err
 	}
-	for _, s := range subjects {
+	for _, s := range c.subjects {
 		p, err := s.plot(s.name + "-" + title)
 		if err != nil {
 			return nil, 0, err

@@ -21,37 +21,36 @@ func staleness() []scenario {
 	late := func(name, of, resource string) scenario {
 		return scenario{name: name, apart: true, run: func(c *campaign, ctx context.Context) error { return c.lateCache(ctx, name, of, resource) }}
 	}
+	past := func(name, of, resource string, deleted bool) scenario {
+		return scenario{name: name, apart: true, run: func(c *campaign, ctx context.Context) error { return c.timeTravel(ctx, name, of, resource, deleted) }}
+	}
 	return []scenario{
 		late("late-jobs-mlflow", "mlflow", "jobs"), late("late-deployments-mlflow", "mlflow", "deployments"), late("late-mlflows", "mlflow", "mlflows"),
 		late("late-jobs-appwrapper", "appwrapperjob", "jobs"), late("late-appwrappers", "appwrapperjob", "appwrappers"),
 		late("late-registries", "registry", "modelregistries"), late("late-secrets", "registry", "secrets"), late("late-claims", "registry", "persistentvolumeclaims"),
-		{name: "past-deleted-registry", apart: true, run: func(c *campaign, ctx context.Context) error {
-			return c.timeTravel(ctx, "past-deleted-registry", "registry", "modelregistries", true)
-		}},
-		{name: "past-unknown-appwrapper", apart: true, run: func(c *campaign, ctx context.Context) error {
-			return c.timeTravel(ctx, "past-unknown-appwrapper", "appwrapperjob", "appwrappers", false)
-		}},
-		{name: "past-deleted-mlflow", apart: true, run: func(c *campaign, ctx context.Context) error {
-			return c.timeTravel(ctx, "past-deleted-mlflow", "mlflow", "mlflows", true)
-		}},
+		late("late-catalogs", "catalog", "catalogs"), late("late-secrets-catalog", "catalog", "secrets"), late("late-claims-catalog", "catalog", "persistentvolumeclaims"),
+		late("late-rayclusters", "raycluster", "rayclusters"), late("late-secrets-raycluster", "raycluster", "secrets"),
+		late("late-predictors", "predictor", "predictors"),
+		past("past-deleted-registry", "registry", "modelregistries", true), past("past-unknown-appwrapper", "appwrapperjob", "appwrappers", false),
+		past("past-deleted-mlflow", "mlflow", "mlflows", true), past("past-deleted-catalog", "catalog", "catalogs", true),
+		past("past-deleted-appwrapper", "appwrapper", "appwrappers", true), past("past-deleted-raycluster", "raycluster", "rayclusters", true),
+		past("past-deleted-predictor", "predictor", "predictors", true),
 	}
 }
 
 // alone makes a single custom resource where no population stands, and forgets it at the end.
 func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*plot) error) error {
-	for _, s := range subjects {
-		if s.name != name {
-			continue
-		}
-		p, err := s.plot("chaos-" + scenario)
-		if err != nil {
-			return err
-		}
-		err = run(p)
-		one := &sieve{campaign: c}
-		return errors.Join(err, p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }), one.sweep(ctx, []*plot{p}))
+	s, err := subjectNamed(name)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %s", errUnknown, name)
+	p, err := s.plot("chaos-" + scenario)
+	if err != nil {
+		return err
+	}
+	err = run(p)
+	one := &sieve{campaign: c}
+	return errors.Join(err, p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }), one.sweep(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +61,7 @@ const (
 )
 
 var subjects = []subject{
-	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: own, paths: []string{"/mlflow"},
+	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: own, paths: []string{"/mlflow/", "/mlflow-"},
 		change: `{"spec":{"resources":{"requests":{"cpu":"300m"}}}}`},
 	{name: "mlflowconfig", files: []string{"mlflowconfig.yaml"}, ready: "ReferencesReady", needs: []string{artifacts},
 		change: `{"spec":{"artifactRootPath":"elsewhere"}}`},
@@ -83,12 +84,38 @@ var subjects = []subject{
 		needs: []string{meshStorage, meshRuntime}, ready: "Ready", change: `{"spec":{"predictor":{"model":{"storage":{"path":"sklearn/other.joblib"}}}}}`},
 }
 
+// hubNamespace is where the AIHub has its Catalog.
+const hubNamespace = "chaos-hub"
+
+// handedOver are the resources of the platform, which the manager looks after while the component platform is on. An AIHub bounds
+// registries to one namespace, so they are disturbed apart from the others.
+var handedOver = []subject{
+	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixed: own, paths: []string{"/mlflowoperators/"},
+		change: `{"spec":{"sectionTitle":"Elsewhere"}}`},
+	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixed: hubNamespace, paths: []string{"/aihubs/", "/model-catalog"},
+		edit: func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, hubNamespace, "spec", "instancesNamespace") // spec is a map
+		},
+		change: `{"spec":{"gateway":{"domain":"elsewhere.example.com"}}}`},
+}
+
+// subjectNamed finds one of all subjects.
+func subjectNamed(name string) (subject, error) {
+	all := slices.Concat(subjects, handedOver)
+	if i := slices.IndexFunc(all, func(s subject) bool { return s.name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return subject{}, fmt.Errorf("%w: %s", errUnknown, name)
+}
+
 // plot is a subject in a namespace of its own.
 type plot struct {
 	subject
 
 	namespace string
 	objects   []*unstructured.Unstructured
+	// crash is the write of each phase after which the manager is killed; 0 for none.
+	crash int
 }
 
 // plot reads the samples of a subject for a namespace; a subject that there is one of has its own.
@@ -116,7 +143,7 @@ func (s subject) plot(namespace string) (*plot, error) {
 		}
 		for _, o := range read {
 			switch o.GetKind() {
-			case "MLflow":
+			case "MLflow", "MLflowOperator", "AIHub": // of the whole cluster
 			case "ModelRegistry": // its name stands in names of the whole cluster
 				o.SetNamespace(namespace)
 				o.SetName(namespace)
@@ -141,7 +168,7 @@ func (p *plot) owns(q request) bool {
 		return q.namespace == p.namespace
 	}
 	for _, part := range p.paths {
-		if strings.Contains(q.path, strings.ReplaceAll(part, "{}", p.namespace)) {
+		if strings.Contains(q.path+"/", strings.ReplaceAll(part, "{}", p.namespace)) {
 			return true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -233,6 +232,3 @@ func (c *campaign) namespaceDeleted(ctx context.Context) error {
 			}, nil
 		}})
 }
-
-// longPatience is for the certificate of the webhooks, which is checked every five minutes while nothing is due.
-const longPatience = 6 * time.Minute

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// platform disturbs the resources of the platform, with a manager that has the component platform on in the place of the usual one.
+func (c *campaign) platform(ctx context.Context) (err error) {
+	if err := c.manager.Stop(ctx); err != nil {
+		return err
+	}
+	usual := c.manager
+	defer func() {
+		err = errors.Join(err, c.depopulate(ctx))
+		if c.manager != usual {
+			err = errors.Join(err, c.manager.Kill(ctx))
+		}
+		c.manager, c.subjects = usual, subjects
+		err = errors.Join(err, c.restart(ctx), c.settle(ctx))
+	}()
+	with, err := c.startManager(ctx, "platform", "--kubeconfig="+c.through, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
+	if err != nil {
+		return err
+	}
+	c.manager, c.subjects = with, handedOver
+	if err := c.crashes(ctx); err != nil {
+		return err
+	}
+	if err := c.timeTravel(ctx, "past-deleted-aihub", "aihub", "aihubs", true); err != nil {
+		return err
+	}
+	// MLflow waits for its MLflowOperator.
+	mlflow, err := subjectNamed("mlflow")
+	if err != nil {
+		return err
+	}
+	c.subjects = slices.Concat(handedOver, []subject{mlflow})
+	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
+	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and carried out and lost, with the component platform", injections: []string{"ClientFault"},
+		lasts: stormTime, bound: slow, begin: c.ruled(
+			rule{share: 0.1, fault: answer(500)}, rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
+			rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})}
+	return errors.Join(c.disturb(ctx, kill), c.disturb(ctx, storm))
+}
