@@ -231,7 +231,9 @@ func TestAnObjectThatGoesDuringItsFirstReconcileIsForgotten(t *testing.T) {
 	b.failing = func(string) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, key.Name)
 	}
-	b.must()
+	if _, err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
 	b.failing = nil
 	b.delete()
 	b.must()

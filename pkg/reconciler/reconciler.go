@@ -31,6 +31,12 @@ const conflictRetry = 250 * time.Millisecond
 // only end in a conflict.
 const lagRetry = 25 * time.Millisecond
 
+// goneRetry is the pause after the API server did not know the object whose status was written. The event of its deletion is on its way,
+// which may take long where the cache was filled by an API server that is behind the others.
+const goneRetry = time.Second
+
+var errGone = errors.New("the object is gone")
+
 // ConditionPaused is true while the pause annotation is set; it is absent otherwise.
 const ConditionPaused = "Paused"
 
@@ -131,6 +137,9 @@ func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctrl.Result{}, nil // the controller stops; what was interrupted is no error
+	case errors.Is(err, errGone):
+		log.FromContext(ctx).V(1).Info("The object is gone, waiting for the cache to see it")
+		return ctrl.Result{RequeueAfter: goneRetry}, nil
 	case isOwnConflict(err):
 		log.FromContext(ctx).V(1).Info("The object changed meanwhile, trying again")
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
@@ -229,7 +238,7 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 		answer := clone(after)
 		err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
 		if apierrors.IsNotFound(err) {
-			return nil // deleted meanwhile, the event is on its way
+			return errGone
 		}
 		if err != nil {
 			s.doubts.Set(before.GetUID(), before.GetResourceVersion())

@@ -349,6 +349,19 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 	}
 }
 
+// A cache that was filled with the past shows an object that is gone. It is not worked on without a pause, whatever a reconcile ends with.
+func TestAnObjectThatIsGoneIsNotWorkedOnWithoutAPause(t *testing.T) {
+	for name, end := range map[string]error{"success": nil, "wait": &Wait{For: "it", Retry: time.Millisecond}, "failure": errors.New("no")} {
+		logic := sized()
+		logic.Phases = append(logic.Phases, Phase[*widget]{Name: "ending", Run: func(context.Context, *widget) error { return end }})
+		b := newBench(t, logic, newWidget())
+		b.failing = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
+		if result, err := b.reconcile(); err != nil || result.RequeueAfter != goneRetry {
+			t.Errorf("%s: result %+v, error %v", name, result, err)
+		}
+	}
+}
+
 // A kind that does not finalize any more lets go of what it held before.
 func TestFinalizerWithoutFinalize(t *testing.T) {
 	logic := sized()
@@ -400,7 +413,9 @@ func TestDeletedDuringTheReconcile(t *testing.T) {
 	logic := sized()
 	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { b.delete(); return nil }))
 	b = newBench(t, logic, newWidget())
-	b.must()
+	if result, err := b.reconcile(); err != nil || result.RequeueAfter != goneRetry {
+		t.Errorf("result %+v, error %v", result, err)
+	}
 	if len(b.events()) != 0 {
 		t.Error("an event reports a status that was not written")
 	}

@@ -107,15 +107,15 @@ func doneThen(then fault) fault {
 	}
 }
 
-// past answers lists with the state at a resourceVersion, as an API server does that is behind the others. Streamed lists are
-// refused, so that clients list in the older way.
+// past answers lists with the state at a resourceVersion, as an API server does that is behind the others. A list that asks for no
+// version is consistent with the database, and so it stays here. Streamed lists are refused, so that clients list in the older way.
 func past(version string) fault {
 	return func(x *exchange) bool {
 		query := x.r.URL.Query()
 		if x.verb == "watch" && query.Get("sendInitialEvents") != "" {
 			return answer(http.StatusUnprocessableEntity)(x)
 		}
-		if x.verb == "list" {
+		if x.verb == "list" && query.Get("resourceVersion") != "" {
 			query.Set("resourceVersion", version)
 			query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 			x.r.URL.RawQuery = query.Encode()

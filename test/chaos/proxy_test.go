@@ -249,15 +249,16 @@ func TestGone(t *testing.T) {
 func TestPast(t *testing.T) {
 	p, _, _ := upstream(t)
 	p.with(rule{fault: past("42")})
-	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?limit=500")
-	if err != nil {
-		t.Fatal(err)
+	for asked, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
+		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if query, err := io.ReadAll(response.Body); err != nil || string(query) != want {
+			t.Errorf("%s, %v", query, err)
+		}
 	}
-	query, err := io.ReadAll(response.Body)
-	if err != nil || string(query) != "limit=500&resourceVersion=42&resourceVersionMatch=Exact" {
-		t.Errorf("%s, %v", query, err)
-	}
-	response, err = send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1&sendInitialEvents=true")
+	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1&sendInitialEvents=true")
 	if err != nil || response.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("a streamed list: %v, %v", response, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,6 +165,10 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if err != nil {
 			return err
 		}
+		staying, err := c.staying(ctx, p, deleted)
+		if err != nil {
+			return err
+		}
 		mark, err := c.audit.Mark()
 		if err != nil {
 			return err
@@ -180,7 +185,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if !deleted {
 			return c.single(ctx, p, r, mark)
 		}
-		return c.nothingLeft(ctx, p, r, mark)
+		return c.nothingLeft(ctx, p, staying, r, mark)
 	})
 }
 
@@ -194,14 +199,34 @@ func (c *campaign) version(ctx context.Context) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// nothingLeft judges what is left of a deleted custom resource.
-func (c *campaign) nothingLeft(ctx context.Context, p *plot, r row, mark framework.Mark) error {
+// collection is how long the garbage collector may take.
+const collection = 10 * time.Second
+
+// staying is what a deleted custom resource leaves to others without a fault, such as a runtime without its model.
+func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []string, err error) {
+	if !deleted {
+		return nil, nil
+	}
+	err = c.until(ctx, collection, func() (string, error) {
+		var err error
+		left, err = c.leftOver(ctx, p)
+		return shorten(left, 3), err
+	})
+	if errors.Is(err, errPatience) {
+		err = nil
+	}
+	return left, errors.Join(err, c.settle(ctx))
+}
+
+// nothingLeft judges what is left of a deleted custom resource beside what stays.
+func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
 	if err := c.settle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	err := c.until(ctx, slow, func() (string, error) {
 		dead, err := c.leftOver(ctx, p)
+		dead = slices.DeleteFunc(dead, func(one string) bool { return slices.Contains(staying, one) })
 		return shorten(dead, 3), err
 	})
 	r.Recovery = c.clock.Since(ended)
