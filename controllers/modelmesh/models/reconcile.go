@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -17,6 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
+
+// conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for the case that it
+// arrived before, or that something else than the API server said so.
+const conflictRetry = 250 * time.Millisecond
 
 // models reconciles models of all sources.
 type models struct {
@@ -71,6 +76,9 @@ func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from o
 		r.recordEvents(rec, next)
 	}
 	r.memory.put(key, e)
+	if apierrors.IsConflict(err) {
+		return conflictRetry, nil
+	}
 	if err != nil || e.again.IsZero() {
 		return 0, err
 	}

@@ -465,8 +465,8 @@ func TestWritesThatFail(t *testing.T) {
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
-	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
-		t.Errorf("again in %s after %d writes: the event of the change starts the next reconcile", again, len(w.patches))
+	if again := w.reconcile(aPredictor); again != conflictRetry || len(w.patches) != 1 {
+		t.Errorf("again in %s after %d writes", again, len(w.patches))
 	}
 	w.patchFault = apierrors.NewInternalError(errors.New("broken"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {

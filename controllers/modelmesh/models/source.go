@@ -105,10 +105,10 @@ func orNull[T ~string](s T) any {
 	return s
 }
 
-// patchStatus writes, unless the object has changed or gone.
+// patchStatus writes, unless the object has gone.
 func patchStatus(ctx context.Context, c client.Client, object client.Object, patch []byte) (written bool, err error) {
 	err = c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
