@@ -22,9 +22,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile. After a pause of
-// absent an API that is listed as served and not found still counts as missing.
-const retryMin, retryMax, denied, absent = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second
+// retryMin and retryMax bound the pauses after trouble, denied is the longest where asking again is futile. After a pause of absent an
+// API that is listed as served and not found still counts as missing. After one of refused a refusal counts as meant though the
+// object was read before: an API server that has just started refuses everything until it has read the roles.
+const retryMin, retryMax, denied, absent, refused = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second, 8 * time.Second
 
 // Options say what is followed. All but Denied are required, and one of Take and TakeAll.
 type Options struct {
@@ -58,6 +59,7 @@ type Follower struct {
 	Options
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
+	read   bool                                                // it was allowed once
 	there  map[types.NamespacedName]*unstructured.Unstructured // for TakeAll
 }
 
@@ -120,13 +122,14 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	// Of several API servers, one lists an API that is new a moment before the others serve it.
-	if (forbidden || apierrors.IsNotFound(err) && last >= absent) && f.Denied != nil {
+	if (forbidden && (!f.read || last >= refused) || apierrors.IsNotFound(err) && last >= absent) && f.Denied != nil {
 		f.Denied()
 	}
+	longest := retryMax
 	if forbidden {
-		return denied
+		longest = denied
 	}
-	return min(max(2*last, retryMin), retryMax)
+	return min(max(2*last, retryMin), longest)
 }
 
 // follow reads the object and watches it until the watch ends.
@@ -139,6 +142,7 @@ func (f *Follower) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Resource, err)
 	}
+	f.read = true
 	f.takeList(list.Items)
 	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
 	watcher, err := f.Client.Watch(ctx, selector)

@@ -126,8 +126,8 @@ func TestPausesAfterTrouble(t *testing.T) {
 		pause  time.Duration
 		denied int32
 	}{
-		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), denied, 1},
-		"unauthorized": {apierrors.NewUnauthorized("who"), denied, 1},
+		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), retryMin, 1},
+		"unauthorized": {apierrors.NewUnauthorized("who"), retryMin, 1},
 		"not served":   {apierrors.NewNotFound(group, ""), retryMin, 0},
 		"unavailable":  {apierrors.NewServiceUnavailable("starting"), retryMin, 0},
 		"timeout":      {context.DeadlineExceeded, retryMin, 0},
@@ -166,6 +166,30 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 	}
 	if waited < 5*time.Second || waited > 30*time.Second {
 		t.Errorf("it counts as missing after %s", waited)
+	}
+}
+
+// An API server that has just started refuses what it granted before, until it has read the roles. What is known stays meanwhile.
+func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
+	reported := 0
+	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { reported++ }})
+	f.read = true
+	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
+	pause, waited := time.Duration(0), time.Duration(0)
+	for reported == 0 {
+		pause = f.next(no, pause)
+		if waited += pause; waited > time.Minute {
+			t.Fatal("it is never reported")
+		}
+	}
+	if waited-pause < 15*time.Second {
+		t.Errorf("reported after %s", waited-pause)
+	}
+	for range 10 {
+		pause = f.next(no, pause)
+	}
+	if pause != denied {
+		t.Errorf("the last pause is %s, want %s", pause, denied)
 	}
 }
 
