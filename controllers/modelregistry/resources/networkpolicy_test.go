@@ -79,7 +79,7 @@ func TestDatabasePolicy(t *testing.T) {
 	}
 }
 
-// The server may call anyone, its database no one; each says so, whether there is a proxy or not.
+// The server may call anyone, its database no one; each has an explicit policy, with a proxy and without.
 func TestEgressPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured
