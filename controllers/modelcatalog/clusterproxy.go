@@ -15,13 +15,18 @@ import (
 // clusterProxyName is the name of the one proxy configuration that an OpenShift cluster has.
 const clusterProxyName = "cluster"
 
-// newClusterProxy follows the proxy of the cluster. One that may not be read is none: the server then runs as it would elsewhere.
+// newClusterProxy follows the proxy of the cluster. One that may not be read is none: the server then runs as it would elsewhere. One that
+// was read stays in force, or the loss of a right would replace the pod.
 func newClusterProxy(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *follow.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
 	var proxy *follow.Value[resources.EgressProxy]
 	proxy = follow.NewValue(follow.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: clusterProxyName, Clock: clk, Log: log.WithName("proxy"),
-		Denied: func() { proxy.Take(nil) },
+		Denied: func() {
+			if _, known := proxy.Current(); !known {
+				proxy.Take(nil)
+			}
+		},
 	}, resources.ClusterProxy)
 	return proxy
 }

@@ -117,6 +117,8 @@ func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 	}
 	proxy.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
 	b.settle()
+	proxy.Denied() // which takes back nothing
+	b.settle()
 	if got, want := proxyVariables(must(b, server).Spec.Template.Spec), []string{"catalog NO_PROXY=.svc"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}
