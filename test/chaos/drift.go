@@ -32,12 +32,13 @@ var classes = map[string][]string{
 
 // explained are changes that stay by design, and why.
 var explained = []struct {
-	class, kind, why string
+	class, kind, field, why string
 }{
-	{"", "PersistentVolumeClaim", "a claim belongs to its user once it is made: data is never replaced"},
-	{"deletion", "Job", "the Job of a finished migration is not made again"},
-	{"ownerReferences", "Job", "likewise, nor is it written again"},
-	{"data", "Secret", "passwords and keys are made once; another value is a user's rotation"},
+	{"", "PersistentVolumeClaim", "", "a claim belongs to its user once it is made: data is never replaced"},
+	{"deletion", "Job", "", "the Job of a finished migration is not made again"},
+	{"ownerReferences", "Job", "", "likewise, nor is it written again"},
+	{"data", "Secret", "", "passwords and keys are made once; another value is a user's rotation"},
+	{"annotations", "Deployment", "database-pod", "a mark in which the controller of the catalog remembers a pod: what stands there is what it saw last"},
 }
 
 // changesOf are those that are tried on a child: each class of fields that we own, and its deletion.
@@ -188,7 +189,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	if !errors.Is(err, errPatience) {
 		return err
 	}
-	if why := explanation(one.class, key.Kind); why != "" {
+	if why := explanation(one, key.Kind); why != "" {
 		t.allowed++
 		t.reasons[why]++
 	} else {
@@ -198,9 +199,9 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	return c.putBack(ctx, key)
 }
 
-func explanation(class, kind string) string {
+func explanation(one change, kind string) string {
 	for _, e := range explained {
-		if (e.class == "" || e.class == class) && e.kind == kind {
+		if (e.class == "" || e.class == one.class) && e.kind == kind && strings.Contains(one.what, e.field) {
 			return e.why
 		}
 	}

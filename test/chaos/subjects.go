@@ -32,6 +32,8 @@ type subject struct {
 	edit func(*unstructured.Unstructured)
 	// ready is the condition, or the field path of the status as field=value, that shows that all is well.
 	ready string
+	// also is an object that is made for the custom resource and has to be Available as well.
+	also string
 	// change is a merge patch of the custom resource, and changed what is ready then where that differs.
 	change, changed string
 	// fixed is the namespace of what there can be only one of.
@@ -96,6 +98,7 @@ var handedOver = []subject{
 		edit: func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, hubNamespace, "spec", "instancesNamespace") // spec is a map
 		},
+		also:   `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {namespace: ` + hubNamespace + `, name: catalog}}`,
 		change: `{"spec":{"gateway":{"domain":"elsewhere.example.com"}}}`},
 }
 
@@ -222,6 +225,19 @@ func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error
 	}
 	if reason := unready(live, ready); reason != "" {
 		return p.name + ": " + reason, nil
+	}
+	if p.also == "" {
+		return "", nil
+	}
+	also := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(p.also), &also.Object); err != nil {
+		return "", fmt.Errorf("decoding what is made for %s: %w", p.name, err)
+	}
+	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(also), also); err != nil {
+		return p.name + " has made no " + also.GetKind(), client.IgnoreNotFound(err)
+	}
+	if reason := unready(also, "Available"); reason != "" {
+		return fmt.Sprintf("%s of %s: %s", also.GetKind(), p.name, reason), nil
 	}
 	return "", nil
 }
