@@ -183,6 +183,9 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		if err != nil {
 			return err
 		}
+		if took > prompt {
+			c.say("late: %s: %s: %s", key, one.what, seconds(took))
+		}
 		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
 		return nil
 	}
