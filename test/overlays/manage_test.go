@@ -148,7 +148,7 @@ func TestManageMissesKeys(t *testing.T) {
 		want            string // key that is reported of
 	}{
 		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
-		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, url},
+		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=a:3"}, url},
 		"not asked for":  {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
 		"of another use": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
 	} {
