@@ -11,7 +11,7 @@ GOTESTSUM_VERSION ?= v1.13.0
 D2_VERSION ?= v0.7.1
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
-# The commit, where the tool chain does not know it; see cmd/release.
+# The commit, if the tool chain does not know it; see cmd/release.
 COMMIT ?=
 LDFLAGS := -s -w -X main.version=$(VERSION) $(if $(COMMIT),-X main.commit=$(COMMIT))
 BINARY ?= bin/manager
@@ -29,9 +29,9 @@ CONTAINER_TOOL ?= docker
 REAL ?=
 # The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these platforms.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
-# What docker-build builds where nothing else is asked for is what deploy would deploy.
+# By default, docker-build builds the image that deploy deploys.
 IMAGE = $(or $(IMG),$(shell sed -n 's/^odh-platform-operator-image=//p' 'config/overlays/$(OVERLAY)/params.env'))
-# Where a release is published, and who says so in its provenance.
+# The registry in which a release is published, and the builder that its provenance names.
 REGISTRY ?= ghcr.io/odh-platform
 BUILDER ?=
 ALLOW_DIRTY ?=
@@ -170,12 +170,12 @@ help-kind: ## List the variables of deploy-kind
 ##@ Ship
 
 .PHONY: release
-release: ## Write everything that VERSION= publishes into dist: images, manifests, charts, bundle, catalog, kubectl-odh (REGISTRY=, ALLOW_DIRTY=1)
+release: ## Write everything that a release of VERSION= publishes to dist: images, manifests, charts, bundle, catalog, kubectl-odh (REGISTRY=, ALLOW_DIRTY=1)
 	cd cmd/release && go run . build --root '$(CURDIR)' --dist '$(CURDIR)/dist' --registry '$(REGISTRY)' --version '$(if $(filter file,$(origin VERSION)),,$(VERSION))' \
 	  $(if $(BUILDER),--builder '$(BUILDER)') $(if $(filter 1,$(ALLOW_DIRTY)),--allow-dirty)
 
 .PHONY: push
-push: ## Send the images and the chart in dist to the registry that they were made for; REGISTRY= makes sure that it is that one
+push: ## Push the images and the chart in dist to the registry that they were built for; fails if REGISTRY= names another one
 	cd cmd/release && go run . push --dist '$(CURDIR)/dist' --registry '$(if $(filter file,$(origin REGISTRY)),,$(REGISTRY))'
 
 .PHONY: bundle
@@ -266,7 +266,7 @@ test-rules: ## Test alerts, recording rules and dashboards with the engine of Pr
 	cd test/prometheus && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-release
-test-release: ## Make a small release twice and look at all of it, in a module of its own
+test-release: ## Build a small release twice and check its files, in a separate module
 	cd cmd/release && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-integration

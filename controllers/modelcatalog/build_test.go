@@ -295,7 +295,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// The server may call anyone, its database no one; each has an explicit policy.
+// The server may connect to any address, its database to none; each has a policy of its own.
 func TestEgressPolicies(t *testing.T) {
 	for name, rules := range map[string][]any{resources.EgressPolicy: {map[string]any{}}, resources.DatabaseEgress: {}} {
 		pods := strings.TrimSuffix(name, "-egress")

@@ -213,7 +213,7 @@ func TestNothingIsCreatedAgainForAnOwnerThatIsGone(t *testing.T) {
 }
 
 // A process that has just started knows of no object, and its caches may have been filled with the past.
-func TestOwnersFromBeforeTheProcessAreLookedAt(t *testing.T) {
+func TestOwnersFromBeforeTheProcessAreRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		age         time.Duration
 		gone, wrote bool

@@ -124,7 +124,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 }
 
 // What the watch says of a Secret that holds what is served starts nothing.
-func TestAWholeSecretWakesNobody(t *testing.T) {
+func TestAWholeSecretWakesNoWaiter(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	a.lookAtSecret(nil) // before the first sync
@@ -138,6 +138,6 @@ func TestAWholeSecretWakesNobody(t *testing.T) {
 		t.Error("a whole Secret is read again")
 	}
 	if a.lookAtSecret(nil); len(a.moved) != 1 {
-		t.Error("a Secret that is gone wakes nobody")
+		t.Error("a Secret that is gone wakes no waiter")
 	}
 }

@@ -112,7 +112,7 @@ func TestManageRefuses(t *testing.T) {
 		"no target":                          {"", nil, "usage:"},
 		"a wrong target":                     {"destroy", nil, "usage:"},
 		"a wrong overlay":                    {"deploy", []string{"OVERLAY=vanilla"}, `there is no overlay "vanilla": set OVERLAY to one of kubernetes odh openshift rhoai`},
-		"an image that is not published":     {"deploy", []string{"OVERLAY=kubernetes"}, "ghcr.io/odh-platform/odh-platform-operator:unreleased is published nowhere: set IMG"},
+		"an image that is not published":     {"deploy", []string{"OVERLAY=kubernetes"}, "ghcr.io/odh-platform/odh-platform-operator:unreleased is not published: set IMG"},
 		"no image for a platform":            {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, "IMG is not set"},
 		"a path":                             {"install", []string{"OVERLAY=../default"}, "there is no overlay"},
 		"no platform":                        {"deploy-to-platform", nil, `PLATFORM is "": set it to odh or rhoai`},

@@ -35,19 +35,19 @@ func (m *manager) values(s *sources) []value {
 	return []value{
 		{"image", "Image of the manager.", m.image, map[string]any{"type": "string", "minLength": 1}},
 		{"imagePullSecrets", "Secrets with which the image of the manager is pulled, such as {name: pull}.", []any{}, list},
-		{"replicas", "Replicas of the manager; one leads, and the others answer webhooks.", 1, map[string]any{"type": "integer", "minimum": 0}},
-		{"components", "What the operator looks after. A component that is off has no roles and no webhooks; its custom resources stay. mlflowaccess and platform are " +
-			"rights alone, and monitoring needs the Prometheus operator.", components, object(switches)},
-		{"crds", "Whether the chart brings the CRDs. They outlive the release.", true, map[string]any{"type": "boolean"}},
-		{"images", "Images of the servers that the operator starts; an empty one is the default of the operator.", images, object(names)},
-		{"env", "Further settings, as variables of docs/configuration.md. " + strings.Join(m.namespaced, ", ") + ": the namespace of the release.", m.settings, map[string]any{
+		{"replicas", "Replicas of the manager. One of them reconciles; all of them answer webhooks.", 1, map[string]any{"type": "integer", "minimum": 0}},
+		{"components", "Components to enable. A disabled component has no roles and no webhooks; its custom resources stay. mlflowaccess and platform only add " +
+			"permissions; monitoring requires the Prometheus operator.", components, object(switches)},
+		{"crds", "Install the CRDs. They stay when the release is uninstalled.", true, map[string]any{"type": "boolean"}},
+		{"images", "Images of the servers that the operator starts. Empty: the default of the operator.", images, object(names)},
+		{"env", "Additional settings, as the variables in docs/configuration.md. " + strings.Join(m.namespaced, ", ") + ": the namespace of the release.", m.settings, map[string]any{
 			"type": "object", "additionalProperties": text,
 			"propertyNames": map[string]any{"not": map[string]any{"enum": m.reserved()}},
 		}},
-		{"extraArgs", "Further flags of the manager.", []any{}, map[string]any{"type": "array", "items": text}},
+		{"extraArgs", "Additional flags of the manager.", []any{}, map[string]any{"type": "array", "items": text}},
 		{"resources", "Resources of the manager.", m.resources, anyObject},
-		{"affinity", "Affinity of its pods: by default replicas are on different nodes and in different zones, where there are several.", m.affinity, anyObject},
-		{"nodeSelector", "Nodes for its pods.", map[string]any{}, anyObject},
+		{"affinity", "Affinity of its pods. By default, replicas are spread across nodes and zones, if there are several.", m.affinity, anyObject},
+		{"nodeSelector", "Nodes on which its pods can run.", map[string]any{}, anyObject},
 		{"tolerations", "Taints that its pods tolerate.", []any{}, list},
 		{"priorityClassName", "Priority class of its pods.", "", text},
 	}

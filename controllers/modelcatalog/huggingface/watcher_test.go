@@ -77,7 +77,7 @@ func TestCondenseKeepsNoKey(t *testing.T) {
 	}
 }
 
-// A namespace gets the keys of its own Secrets, and each change is notified once.
+// A namespace gets the keys of its own Secrets, and each change is reported once to the controller that waits for them.
 func TestWatcher(t *testing.T) {
 	kinds := map[schema.GroupVersionResource]string{corev1.SchemeGroupVersion.WithResource("secrets"): "SecretList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
@@ -87,11 +87,11 @@ func TestWatcher(t *testing.T) {
 		t.Errorf("before it was started: %+v", v)
 	}
 	var mu sync.Mutex
-	notified := 0
+	reports := 0
 	w.Subscribe(t.Context(), func(struct{}) {
 		mu.Lock()
 		defer mu.Unlock()
-		notified++
+		reports++
 	})
 	go func() { _ = w.Start(t.Context()) }()
 	has := func(namespace string, want ...string) Verdict {
@@ -125,8 +125,8 @@ func TestWatcher(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if notified != 3 {
-		t.Errorf("notified %d times, want 3", notified)
+	if reports != 3 {
+		t.Errorf("%d reports, want 3", reports)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestDatabasePolicy(t *testing.T) {
 	}
 }
 
-// The server may call anyone, its database no one; each has an explicit policy, with a proxy and without.
+// The server may connect to any address, its database to none; each has a policy of its own, with and without a proxy.
 func TestEgressPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured

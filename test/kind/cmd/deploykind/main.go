@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 	}
 	command := flags.Arg(0)
 	if o.Image == "" && (command == "up" || command == "apply") {
-		return errors.New("IMG is not set, and the image of an unreleased checkout is published nowhere: build one with make docker-build IMG=odh-platform-operator:dev, and set IMG to it")
+		return errors.New("IMG is not set, and the image of an unreleased checkout is not published: build one with make docker-build IMG=odh-platform-operator:dev, and set IMG to it")
 	}
 	switch command {
 	case "up":
