@@ -160,7 +160,7 @@ func describeOperator(registry *registryClient) {
 
 	It("runs on and keeps its data when the operator is undeployed, and is taken up again", func(ctx SpecContext) {
 		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
-		Expect(manage(ctx, "undeploy")).To(ContainSubstring("Removed."))
+		Expect(manage(ctx, "undeploy")).To(ContainSubstring("Removed the operator."))
 		Expect(managerPod(ctx)).To(BeEmpty())
 		serves(ctx)
 		output, err := tryManage(ctx, "uninstall")

@@ -199,7 +199,7 @@ func TestManageUninstalls(t *testing.T) {
 		})
 	}
 	got := manage(t, "uninstall", `CRDS=a.b\n`, "FAIL=delete")
-	if !got.failed || !strings.Contains(got.output, "finalizer that the operator removes: make deploy") {
+	if !got.failed || !strings.Contains(got.output, "finalizer that the operator removes: run make deploy") {
 		t.Errorf("a deletion that waits: %q", got.output)
 	}
 }
@@ -232,7 +232,7 @@ func TestManageUndeploys(t *testing.T) {
 // A Service that still leads to runtimes stays.
 func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "RUNTIMES=deployment.apps/modelmesh-serving-mlserver")
-	if got.failed || strings.Contains(got.calls, "delete services") || !strings.Contains(got.output, "Removed.") {
+	if got.failed || strings.Contains(got.calls, "delete services") || !strings.Contains(got.output, "Removed the operator.") {
 		t.Errorf("calls %s: %s", got.calls, got.output)
 	}
 }
@@ -240,7 +240,7 @@ func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
 // Whether there are runtimes is not known while the API server does not answer: then their Service stays.
 func TestManageLeavesTheServiceOfRuntimesItCannotList(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "FAIL=deployments")
-	if !got.failed || strings.Contains(got.calls, "delete services") || strings.Contains(got.output, "Removed.") {
+	if !got.failed || strings.Contains(got.calls, "delete services") || strings.Contains(got.output, "Removed the operator.") {
 		t.Errorf("failed %t, calls %s: %s", got.failed, got.calls, got.output)
 	}
 }
