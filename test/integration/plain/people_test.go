@@ -28,6 +28,8 @@ const (
 	registries  = "modelregistry.opendatahub.io"
 	serving     = "serving.kserve.io"
 	operators   = "mlflow.opendatahub.io"
+	catalogs    = "aihub.opendatahub.io"
+	areas       = "components.platform.opendatahub.io"
 )
 
 var (
@@ -39,29 +41,39 @@ var (
 // edit and admin; the others are bound by name.
 var _ = Describe("People", func() {
 	asks := []ask{
-		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit"}, allRoles...)},
-		{operators, "mlflows", "create", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
+		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, allRoles...)},
+		{operators, "mlflows", "create", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, editors...)},
 		{operators, "mlflows/status", "patch", nil},
 		{mlflowKinds, "experiments", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-integration"}, allRoles...)},
 		{mlflowKinds, "experiments", "delete", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
 		{mlflowKinds, "experiments", "update", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-integration"}, editors...)},
 		{mlflowKinds, "gatewaysecrets", "get", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
 		{mlflowKinds, "gatewayendpoints/use", "create", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-integration"}, editors...)},
-		{mlflowKinds, "mlflowconfigs", "deletecollection", append([]string{"mlflow-operator-mlflow-edit"}, editors...)},
-		{wrappers, "appwrappers", "list", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
-		{wrappers, "appwrappers", "create", append([]string{"codeflare-operator-appwrapper-editor-role", "appwrapper-user-role"}, editors...)},
-		{wrappers, "appwrappers", "update", append([]string{"codeflare-operator-appwrapper-editor-role"}, editors...)},
-		{wrappers, "appwrappers/status", "get", append([]string{"codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
+		{mlflowKinds, "mlflowconfigs", "deletecollection", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, editors...)},
+		{wrappers, "appwrappers", "list", append([]string{"appwrapper-admin-role", "codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
+		{wrappers, "appwrappers", "create", append([]string{"appwrapper-admin-role", "codeflare-operator-appwrapper-editor-role", "appwrapper-user-role"}, editors...)},
+		{wrappers, "appwrappers", "update", append([]string{"appwrapper-admin-role", "codeflare-operator-appwrapper-editor-role"}, editors...)},
+		{wrappers, "appwrappers/status", "get", append([]string{"appwrapper-admin-role", "codeflare-operator-appwrapper-editor-role", "codeflare-operator-viewer-role", "appwrapper-user-role"}, allRoles...)},
 		{wrappers, "appwrappers/status", "update", nil},
+		{wrappers, "appwrappers", "deletecollection", []string{"appwrapper-admin-role"}},
+		{catalogs, "catalogs", "get", []string{"modelcatalog-viewer-role", "modelcatalog-editor-role", "modelcatalog-admin-role"}},
+		{catalogs, "catalogs", "update", []string{"modelcatalog-editor-role", "modelcatalog-admin-role"}},
+		{catalogs, "catalogs", "deletecollection", []string{"modelcatalog-admin-role"}},
+		{catalogs, "catalogs/status", "update", nil},
+		{areas, "aihubs", "list", []string{"aihub-viewer-role", "aihub-editor-role", "aihub-admin-role"}},
+		{areas, "aihubs", "create", []string{"aihub-editor-role", "aihub-admin-role"}},
+		{areas, "mlflowoperators", "list", []string{"mlflowoperator-viewer-role", "mlflowoperator-editor-role", "mlflowoperator-admin-role"}},
+		{areas, "mlflowoperators", "delete", []string{"mlflowoperator-editor-role", "mlflowoperator-admin-role"}},
+		{areas, "mlflowoperators/status", "update", nil},
 		{wrappers, "appwrappers/finalizers", "update", []string{"appwrapper-user-role"}},
 		{registries, "modelregistries", "watch", []string{"modelregistry-viewer-role", "modelregistry-editor-role", "modelregistry-admin-role"}},
 		{registries, "modelregistries", "patch", []string{"modelregistry-editor-role", "modelregistry-admin-role"}},
 		{registries, "modelregistries", "deletecollection", []string{"modelregistry-admin-role"}},
-		{serving, "inferenceservices", "get", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-inferenceservice-editor-role", "modelmesh-inferenceservice-viewer-role"}, allRoles...)},
-		{serving, "servingruntimes", "create", append([]string{"model-serving-admin", "model-serving-edit", "modelmesh-servingruntime-editor-role"}, editors...)},
-		{serving, "servingruntimes", "list", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-servingruntime-editor-role", "modelmesh-servingruntime-viewer-role"}, allRoles...)},
-		{serving, "predictors", "delete", []string{"modelmesh-predictor-editor-role"}},
-		{serving, "predictors/status", "get", []string{"modelmesh-predictor-editor-role", "modelmesh-predictor-viewer-role"}},
+		{serving, "inferenceservices", "get", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-inferenceservice-admin-role", "modelmesh-inferenceservice-editor-role", "modelmesh-inferenceservice-viewer-role"}, allRoles...)},
+		{serving, "servingruntimes", "create", append([]string{"model-serving-admin", "model-serving-edit", "modelmesh-servingruntime-editor-role", "modelmesh-servingruntime-admin-role"}, editors...)},
+		{serving, "servingruntimes", "list", append([]string{"model-serving-admin", "model-serving-edit", "model-serving-view", "modelmesh-servingruntime-admin-role", "modelmesh-servingruntime-editor-role", "modelmesh-servingruntime-viewer-role"}, allRoles...)},
+		{serving, "predictors", "delete", []string{"modelmesh-predictor-editor-role", "modelmesh-predictor-admin-role"}},
+		{serving, "predictors/status", "get", []string{"modelmesh-predictor-admin-role", "modelmesh-predictor-editor-role", "modelmesh-predictor-viewer-role"}},
 		{"", "endpoints", "watch", append([]string{"prometheus-ns-access"}, allRoles...)},
 		{"networking.k8s.io", "ingresses", "list", append([]string{"prometheus-ns-access"}, allRoles...)},
 		{"", "secrets", "get", editors},

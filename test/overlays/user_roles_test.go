@@ -1,0 +1,57 @@
+package overlays
+
+import (
+	"strings"
+	"testing"
+)
+
+const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+
+// The roles for people are part of the built-in roles as far as one of two components says, and as the originals had it without both.
+func TestRolesOfPeopleAreAggregatedOrNot(t *testing.T) {
+	const params = "  - ../../components/params\n"
+	for name, tc := range map[string]struct {
+		line string
+		want map[string]string // role to the built-in roles
+	}{
+		"as shipped": {"", map[string]string{
+			"mlflow-operator-mlflow-view": "view edit admin", "modelregistry-viewer-role": "", "modelcatalog-editor-role": "", "modelmesh-predictor-admin-role": "",
+			"codeflare-operator-viewer-role": "view", "model-serving-edit": "edit", "aihub-editor-role": "",
+		}},
+		"all": {"user-roles-aggregated", map[string]string{
+			"mlflow-operator-mlflow-view": "view edit admin", "modelregistry-viewer-role": "view", "modelcatalog-editor-role": "edit",
+			"modelmesh-predictor-admin-role": "admin", "codeflare-operator-viewer-role": "view", "model-serving-edit": "edit", "aihub-editor-role": "",
+		}},
+		"none": {"user-roles-separate", map[string]string{
+			"mlflow-operator-mlflow-view": "", "mlflow-operator-mlflow-edit": "", "modelregistry-viewer-role": "", "codeflare-operator-viewer-role": "",
+			"codeflare-operator-appwrapper-editor-role": "", "model-serving-view": "", "model-serving-edit": "", "model-serving-admin": "",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			copied := copyOf(t)
+			if tc.line != "" {
+				copied.edit(t, "overlays/rhoai/kustomization.yaml", func(text string) string {
+					return strings.Replace(text, params, params+"  - ../../components/"+tc.line+"\n", 1)
+				})
+			}
+			all := copied.render(t, "rhoai")
+			for role, want := range tc.want {
+				found := all.find("ClusterRole", role)
+				if found == nil {
+					t.Errorf("there is no ClusterRole %s", role)
+					continue
+				}
+				var into []string
+				for _, builtIn := range []string{"view", "edit", "admin"} {
+					if found.GetLabels()[aggregate+builtIn] == "true" {
+						into = append(into, builtIn)
+					}
+				}
+				if got := strings.Join(into, " "); got != want {
+					t.Errorf("%s is part of %q, want %q", role, got, want)
+				}
+			}
+		})
+	}
+}
