@@ -86,3 +86,43 @@ func stageOf(status *awv1beta2.AppWrapperComponentStatus) rules.Stage {
 		return rules.Fresh
 	}
 }
+
+// summarize derives Ready from the phase, for tools that know no phases. It says nothing of what another controller manages, and of phases of
+// a newer release.
+func (w *workloads) summarize(aw *awv1beta2.AppWrapper) {
+	if !aw.Ours() || !aw.Status.Phase.Known() || aw.Status.Phase == awv1beta2.PhaseEmpty {
+		return
+	}
+	c := ready(aw)
+	c.Type, c.ObservedGeneration = conditions.Ready, aw.Generation
+	setCondition(&aw.Status.Conditions, c, w.settings.Clock.Now())
+}
+
+// ready is True while the pods of a workload run as they should, and after its success.
+func ready(aw *awv1beta2.AppWrapper) metav1.Condition {
+	phase := string(aw.Status.Phase)
+	waiting := rules.NewCondition("", metav1.ConditionFalse, phase, "the AppWrapper is in phase "+phase)
+	pods := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionPodsReady)
+	unhealthy := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionUnhealthy)
+	if unhealthy != nil && unhealthy.Status != metav1.ConditionTrue {
+		unhealthy = nil
+	}
+	switch aw.Status.Phase {
+	case awv1beta2.PhaseSucceeded:
+		return rules.NewCondition("", metav1.ConditionTrue, phase, "the workload succeeded")
+	case awv1beta2.PhaseSuspended:
+		waiting.Message = "nothing is deployed: it waits for Kueue, or for spec.suspend to become false"
+	case awv1beta2.PhaseFailed:
+		if f := aw.Status.LastFailure; f != nil {
+			waiting.Message = "the workload failed for good: " + f.Reason + ": " + f.Message
+		}
+	case awv1beta2.PhaseRunning:
+		switch {
+		case unhealthy != nil:
+			return rules.NewCondition("", metav1.ConditionFalse, unhealthy.Reason, unhealthy.Message)
+		case pods != nil:
+			return rules.NewCondition("", pods.Status, pods.Reason, pods.Message)
+		}
+	}
+	return waiting
+}

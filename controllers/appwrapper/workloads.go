@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // workloads carries out what the rules decide.
@@ -34,6 +35,8 @@ func newWorkloads(settings Settings, applier *apply.Applier, k *kinds, mapper me
 func (w *workloads) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 	return reconciler.Logic[*awv1beta2.AppWrapper]{
 		Phases:         []reconciler.Phase[*awv1beta2.AppWrapper]{{Name: "deciding", Run: w.step}},
+		Main:           conditions.Ready,
+		Summary:        w.summarize,
 		IgnoresPause:   func(aw *awv1beta2.AppWrapper) bool { return aw.Spec.Suspend },
 		Finalizer:      awv1beta2.Finalizer,
 		NeedsFinalizer: needsFinalizer,
@@ -60,10 +63,11 @@ func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 		return nil
 	}
 	d, err := w.advance(ctx, aw, rules.ByPhase[aw.Status.Phase])
-	if err != nil || d.Again == 0 {
+	failed := aw.Status.Phase == awv1beta2.PhaseFailed
+	if err != nil || d.Again == 0 && !failed {
 		return err
 	}
-	return &reconciler.Wait{For: d.Rule, Retry: d.Again}
+	return &reconciler.Wait{For: d.Rule, Retry: d.Again, Stalled: failed}
 }
 
 // finalize takes one decision about an AppWrapper that is being deleted, even if another controller manages it by now: what was deployed for it

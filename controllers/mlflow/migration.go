@@ -90,7 +90,9 @@ func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources
 	if d.Rolls() {
 		return nil
 	}
-	return &reconciler.Wait{For: "the database migration (" + d.Rule + ")", Retry: d.Retry}
+	return &reconciler.Wait{
+		For: "the database migration (" + d.Rule + ")", Retry: d.Retry, Unready: true, Stalled: d.Report != nil && !d.Report.Progressing,
+	}
 }
 
 func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
@@ -148,7 +150,7 @@ func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) err
 			return failMigration(m, fmt.Errorf("reading Deployment %s: %w", s.Name, err))
 		}
 		if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
-			return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay}
+			return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay, Unready: true}
 		}
 	}
 	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {

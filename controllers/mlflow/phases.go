@@ -98,7 +98,7 @@ func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 		return nil
 	}
 	fail(m, ReasonForbidden, err.Error())
-	return &reconciler.Wait{For: "a spec without what is forbidden"}
+	return &reconciler.Wait{For: "a spec without what is forbidden", Stalled: true}
 }
 
 // publishAddresses reports where the server is reached, as soon as that is decided, and which password the spec shows.
@@ -259,7 +259,7 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 // failBuild ends the reconciliation until the spec changes: nothing else can help, and that comes with an event.
 func failBuild(m *mlflowv1.MLflow, err error) error {
 	fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
-	return &reconciler.Wait{For: "a valid spec"}
+	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
 // notApplied reports what could not be written. What is just going away is no fault of anything.
@@ -351,7 +351,7 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 	}
 	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
-		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
+		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
 	cause, err := r.diagnose(ctx, m, s, state)
 	if err != nil {
@@ -359,7 +359,9 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		return false, err
 	}
 	reportRollout(m, s, state, cause)
-	return false, &reconciler.Wait{For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter}
+	return false, &reconciler.Wait{
+		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
+	}
 }
 
 // diagnose names the nearest cause: that of the pods, else what the Deployment says.

@@ -203,7 +203,9 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
-	}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
+	}, reconciler.Logic[*mlflowv1.MLflow]{
+		Phases: r.phases(), Gone: r.forget, Advice: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+	})
 
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())

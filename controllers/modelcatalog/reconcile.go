@@ -108,7 +108,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
 	conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
-	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
+	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
 
 // checkImages leaves everything as it is while an image cannot be chosen: another one than was asked for is no answer.
@@ -128,7 +128,7 @@ func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error 
 		return nil
 	}
 	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: ReasonForbidden, Message: err.Error()})
-	return &reconciler.Wait{For: "a spec without what is forbidden"}
+	return &reconciler.Wait{For: "a spec without what is forbidden", Stalled: true}
 }
 
 // current joins what is known outside of the Catalog; judged are its further sources.
@@ -280,7 +280,7 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		return err
 	}
 	if d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
-		return &reconciler.Wait{For: "the Deployment controller", Retry: soon} // a matter of milliseconds
+		return &reconciler.Wait{For: "the Deployment controller", Retry: soon, Unready: true} // a matter of milliseconds
 	}
 	a, err := serving.Judge(d, resources.Name, r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, resources.Name)
@@ -300,9 +300,9 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	case a.Retry > 0:
 		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
 	case a.Status != metav1.ConditionTrue:
-		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain}
+		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.OutOfTime(d.Status)}
 	case a.AskPods:
-		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain}
+		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d.Status)}
 	case r.remembered(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
 	}

@@ -21,6 +21,8 @@ type Catalog struct {
 	Namespaces *Namespaces
 	Served     func() capability.Set
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
+	// References that lead nowhere.
+	References References
 }
 
 // Runtime is a runtime as one namespace sees it.

@@ -68,7 +68,7 @@ func (r *registries) checkPlace(_ context.Context, m *v1beta1.ModelRegistry) err
 	if m.Spec.KubeRBACProxy != nil {
 		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+wanted)
 	}
-	return &reconciler.Wait{For: "the registry to be in namespace " + wanted}
+	return &reconciler.Wait{For: "the registry to be in namespace " + wanted, Stalled: true}
 }
 
 // RuleSettings are what the webhooks must know about the settings and the cluster.

@@ -34,7 +34,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	}
 	if d.Generation != d.Status.ObservedGeneration && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
-		return &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
+		return &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
 	s, err := r.judge(ctx, m, d)
 	if err != nil {
@@ -42,7 +42,9 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	}
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
-		return &reconciler.Wait{For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain)}
+		return &reconciler.Wait{
+			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d.Status),
+		}
 	}
 	return r.reportRollout(ctx, m, d)
 }
@@ -94,7 +96,7 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain}
+	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d.Status)}
 }
 
 // deployment reads a Deployment from the cache, or from the API server when it does not bear our label yet. One that is not

@@ -66,6 +66,7 @@ func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 		Finalizer: v1beta1.Finalizer,
 		Finalize:  r.finalize,
 		Gone:      r.forget,
+		Advice:    []string{ConditionLeftover, servingcert.ReasonExpires},
 	}
 }
 
@@ -175,7 +176,7 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 // refuse ends the reconcile until the spec changes: nothing else can help.
 func refuse(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
-	return &reconciler.Wait{For: "a valid spec"}
+	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
 // inputs joins the settings with what the cluster serves and what the pods were started with.

@@ -53,7 +53,7 @@ func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, liv
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry}
+	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry, Unready: true}
 }
 
 // publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One

@@ -82,6 +82,7 @@ func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 			{Name: "listing the releases", Run: r.listReleases},
 			{Name: "providing for registries and the catalog", Run: r.provide},
 		},
+		Main:      ConditionReady,
 		Summary:   func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
 		Finalizer: platformv1alpha1.AIHubFinalizer,
 		Finalize:  r.finalize,
@@ -104,8 +105,11 @@ func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) err
 	return nil
 }
 
-// pending is a failure that an event will end.
-type pending struct{ message string }
+// pending is a failure that an event will end; stalled tells that of a user.
+type pending struct {
+	message string
+	stalled bool
+}
 
 // Error implements error.
 func (p *pending) Error() string { return p.message }
@@ -125,8 +129,8 @@ func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
 		f.failure = err.Error()
 	}
 	reportHub(&a.Status, r.now(), f)
-	if _, waits := errors.AsType[*pending](err); waits {
-		return nil
+	if p, waits := errors.AsType[*pending](err); waits {
+		return &reconciler.Wait{For: "an end of this: " + p.message, Stalled: p.stalled}
 	}
 	return err
 }
@@ -159,7 +163,7 @@ func clash(setting, wanted string) error {
 	if setting == "" || setting == wanted {
 		return nil
 	}
-	return &pending{fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
+	return &pending{stalled: true, message: fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
 		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)}
 }
 
@@ -198,7 +202,7 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 		return err
 	}
 	if len(going) > 0 {
-		return &pending{"waiting for " + strings.Join(going, ", ") + " to be gone"}
+		return &pending{message: "waiting for " + strings.Join(going, ", ") + " to be gone"}
 	}
 	if removed || f.catalog != "" {
 		return nil

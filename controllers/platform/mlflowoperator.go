@@ -50,7 +50,9 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 		Phases: []reconciler.Phase[*platformv1alpha1.MLflowOperator]{
 			{Name: "checking the spec", Run: r.checkSpec},
 			{Name: "listing the releases", Run: r.listReleases},
+			{Name: "waiting for the spec", Run: awaitSpec},
 		},
+		Main:      ConditionReady,
 		Summary:   func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
 		Finalizer: platformv1alpha1.MLflowOperatorFinalizer,
 		Finalize:  r.finalize,
@@ -81,6 +83,14 @@ func (r *mlflowOperator) checkSpec(_ context.Context, m *platformv1alpha1.MLflow
 		return nil
 	}
 	r.setReady(m, metav1.ConditionTrue, ReasonReady, messageReady)
+	return nil
+}
+
+// awaitSpec ends the reconcile of a spec without what checkSpec wants: only a change of it helps.
+func awaitSpec(_ context.Context, m *platformv1alpha1.MLflowOperator) error {
+	if len(missingFields(m.Spec)) > 0 {
+		return &reconciler.Wait{For: "a complete spec", Stalled: true}
+	}
 	return nil
 }
 

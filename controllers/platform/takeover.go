@@ -86,12 +86,12 @@ func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, 
 	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	key := client.ObjectKeyFromObject(d)
 	if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
-		return &pending{fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
+		return &pending{stalled: true, message: fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
 	}
 	if err := applier.Discard(ctx, a.UID, d); err != nil {
 		return err
 	}
-	return &pending{fmt.Sprintf("waiting for Deployment %s of an older operator, which does the same work, to be gone", key)}
+	return &pending{message: fmt.Sprintf("waiting for Deployment %s of an older operator, which does the same work, to be gone", key)}
 }
 
 // first notes that a Deployment is deleted, unless another one of the name was before.

@@ -39,7 +39,11 @@ func (a *Applier) skip(kind string) {
 }
 
 // Changes counts what was written under one context. It is safe for concurrent use.
-type Changes [3]atomic.Int32
+type Changes struct {
+	number [3]atomic.Int32
+	// outer counts the same writes, for a caller that counts too.
+	outer *Changes
+}
 
 // The numbers that Changes holds.
 const (
@@ -52,22 +56,26 @@ type changesKey struct{}
 
 // Count returns a context under which every write that succeeds is counted, for controllers that inform users of it.
 func Count(ctx context.Context) (context.Context, *Changes) {
-	c := &Changes{}
+	outer, _ := ctx.Value(changesKey{}).(*Changes)
+	c := &Changes{outer: outer}
 	return context.WithValue(ctx, changesKey{}, c), c
 }
 
 // Created returns how many objects were made.
-func (c *Changes) Created() int { return int(c[created].Load()) }
+func (c *Changes) Created() int { return int(c.number[created].Load()) }
 
 // Updated returns how many objects were changed.
-func (c *Changes) Updated() int { return int(c[updated].Load()) }
+func (c *Changes) Updated() int { return int(c.number[updated].Load()) }
 
 // Removed returns how many objects were deleted.
-func (c *Changes) Removed() int { return int(c[removed].Load()) }
+func (c *Changes) Removed() int { return int(c.number[removed].Load()) }
+
+// Any reports whether anything was written.
+func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Removed() > 0 }
 
 // count notes one write, if the caller counts.
 func count(ctx context.Context, which int) {
-	if c, ok := ctx.Value(changesKey{}).(*Changes); ok {
-		c[which].Add(1)
+	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
+		c.number[which].Add(1)
 	}
 }

@@ -84,6 +84,14 @@ func (m Model) Parameters() map[string]string {
 	}
 }
 
+// Claim is the PersistentVolumeClaim that the parameters name; empty for none.
+func (m Model) Claim() string {
+	if p := m.Parameters(); p["type"] == "pvc" {
+		return p[parameterName]
+	}
+	return ""
+}
+
 // Invalid says what is wrong with the spec, first things first; empty when nothing is. The texts are those that users of
 // ModelMesh know.
 func (m Model) Invalid() string {

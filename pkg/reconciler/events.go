@@ -17,14 +17,14 @@ const (
 )
 
 // recordTransitions sends one event for each condition whose status or reason changed. A new condition counts unless
-// it is Unknown, which tells nothing.
-func recordTransitions(recorder events.EventRecorder, obj client.Object, before, after []metav1.Condition) {
+// it is Unknown, which tells nothing. What only repeats the main condition does not count.
+func recordTransitions(recorder events.EventRecorder, obj client.Object, main string, before, after []metav1.Condition) {
 	if recorder == nil {
 		return
 	}
 	for _, c := range after {
 		old := meta.FindStatusCondition(before, c.Type)
-		if old == nil && c.Status == metav1.ConditionUnknown || c.Type == conditionReconciling { // Available says the same
+		if old == nil && c.Status == metav1.ConditionUnknown || repeats(c, main, after) {
 			continue
 		}
 		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
@@ -33,4 +33,18 @@ func recordTransitions(recorder events.EventRecorder, obj client.Object, before,
 		note := conditions.Clip(c.Type+" is "+string(c.Status)+": "+c.Message, maxNote)
 		recorder.Eventf(obj, nil, conditions.Severity(old, c), c.Reason, action, "%s", note)
 	}
+}
+
+// repeats reports whether a condition was derived from others, which have events of their own.
+func repeats(c metav1.Condition, main string, all []metav1.Condition) bool {
+	switch c.Type {
+	case main:
+		return false
+	case conditions.Ready, conditions.Reconciling:
+		return true
+	case conditions.Stalled:
+		source := meta.FindStatusCondition(all, main)
+		return source != nil && source.Reason == c.Reason
+	}
+	return false
 }

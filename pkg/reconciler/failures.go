@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -15,25 +16,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
-
-// conditionReconciling is true while an object is not available, and absent otherwise. Clients that judge by the rules of kstatus
-// (Argo CD, Flux, helm --wait) know it, and take an object for ready that has neither it nor a condition Ready.
-const conditionReconciling, conditionAvailable = "Reconciling", "Available"
 
 // generic conditions are those that are set here.
-var generic = []string{ConditionStalled, ConditionReconciled, conditionReconciling}
+var generic = []string{conditions.Ready, ConditionStalled, ConditionReconciled, conditions.Reconciling}
 
-// ConditionStalled is true while the API server refuses what the spec leads to, and ConditionReconciled is false while passes
-// fail for a reason that no other condition tells. Both are absent otherwise.
+// ConditionStalled is true while the API server refuses what the spec leads to, or only a user can end what is waited for, and
+// ConditionReconciled is false while passes fail for a reason that no other condition tells. Both are absent otherwise.
 const (
-	ConditionStalled    = "Stalled"
+	ConditionStalled    = conditions.Stalled
 	ConditionReconciled = "Reconciled"
 )
+
+// conditionAvailable is the main condition of most kinds.
+const conditionAvailable = "Available"
 
 const (
 	reasonRefused = "RequestInvalid"
 	reasonFailed  = "ReconcileError"
+	reasonRollout = "RolloutInProgress"
+	reasonPaused  = "Paused"
 )
 
 // passing are words of answers 400 and 422 that may be others at the next try: those of policies, which change without our seeing
@@ -91,24 +94,57 @@ func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Resul
 func (s *shell[T]) report(obj T, err error) {
 	stalled := IsFinal(err)
 	failed := err != nil && !stalled && !s.reported(obj, err)
-	s.condition(obj, stalled, metav1.Condition{
-		Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
-		Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + text(err),
-	})
+	if wait, waiting := AsWait(err); !waiting || !wait.Stalled { // what that says, the summary knows
+		s.condition(obj, stalled, metav1.Condition{
+			Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
+			Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + text(err),
+		})
+	}
 	s.condition(obj, failed, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse, Reason: reasonFailed, Message: text(err)})
 }
 
-// reportProgress sets or removes the condition Reconciling.
-func (s *shell[T]) reportProgress(obj T) {
+// summarize derives from the other conditions those that tools read. After a change of the spec has been written to child objects,
+// the object is ready at the earliest in the next reconcile: the cache may still show how the children were before. Nor is it while
+// its main condition is about an older spec.
+func (s *shell[T]) summarize(obj T, err error, changing bool) {
+	f := conditions.Facts{Main: s.main(), Advice: s.logic.Advice}
+	wait, waiting := AsWait(err)
 	list := s.conditions.List(obj)
-	available := meta.FindStatusCondition(list, conditionAvailable)
-	if available == nil {
-		return
+	main := meta.FindStatusCondition(list, f.Main)
+	what := ""
+	switch {
+	case waiting && (wait.Unready || wait.Stalled):
+		what, f.Stuck = wait.For, wait.Stalled
+	case changing, main != nil && main.ObservedGeneration != obj.GetGeneration():
+		what = "the change of the spec to be taken up"
 	}
-	s.condition(obj, available.Status != metav1.ConditionTrue && !meta.IsStatusConditionTrue(list, ConditionStalled), metav1.Condition{
-		Type: conditionReconciling, Status: metav1.ConditionTrue, Reason: available.Reason, Message: available.Message,
-	})
+	if what != "" && main != nil {
+		f.Pending = &conditions.Pending{Reason: reasonRollout, Message: main.Message + "; waiting for " + what}
+	}
+	for _, c := range conditions.Summary(list, f) {
+		s.condition(obj, c.Status != "", c)
+	}
 }
+
+// leaveUnready keeps an object from being taken for ready that was paused before its first reconcile.
+func (s *shell[T]) leaveUnready(obj T) {
+	list := s.conditions.List(obj)
+	paused := meta.FindStatusCondition(list, ConditionPaused)
+	if meta.FindStatusCondition(list, conditions.Ready) == nil {
+		s.condition(obj, true, metav1.Condition{Type: conditions.Ready, Status: metav1.ConditionUnknown, Reason: reasonPaused, Message: paused.Message})
+	}
+}
+
+// observed is the generation that the main condition is about.
+func (s *shell[T]) observed(obj T) int64 {
+	if c := meta.FindStatusCondition(s.conditions.List(obj), s.main()); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
+}
+
+// main is the condition that says that an object does what it is for.
+func (s *shell[T]) main() string { return cmp.Or(s.logic.Main, conditionAvailable) }
 
 func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
 	if !wanted {

@@ -167,7 +167,7 @@ func TestUnavailableIsReconciling(t *testing.T) {
 	} {
 		err, ready = step.err, step.ready
 		_, _ = b.reconcile() // what it returns is the matter of other tests
-		c, there := conditions.Get(b.get().Status.Conditions, conditionReconciling)
+		c, there := conditions.Get(b.get().Status.Conditions, conditions.Reconciling)
 		if there != step.want || there && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
 			t.Errorf("%+v: there %t, %+v", step, there, c)
 		}

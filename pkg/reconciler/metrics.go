@@ -12,9 +12,11 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// conditionsGauge counts the objects in each state; its labels never name user objects.
+// conditionsGauge counts the objects in each state. Objects that are not ready are named by the metric of package conditions.
 var conditionsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_conditions",
 	Help: "Number of custom resources by component, kind, condition type and condition status.",
@@ -36,6 +38,7 @@ type ledger struct {
 	gauge           *prometheus.GaugeVec
 	component, kind string
 	clock           clock.PassiveClock
+	series          *conditions.Series
 
 	mu      sync.Mutex
 	records map[types.NamespacedName]record
@@ -48,6 +51,7 @@ func newLedger(component, kind string, clk clock.PassiveClock) *ledger {
 		component: component,
 		kind:      kind,
 		clock:     clk,
+		series:    conditions.NewSeries(component, kind),
 		records:   map[types.NamespacedName]record{},
 	}
 }
@@ -58,6 +62,7 @@ func (l *ledger) observe(name types.NamespacedName, uid types.UID, conditions []
 	defer l.mu.Unlock()
 	old, known := l.records[name]
 	l.count(old.states, -1)
+	l.series.Observe(name, conditions)
 	states := make(map[string]metav1.ConditionStatus, len(conditions))
 	for _, c := range conditions {
 		states[c.Type] = c.Status
@@ -114,6 +119,7 @@ func (l *ledger) forget(name types.NamespacedName) (types.UID, bool) {
 	defer l.mu.Unlock()
 	old, known := l.records[name]
 	l.count(old.states, -1)
+	l.series.Forget(name)
 	delete(l.records, name)
 	return old.uid, known
 }

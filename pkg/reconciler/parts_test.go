@@ -56,16 +56,16 @@ func TestRecordTransitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := events.NewFakeRecorder(10)
-			recordTransitions(r, newWidget(), tc.before, tc.after)
+			recordTransitions(r, newWidget(), available, tc.before, tc.after)
 			if n := len(r.Events); n != tc.want {
 				t.Errorf("%d events, want %d", n, tc.want)
 			}
 		})
 	}
-	recordTransitions(nil, newWidget(), nil, []metav1.Condition{c("A", "True", "X", "")}) // no recorder, no events
+	recordTransitions(nil, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", "")}) // no recorder, no events
 
 	r := events.NewFakeRecorder(1)
-	recordTransitions(r, newWidget(), nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
+	recordTransitions(r, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
 	if note := <-r.Events; len(note) > maxNote+20 || strings.Contains(note, "MISSING") {
 		t.Errorf("the note is not fit for the API: %d bytes, %q", len(note), note[:40])
 	}

@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
@@ -36,6 +38,9 @@ const lagRetry = 25 * time.Millisecond
 const goneRetry = time.Second
 
 var errGone = errors.New("the object is gone")
+
+// changeRetry is the pause after a change of the spec was written to child objects.
+const changeRetry = time.Second
 
 // ConditionPaused is true while the pause annotation is set; it is absent otherwise.
 const ConditionPaused = "Paused"
@@ -55,6 +60,11 @@ type Logic[T Target] struct {
 	Phases []Phase[T]
 	// Summary derives the top-level conditions from the others. It runs in every reconcile, also after an error.
 	Summary func(T)
+	// Main is the condition that says that the object does what it is for, from which Ready is derived; empty for Available. A component
+	// that sets Ready itself names Ready here.
+	Main string
+	// Advice are types, or reasons, of conditions that take nothing from Ready although they report something to attend to.
+	Advice []string
 	// IgnoresPause says that an object is reconciled although it is paused: what others may ask of it goes first. Nil means
 	// never.
 	IgnoresPause func(T) bool
@@ -161,12 +171,14 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
 			Message: "the object is left alone until the annotation " + names.PausedAnnotation + " is removed",
 		})
+		s.leaveUnready(obj)
 		return ctrl.Result{}, s.patchStatus(ctx, before, obj)
 	}
 	if err := s.ensureFinalizer(ctx, obj); err != nil {
 		return ctrl.Result{}, err
 	}
 	before := clone(obj)
+	ctx, changes := apply.Count(ctx)
 	s.condition(obj, !understood, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
 		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
@@ -182,8 +194,13 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	if s.logic.Summary != nil {
 		s.logic.Summary(obj)
 	}
-	s.reportProgress(obj)
-	return conclude(err, s.patchStatus(ctx, before, obj))
+	changing := s.main() != conditions.Ready && changes.Any() && s.observed(before) != obj.GetGeneration()
+	s.summarize(obj, err, changing)
+	result, err := conclude(err, s.patchStatus(ctx, before, obj))
+	if changing && err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > changeRetry) {
+		result.RequeueAfter = changeRetry // an event of a child object comes earlier, where there is one
+	}
+	return result, err
 }
 
 func (s *shell[T]) run(ctx context.Context, obj T) error {
@@ -246,7 +263,7 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 		}
 		s.doubts.Forget(before.GetUID())
 		written = answer.GetResourceVersion()
-		recordTransitions(s.recorder, after, s.conditions.List(before), s.conditions.List(after))
+		recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
 		if s.logic.Written != nil {
 			s.logic.Written(before, after)
 		}

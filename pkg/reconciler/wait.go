@@ -16,6 +16,10 @@ type Wait struct {
 	For string
 	// Retry is the time until the next reconcile; zero when an event is going to start it.
 	Retry time.Duration
+	// Unready keeps the object from being Ready although its main condition may be True: what serves is not yet what the spec asks for.
+	Unready bool
+	// Stalled says that only a user can end the wait.
+	Stalled bool
 }
 
 // Error implements error.
@@ -27,7 +31,7 @@ const blockedRetry, goingRetry = time.Minute, time.Second
 
 // AsWait returns the wait that an error consists of; objects and namespaces whose end has to come first are waited for as well.
 // Joined errors are a wait only when each of them is, so that a failure beside a wait stays a failure; the shortest positive
-// Retry counts.
+// Retry counts, and what any of them says about readiness.
 func AsWait(err error) (*Wait, bool) {
 	switch e := any(err).(type) { // the tree is walked here, branch by branch
 	case nil:
@@ -50,14 +54,19 @@ func AsWait(err error) (*Wait, bool) {
 
 func shortest(errs []error) (*Wait, bool) {
 	var out *Wait
+	var unready, stalled bool
 	for _, err := range errs {
 		w, ok := AsWait(err)
 		if !ok {
 			return nil, false
 		}
+		unready, stalled = unready || w.Unready, stalled || w.Stalled
 		if out == nil || out.Retry <= 0 || (w.Retry > 0 && w.Retry < out.Retry) {
 			out = w
 		}
 	}
-	return out, out != nil
+	if out == nil {
+		return nil, false
+	}
+	return &Wait{For: out.For, Retry: out.Retry, Unready: unready, Stalled: stalled}, true
 }

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// Kind is the kind of a referenced object; both live in the core API group, version v1.
+// Kind is the kind of a referenced object; all live in the core API group, version v1.
 type Kind string
 
 // The kinds that pods consume by name.
 const (
 	Secret    Kind = "Secret"
 	ConfigMap Kind = "ConfigMap"
+	// Claim is a volume, which has no keys and is never read.
+	Claim Kind = "PersistentVolumeClaim"
 )
 
 // Reference names an object that pods consume, and which part of it.

@@ -240,7 +240,7 @@ func kinds(t *testing.T) map[string]bool {
 		if err := yaml.Unmarshal(raw, &crd); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range append([]string{crd.Spec.Names.Plural, crd.Spec.Names.Singular}, crd.Spec.Names.ShortNames...) {
+		for _, name := range slices.Concat([]string{crd.Spec.Names.Plural, crd.Spec.Names.Singular}, crd.Spec.Names.ShortNames, crd.Spec.Names.Categories) {
 			all[name], all[name+"."+crd.Spec.Group] = true, true
 		}
 	}

@@ -93,7 +93,8 @@ func TestLabelsAreBounded(t *testing.T) {
 		"result", "method", "code", "keys", "phase",
 	}
 	byObject := []string{"odh_platform_webhook_ca_injected", // one series for each configuration that we ship
-		"odh_platform_raycluster_certificate_expiry_timestamp_seconds", "odh_platform_modelmesh_etcd_watching", "appwrapper_phase_total"}
+		"odh_platform_raycluster_certificate_expiry_timestamp_seconds", "odh_platform_modelmesh_etcd_watching", "appwrapper_phase_total",
+		"odh_platform_resource_not_ready"} // while the object is not ready
 	for name, m := range definedMetrics(t) {
 		for label := range strings.SplitSeq(m.labels, ", ") {
 			if label != "" && !slices.Contains(bounded, label) && !slices.Contains(byObject, name) {

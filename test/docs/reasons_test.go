@@ -29,7 +29,7 @@ var chapters = map[string]string{
 var internal = []string{"pkg/status/conditions", "pkg/status/health"}
 
 // composed are reasons that no literal of the code is: a word and a state of a model.
-var composed = map[string][]string{"ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad"}}
+var composed = map[string][]string{"Every component": {"NotYetKnown", "Suspended"}, "ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad", "InProgress"}}
 
 // collector gathers the reasons of one file.
 type collector struct{ found map[string]bool }

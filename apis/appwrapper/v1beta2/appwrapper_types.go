@@ -12,13 +12,16 @@ const Kind = "AppWrapper"
 // AppWrapper is a workload made of other Kubernetes objects.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Namespaced,shortName=aw
+// +kubebuilder:resource:scope=Namespaced,shortName=aw,categories=odh
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Quota Reserved",type=string,JSONPath=`.status.conditions[?(@.type=="QuotaReserved")].status`
 // +kubebuilder:printcolumn:name="Resources Deployed",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesDeployed")].status`
 // +kubebuilder:printcolumn:name="Unhealthy",type=string,JSONPath=`.status.conditions[?(@.type=="Unhealthy")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type AppWrapper struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -131,6 +134,10 @@ type AppWrapperPodSetInfo struct {
 
 // AppWrapperStatus is what was observed last.
 type AppWrapperStatus struct {
+	// observedGeneration is the generation that was processed last.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// phase is where in its life the workload is: empty, Suspended, Resuming,
 	// Running, Resetting, Suspending, Succeeded, Failed or Terminating.
 	// +optional
@@ -213,8 +220,12 @@ type AppWrapperComponentStatus struct {
 // ConditionsRef gives access to the conditions of the status.
 func (a *AppWrapper) ConditionsRef() *[]metav1.Condition { return &a.Status.Conditions }
 
-// ObserveGeneration does nothing: the phase and the conditions tell what the status is about, as clients know it.
-func (*AppWrapper) ObserveGeneration() {}
+// ObserveGeneration notes metadata.generation in the status, unless another controller, or a newer release, is at work on the AppWrapper.
+func (a *AppWrapper) ObserveGeneration() {
+	if a.Ours() && a.Status.Phase.Known() {
+		a.Status.ObservedGeneration = a.Generation
+	}
+}
 
 // Ours tells whether spec.managedBy leaves the AppWrapper to this controller.
 func (a *AppWrapper) Ours() bool {

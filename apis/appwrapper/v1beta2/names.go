@@ -16,6 +16,15 @@ const (
 	PhaseTerminating AppWrapperPhase = "Terminating"
 )
 
+// Known tells whether a phase is one of these, and not of a newer release.
+func (p AppWrapperPhase) Known() bool {
+	switch p {
+	case PhaseEmpty, PhaseSuspended, PhaseResuming, PhaseRunning, PhaseResetting, PhaseSuspending, PhaseSucceeded, PhaseFailed, PhaseTerminating:
+		return true
+	}
+	return false
+}
+
 // The types of the conditions. ResourcesDeployed is a condition of a component too.
 const (
 	ConditionQuotaReserved     = "QuotaReserved"

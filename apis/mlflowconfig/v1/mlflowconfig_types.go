@@ -6,7 +6,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // artifacts and archived traces. There is one for each namespace, named mlflow.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced,shortName=mlfc,categories=odh
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'mlflow'",message="MLflowConfig resource name must be 'mlflow'"
 type MLflowConfig struct {
 	metav1.TypeMeta `json:",inline"`
@@ -88,7 +93,8 @@ type MLflowConfigStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions of the configuration. ReferencesReady is False while a
-	// Secret that it names, or the bucket in it, is missing.
+	// Secret that it names, or the bucket in it, is missing, and Ready
+	// says the same.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

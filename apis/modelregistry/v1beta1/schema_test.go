@@ -170,7 +170,7 @@ func hasFact(path string, version rune) bool {
 
 func TestDefinitionAsClientsKnowIt(t *testing.T) {
 	spec, byName := crd(t)
-	want := map[string]any{"kind": "ModelRegistry", "listKind": "ModelRegistryList", "plural": "modelregistries", "singular": "modelregistry", "shortNames": []any{"mr"}}
+	want := map[string]any{"kind": "ModelRegistry", "listKind": "ModelRegistryList", "plural": "modelregistries", "singular": "modelregistry", "shortNames": []any{"mr"}, "categories": []any{"odh"}}
 	if diff := cmp.Diff(want, spec["names"]); diff != "" || spec["scope"] != "Namespaced" || spec["group"] != GroupVersion.Group {
 		t.Errorf("%v\n%s", spec["names"], diff)
 	}
@@ -183,8 +183,8 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 		t.Errorf("v1alpha1 is deprecated: %v, %q", older["deprecated"], warning)
 	}
 	for name, wanted := range map[string][]string{
-		"v1alpha1": {"Available", "Istio/2", "Gateway/2", "OAuthProxy/2", "Age", "Hosts/2", "Status/2"},
-		"v1beta1":  {"Available", "KubeRBACProxy/2", "Age", "Hosts/2", "Status/2"},
+		"v1alpha1": {"Available", "Istio/2", "Gateway/2", "OAuthProxy/2", "Ready", "Reason", "Age", "Message/1", "Hosts/2", "Status/2"},
+		"v1beta1":  {"Available", "KubeRBACProxy/2", "Ready", "Reason", "Age", "Message/1", "Hosts/2", "Status/2"},
 	} {
 		if diff := cmp.Diff(wanted, columns(byName[name])); diff != "" {
 			t.Errorf("columns of %s:\n%s", name, diff)

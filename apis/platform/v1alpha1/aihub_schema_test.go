@@ -65,9 +65,12 @@ func TestSchemaOfAIHub(t *testing.T) {
 			}
 		}
 	}
-	columns := version["additionalPrinterColumns"].([]any)
-	if len(columns) != 2 || columns[0].(map[string]any)["name"] != "AppNamespace" || columns[1].(map[string]any)["name"] != "Age" {
-		t.Errorf("columns %v", columns)
+	var columns []any
+	for _, column := range version["additionalPrinterColumns"].([]any) {
+		columns = append(columns, column.(map[string]any)["name"])
+	}
+	if got := fmt.Sprint(columns); got != "[AppNamespace Ready Reason Age Message]" {
+		t.Errorf("columns %s", got)
 	}
 }
 

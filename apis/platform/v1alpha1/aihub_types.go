@@ -15,10 +15,13 @@ const PhaseNotReady Phase = "Not Ready"
 // the gateway behind which they are published. There is one, named default-aihub.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,path=aihubs
+// +kubebuilder:resource:scope=Cluster,path=aihubs,categories=odh
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="AppNamespace",type=string,JSONPath=`.spec.applicationNamespace`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default-aihub'",message="Only the name 'default-aihub' is allowed"
 type AIHub struct {
 	metav1.TypeMeta `json:",inline"`

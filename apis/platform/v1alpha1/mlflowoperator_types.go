@@ -12,10 +12,12 @@ const MLflowOperatorFinalizer = "mlflow.opendatahub.io/mlflow-operator-protectio
 // console in which they stand. There is one, named default-mlflowoperator.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=mlfo,categories=odh
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,description="Ready",JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,description="Reason",JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default-mlflowoperator'",message="MLflowOperator name must be default-mlflowoperator"
 type MLflowOperator struct {
 	metav1.TypeMeta `json:",inline"`

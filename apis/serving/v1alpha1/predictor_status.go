@@ -38,6 +38,17 @@ type PredictorStatus struct {
 	// totalCopies counts all copies.
 	// +kubebuilder:default=0
 	TotalCopies int `json:"totalCopies"`
+
+	// observedGeneration is the generation that the mesh, or the check of the spec, has answered for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions of the model. Available says whether requests are answered, and Ready whether it is the model of the present spec that
+	// answers them.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // TransitionStatus relates the model that answers requests to the present spec.

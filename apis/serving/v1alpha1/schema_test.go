@@ -25,7 +25,7 @@ type schemaNode struct {
 type definitionFile struct {
 	Spec struct {
 		Scope    string
-		Names    map[string]string
+		Names    map[string]any
 		Versions []struct {
 			Name                     string
 			Served, Storage          bool
@@ -78,6 +78,7 @@ var predictorFields = map[string]string{
 	"status":                                       "object default=map[activeModelState:Pending available:false failedCopies:0 targetModelState: totalCopies:0 transitionStatus:UpToDate] required=[activeModelState available failedCopies targetModelState totalCopies transitionStatus]",
 	"status.activeModelState":                      "string default=Pending " + states,
 	"status.available":                             "boolean",
+	"status.conditions":                            "array",
 	"status.failedCopies":                          "integer default=0",
 	"status.grpcEndpoint":                          "string",
 	"status.httpEndpoint":                          "string",
@@ -87,6 +88,7 @@ var predictorFields = map[string]string{
 	"status.lastFailureInfo.modelId":               "string",
 	"status.lastFailureInfo.reason":                "string enum=[ModelLoadFailed RuntimeUnhealthy NoSupportingRuntime RuntimeNotRecognized InvalidPredictorSpec]",
 	"status.lastFailureInfo.time":                  "string format=date-time",
+	"status.observedGeneration":                    "integer format=int64",
 	"status.targetModelState":                      "string default= " + states,
 	"status.totalCopies":                           "integer default=0",
 	"status.transitionStatus":                      "string default=UpToDate enum=[UpToDate InProgress BlockedByFailedLoad InvalidSpec]",
@@ -147,7 +149,7 @@ func quoted(words []string) []string {
 func TestHeadOfPredictors(t *testing.T) {
 	d := definition(t)
 	if d.Spec.Scope != "Namespaced" || d.Spec.Names["plural"] != "predictors" || d.Spec.Names["kind"] != KindPredictor || d.Spec.Names["listKind"] != "PredictorList" ||
-		d.Spec.Names["shortNames"] != "" {
+		fmt.Sprint(d.Spec.Names["shortNames"], d.Spec.Names["categories"]) != "[pred] [odh]" {
 		t.Errorf("%s, %v", d.Spec.Scope, d.Spec.Names)
 	}
 	if len(d.Spec.Versions) != 1 {
@@ -163,7 +165,9 @@ func TestHeadOfPredictors(t *testing.T) {
 	}
 	want := []string{
 		"Type string .spec.modelType.name", "Available boolean .status.available", "ActiveModel string .status.activeModelState",
-		"TargetModel string .status.targetModelState", "Transition string .status.transitionStatus", "Age date .metadata.creationTimestamp",
+		"TargetModel string .status.targetModelState", "Transition string .status.transitionStatus",
+		`Ready string .status.conditions[?(@.type=="Ready")].status`, `Reason string .status.conditions[?(@.type=="Ready")].reason`,
+		"Age date .metadata.creationTimestamp", `Message string .status.conditions[?(@.type=="Ready")].message`, "URL string .status.grpcEndpoint",
 	}
 	if diff := cmp.Diff(want, columns); diff != "" {
 		t.Error(diff)

@@ -64,6 +64,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
 		Phases: []reconciler.Phase[*mlflowv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
 		Gone:   r.references.Forget,
+		Main:   reference.Condition,
 	})
 	options := reconciler.ControllerOptions()
 	options.Reconciler = shell

@@ -32,7 +32,11 @@ func (r *models) recordEvents(rec *record, after v1alpha1.PredictorStatus) {
 func transitions(before, after v1alpha1.PredictorStatus) []note {
 	var out []note
 	if f := after.LastFailureInfo; f != nil && !sameFailure(before.LastFailureInfo, f) {
-		out = append(out, note{corev1.EventTypeWarning, string(f.Reason), f.Message})
+		kind := corev1.EventTypeWarning
+		if starts(before, f) {
+			kind = corev1.EventTypeNormal
+		}
+		out = append(out, note{kind, string(f.Reason), f.Message})
 	}
 	switch {
 	case after.ActiveModelState == v1alpha1.Loaded && before.ActiveModelState != v1alpha1.Loaded:
@@ -41,6 +45,11 @@ func transitions(before, after v1alpha1.PredictorStatus) []note {
 		out = append(out, note{corev1.EventTypeNormal, "ModelReplaced", "The model of the present spec answers requests"})
 	}
 	return out
+}
+
+// starts tells that nothing is wrong with a model that has answered no requests yet: pods of its runtime are about to come.
+func starts(before v1alpha1.PredictorStatus, f *v1alpha1.FailureInfo) bool {
+	return !before.Available && before.LastFailureInfo == nil && (f.Message == textNoPods || f.Message == textNoHome)
 }
 
 // sameFailure tells whether a failure is no news. One of the spec has another text for each cause; the texts of all other failures differ where

@@ -56,7 +56,7 @@ func TestEachFailureIsReported(t *testing.T) {
 		w := newWorld(t, predictor(), service(t, aModel))
 		w.mesh.fault = meshclient.ErrNoAddress
 		w.reconcile(key)
-		w.oneEvent("Warning RuntimeUnhealthy")
+		w.oneEvent("Normal RuntimeUnhealthy") // no pod has come yet, and nothing is wrong
 		w.mesh.fault = nil
 		for _, tc := range []struct{ mistake, want string }{
 			{"broken", "ModelLoadFailed"},

@@ -71,6 +71,9 @@ func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from o
 		r.memory.mark(key) // what it was woken for is still to be done
 		return 0, err
 	}
+	if e.outcome != unasked || rec.problem != "" {
+		next.ObservedGeneration = rec.generation()
+	}
 	written, err := from.write(ctx, rec, next)
 	if written {
 		r.recordEvents(rec, next)

@@ -109,7 +109,7 @@ func TestNoPods(t *testing.T) {
 		t.Errorf("patch %s", w.patches[0])
 	}
 	w.rests(aPredictor)
-	w.oneEvent("Warning RuntimeUnhealthy")
+	w.oneEvent("Normal RuntimeUnhealthy")
 
 	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
 	if keys := w.memory.markNamespaceStale("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
@@ -134,7 +134,7 @@ func TestCallsThatFail(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
 	again := w.reconcile(aPredictor)
-	if again < pauseMin || len(w.patches) != 0 {
+	if again < pauseMin || len(w.patches) != 1 { // that it is not ready
 		t.Errorf("again in %s, %d writes", again, len(w.patches))
 	}
 	w.rests(aPredictor)
@@ -302,8 +302,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 func TestNamespacesThatAreNotServed(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.connected = false
-	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 0 {
-		t.Errorf("again in %s, writes %v: it is about to be served", again, w.patches)
+	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
+		t.Errorf("again in %s, writes %v: it is about to be served, and not ready", again, w.patches)
 	}
 	w.served = false
 	if again := w.reconcile(aPredictor); again != 0 {

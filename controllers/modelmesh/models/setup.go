@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -17,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // workers is how many models may be looked at together. They mostly wait for answers, each for ten seconds at most, and the mesh of
@@ -36,7 +38,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	r := &models{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
-		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient()}},
+		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewSeries(modelmeshcontroller.ComponentName, "Predictor"),
+			missing: shared.Catalog.References.Of}},
 	}
 	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
 	if withServices {
@@ -65,6 +68,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 // listen connects the wakes with everything that wakes.
 func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
 	shared.Pool.Subscribe(w.onEndpointsChanged)
+	shared.Catalog.References.Subscribe(func(namespace, name string) {
+		w.enqueue(join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name}))
+	})
 	shared.Events.Subscribe(func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {

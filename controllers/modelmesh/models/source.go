@@ -14,6 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // errAway says that a source cannot tell now whether a model is there, so that nothing must be concluded from its silence.
@@ -40,6 +42,14 @@ func (r *record) id() string {
 	return r.ID()
 }
 
+// generation is that of the object.
+func (r *record) generation() int64 {
+	if r.object == nil {
+		return 0
+	}
+	return r.object.GetGeneration()
+}
+
 // origin is where models come from.
 type origin interface {
 	// get returns nil for a model that is not there, or that another controller serves; errAway where that is not known.
@@ -52,12 +62,16 @@ type origin interface {
 // predictors are the resources of our own.
 type predictors struct {
 	client client.Client
+	series *conditions.Series
+	// missing are references of a Predictor that lead nowhere.
+	missing func(namespace, name string) []reference.Missing
 }
 
 func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
 	predictor := &v1alpha1.Predictor{}
 	err := p.client.Get(ctx, name, predictor)
 	if apierrors.IsNotFound(err) {
+		p.series.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -68,6 +82,8 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 }
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
+	status = summarized(status, r.generation(), r.Namespace, p.missing(r.Namespace, r.Name))
+	p.series.Observe(client.ObjectKeyFromObject(r.object), status.Conditions)
 	if equality.Semantic.DeepEqual(r.status, status) {
 		return false, nil
 	}
@@ -84,6 +100,10 @@ func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) 
 		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
 		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
 		"failedCopies": s.FailedCopies, "totalCopies": s.TotalCopies, "lastFailureInfo": nil,
+		"conditions": s.Conditions,
+	}
+	if s.ObservedGeneration > 0 {
+		status["observedGeneration"] = s.ObservedGeneration
 	}
 	if f := s.LastFailureInfo; f != nil {
 		status["lastFailureInfo"] = map[string]any{

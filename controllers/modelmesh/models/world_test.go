@@ -27,6 +27,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // fakeMesh answers with what the test sets, also what no mesh would say. See layered for one that behaves like the real one.
@@ -97,6 +99,7 @@ type world struct {
 	connected, served, supports bool
 	patches                     []string
 	patchFault                  error
+	missing                     []reference.Missing
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -117,7 +120,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patch}).Build()
 	w.models = &models{
 		sources: map[string]origin{
-			modelmesh.SourcePredictor:        &predictors{client: w.client},
+			modelmesh.SourcePredictor: &predictors{client: w.client, series: conditions.NewSeries("test", "Predictor"),
+				missing: func(string, string) []reference.Missing { return w.missing }},
 			modelmesh.SourceInferenceService: &services{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
 		},
 		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
@@ -209,12 +213,14 @@ func (w *world) rests(key types.NamespacedName) {
 	}
 }
 
+// status is that of the Predictor without its conditions, which follow from the rest: see TestReady.
 func (w *world) status() v1alpha1.PredictorStatus {
 	w.t.Helper()
 	p := &v1alpha1.Predictor{}
 	if err := w.client.Get(w.t.Context(), inCluster, p); err != nil {
 		w.t.Fatal(err)
 	}
+	p.Status.Conditions = nil
 	return p.Status
 }
 

@@ -8,13 +8,6 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// Parameters of a model that lies in a claim.
-const (
-	parameterType = "type"
-	parameterName = "name"
-	typeClaim     = "pvc"
-)
-
 // ClaimInputs is what the claims of a runtime are found by.
 type ClaimInputs struct {
 	Form Form
@@ -61,8 +54,7 @@ func Claims(in ClaimInputs) (claims, missing []string) {
 func (in ClaimInputs) wanted() []string {
 	var all []string
 	for _, m := range in.Models {
-		parameters := m.Parameters()
-		if claim := parameters[parameterName]; parameters[parameterType] == typeClaim && claim != "" && mm.Supports(in.Labels, m.Label()) {
+		if claim := m.Claim(); claim != "" && mm.Supports(in.Labels, m.Label()) {
 			all = append(all, claim)
 		}
 	}

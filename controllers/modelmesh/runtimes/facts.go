@@ -34,6 +34,8 @@ type facts struct {
 	// pair is what the manager itself talks with.
 	pair    *meshclient.KeyPair
 	storage storageContent
+	// storageFound tells that there is a Secret of storage entries.
+	storageFound bool
 	// held says what has to stand before any Deployment is written, and does not; nil where all of it does.
 	held error
 }
@@ -75,7 +77,7 @@ func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 	if f.etcd, _, err = s.etcd.get(ctx, inside(s.Namespaces.Own(), f.settings.EtcdSecretName)); err != nil {
 		return nil, err
 	}
-	if f.storage, _, err = s.storage.get(ctx, inside(namespace, f.settings.StorageSecretName)); err != nil {
+	if f.storage, f.storageFound, err = s.storage.get(ctx, inside(namespace, f.settings.StorageSecretName)); err != nil {
 		return nil, err
 	}
 	return f, s.gatherTLS(ctx, f)

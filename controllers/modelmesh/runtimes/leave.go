@@ -35,6 +35,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 		s.tls.cleanUp(namespace)
 	}
 	s.reports.keep(namespace, nil)
+	s.References.Set(namespace, nil)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
 	s.headless.Delete(namespace)

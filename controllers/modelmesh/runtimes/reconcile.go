@@ -81,6 +81,8 @@ type tlsContent struct {
 type storageContent struct {
 	claims  []string
 	notices []string
+	// keys of the entries.
+	keys map[string]bool
 }
 
 // newServer fills in what is made of the rest.
@@ -111,7 +113,11 @@ func foreignData(secret *corev1.Secret) map[string][]byte {
 
 func readStorage(secret *corev1.Secret) storageContent {
 	claims, notices := meshsettings.StorageClaims(secret.Data)
-	return storageContent{claims: claims, notices: notices}
+	keys := make(map[string]bool, len(secret.Data))
+	for key := range secret.Data {
+		keys[key] = true
+	}
+	return storageContent{claims: claims, notices: notices, keys: keys}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -129,6 +135,9 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	if s.unused(f) {
 		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
+	}
+	if err := s.noteReferences(ctx, f); err != nil {
+		return ctrl.Result{}, err
 	}
 	again, err := s.serve(ctx, f)
 	return conclude(again, err)

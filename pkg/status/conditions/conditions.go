@@ -59,6 +59,14 @@ var neutral = map[string]bool{"Progressing": true, "Reconciling": true, "Paused"
 // negative conditions are bad when they are true.
 var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
+// Bad reports whether a condition is in the state that needs attention. Those that report activity never are.
+func Bad(c metav1.Condition) bool {
+	if negative[c.Type] {
+		return c.Status == metav1.ConditionTrue
+	}
+	return c.Status == metav1.ConditionFalse && !neutral[c.Type]
+}
+
 // finalizing is the reason of conditions that report how far a deletion is, whatever their state: a user wants it.
 const finalizing = "Finalizing"
 

@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"regexp"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,13 @@ func notAvailable(d *appsv1.Deployment) string {
 		return "replicas are ready and have to stay so for minReadySeconds"
 	}
 	return "replicas are not ready yet"
+}
+
+// OutOfTime reports whether a rollout has made no progress within its deadline. Until then what keeps it may pass.
+func OutOfTime(s appsv1.DeploymentStatus) bool {
+	return slices.ContainsFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+	})
 }
 
 // OfDeployment returns the condition of a type, one without a status when there is none.

@@ -36,6 +36,9 @@ func byCondition(main, activity string) judge {
 		case o.stale(c):
 			return Verdict{State: Progressing, Reason: c.reason, Message: "the last change is being taken up", Since: c.since}
 		case c.is(metav1.ConditionTrue):
+			if moving, _ := o.condition("Reconciling"); moving.is(metav1.ConditionTrue) && main != "Ready" {
+				return moving.verdict(Progressing) // it serves, and not yet as the spec asks for
+			}
 			return attention(o, c.verdict(Healthy), main)
 		}
 		if at, _ := o.condition(activity); at.is(metav1.ConditionTrue) {

@@ -4,10 +4,12 @@ import (
 	"path/filepath"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,6 +169,40 @@ var _ = Describe("a namespace", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
+	It("tells tools that know kstatus how its models are, and what is missing for them", func(ctx SpecContext) {
+		ns := namespace(ctx, "judged")
+		create(ctx, ns, runtime("multi", "sklearn:0"))
+		good := predictorIn(ctx, ns, "good", `{modelType: {name: sklearn}, storage: {path: a}}`)
+		failing := predictorIn(ctx, ns, "failing", `{modelType: {name: sklearn}, storage: {path: missing}}`)
+		lacking := predictorIn(ctx, ns, "lacking", `{modelType: {name: sklearn}, storage: {key: k, path: a, parameters: {type: pvc, name: models}}}`)
+		judged := func(p *v1alpha1.Predictor) string {
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindPredictor))
+			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), live)).To(Succeed())
+			result, err := kstatus.Compute(live)
+			Expect(err).NotTo(HaveOccurred())
+			return string(result.Status) + ": " + result.Message
+		}
+		eventually := func(p *v1alpha1.Predictor, want string) {
+			GinkgoHelper()
+			Eventually(judged).WithContext(ctx).WithArguments(p).WithTimeout(patience).WithPolling(poll).Should(Equal(want))
+		}
+		eventually(good, "Current: Resource is Ready")
+		Eventually(judged).WithContext(ctx).WithArguments(failing).WithTimeout(patience).WithPolling(poll).Should(HavePrefix("Failed: "))
+		eventually(lacking, "InProgress: In namespace "+ns+": Secret storage-config does not exist; create it; PersistentVolumeClaim models does not exist; create it")
+		storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "storage-config"}, StringData: map[string]string{"other": "{}"}}
+		create(ctx, ns, storage)
+		create(ctx, ns, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "models"}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}})
+		eventually(lacking, "InProgress: In namespace "+ns+": Secret storage-config has no key k; add it")
+		env.Patch(ctx, storage, map[string]any{"stringData": map[string]any{"k": "{}"}})
+		eventually(lacking, "Current: Resource is Ready")
+		env.Patch(ctx, good, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "missing"}}})
+		Eventually(judged).WithContext(ctx).WithArguments(good).WithTimeout(patience).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
+	}, SpecTimeout(specTimeout))
+
 	It("at rest costs no request and no call", func(ctx SpecContext) {
 		ns := namespace(ctx, "resting")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
@@ -205,6 +241,10 @@ var _ = Describe("a namespace", func() {
 // asRecorded is a status in the form of the recordings, which have no reasons yet.
 func asRecorded(object *unstructured.Unstructured) map[string]any {
 	status, _ := object.DeepCopy().Object["status"].(map[string]any)
+	if object.GetKind() == v1alpha1.KindPredictor { // of which the original had neither
+		delete(status, "conditions")
+		delete(status, "observedGeneration")
+	}
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		m, _ := c.(map[string]any)

@@ -1,0 +1,117 @@
+package models
+
+import (
+	"testing"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// What tools that know the rules of kstatus have to see of a Predictor of generation 3.
+func TestReady(t *testing.T) {
+	failed := func(reason v1alpha1.FailureReason, text string) func(*v1alpha1.PredictorStatus) {
+		return func(s *v1alpha1.PredictorStatus) {
+			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: text}
+		}
+	}
+	in := func(state v1alpha1.ModelState, available bool, transition v1alpha1.TransitionStatus) func(*v1alpha1.PredictorStatus) {
+		return func(s *v1alpha1.PredictorStatus) {
+			s.ActiveModelState, s.Available, s.TransitionStatus = state, available, transition
+		}
+	}
+	for name, tc := range map[string]struct {
+		changes   []func(*v1alpha1.PredictorStatus)
+		available metav1.ConditionStatus
+		reason    string // of Ready
+		want      kstatus.Status
+	}{
+		"new":                      {nil, "False", "ModelPending", kstatus.InProgressStatus},
+		"loading":                  {[]func(*v1alpha1.PredictorStatus){in("Loading", false, "UpToDate")}, "False", "ModelLoading", kstatus.InProgressStatus},
+		"loading, requests wait":   {[]func(*v1alpha1.PredictorStatus){in("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
+		"loaded":                   {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate")}, "True", "ModelLoaded", kstatus.CurrentStatus},
+		"on request":               {[]func(*v1alpha1.PredictorStatus){in("Standby", true, "UpToDate")}, "True", "ModelStandby", kstatus.CurrentStatus},
+		"no pod":                   {[]func(*v1alpha1.PredictorStatus){failed("RuntimeUnhealthy", textNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"no runtime":               {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("NoSupportingRuntime", textNoSupport)}, "False", "NoSupportingRuntime", kstatus.FailedStatus},
+		"failed":                   {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("ModelLoadFailed", "boom")}, "False", "ModelLoadFailed", kstatus.FailedStatus},
+		"invalid":                  {[]func(*v1alpha1.PredictorStatus){in("Pending", false, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "False", "InvalidPredictorSpec", kstatus.FailedStatus},
+		"invalid, the old serves":  {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "True", "InvalidPredictorSpec", kstatus.FailedStatus},
+		"replaced":                 {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InProgress")}, "True", "InProgress", kstatus.InProgressStatus},
+		"cannot be replaced":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "BlockedByFailedLoad"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoadFailed", kstatus.FailedStatus},
+		"one copy failed":          {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoaded", kstatus.CurrentStatus},
+		"the mesh is silent":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("RuntimeUnhealthy", textSilent+"x")}, "True", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"the answer is of another": {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), func(s *v1alpha1.PredictorStatus) { s.ObservedGeneration = 2 }}, "True", "InProgress", kstatus.InProgressStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha1.Predictor{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Predictor"}, ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 3}}
+			p.Status = v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, TransitionStatus: v1alpha1.UpToDate, ObservedGeneration: 3}
+			for _, change := range tc.changes {
+				change(&p.Status)
+			}
+			p.Status = summarized(p.Status, p.Generation, "ns", nil)
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := kstatus.Compute(&unstructured.Unstructured{Object: content})
+			if err != nil || result.Status != tc.want {
+				t.Errorf("kstatus says %+v, error %v, want %s", result, err, tc.want)
+			}
+			ready := meta.FindStatusCondition(p.Status.Conditions, "Ready")
+			if ready == nil || ready.Reason != tc.reason || !meta.IsStatusConditionPresentAndEqual(p.Status.Conditions, "Available", tc.available) {
+				t.Errorf("conditions %+v", p.Status.Conditions)
+			}
+		})
+	}
+}
+
+// Nothing is written of a Predictor with which nothing happens, and its time is that of the change.
+func TestSummarizedTwice(t *testing.T) {
+	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, Message: "boom"}}
+	first := summarized(s, 0, "ns", nil)
+	for i := range first.Conditions {
+		first.Conditions[i].LastTransitionTime = metav1.NewTime(now)
+	}
+	second := summarized(first, 0, "ns", nil)
+	for _, c := range second.Conditions {
+		if !c.LastTransitionTime.Time.Equal(now) {
+			t.Errorf("%s was touched", c.Type)
+		}
+	}
+	if len(second.Conditions) != 3 {
+		t.Errorf("conditions %+v", second.Conditions)
+	}
+}
+
+// What is missing is named before a pod fails, and a model that is served is not ready without it.
+func TestMissingReferences(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says("x", concrete(loaded))
+	w.missing = []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: "storage-config"}, Key: "localMinIO"}}
+	conditions := func() []metav1.Condition {
+		p := &v1alpha1.Predictor{}
+		if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Status.Conditions
+	}
+	w.reconcile(aPredictor)
+	c := meta.FindStatusCondition(conditions(), "ReferencesReady")
+	if c == nil || c.Message != "In namespace ns: Secret storage-config has no key localMinIO; add it" {
+		t.Errorf("condition %+v", c)
+	}
+	if c := meta.FindStatusCondition(conditions(), "Ready"); c == nil || c.Status != metav1.ConditionFalse || c.Reason != reference.ReasonMissing {
+		t.Errorf("condition %+v", c)
+	}
+	w.rests(aPredictor)
+	w.missing = nil
+	w.reconcile(aPredictor)
+	if all := conditions(); !meta.IsStatusConditionTrue(all, "Ready") || meta.FindStatusCondition(all, "ReferencesReady") != nil {
+		t.Errorf("conditions %+v", all)
+	}
+}

@@ -1,0 +1,41 @@
+package modelmesh
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// The subscriber is called for those whose references have changed, and for no others.
+func TestReferences(t *testing.T) {
+	lacks := func(name string) []reference.Missing {
+		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
+	}
+	var r References
+	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is there
+	var called []string
+	r.Subscribe(func(namespace, name string) { called = append(called, namespace+"/"+name) })
+	for _, step := range []struct {
+		missing map[string][]reference.Missing
+		want    []string
+	}{
+		{nil, nil},
+		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, []string{"ns/a", "ns/b"}},
+		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, nil},
+		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("other")}, []string{"ns/b"}},
+		{map[string][]reference.Missing{"b": lacks("other")}, []string{"ns/a"}},
+		{nil, []string{"ns/b"}},
+	} {
+		called = nil
+		if r.Set("ns", step.missing); !slices.Equal(called, step.want) {
+			t.Errorf("%v: called for %q, want %q", step.missing, called, step.want)
+		}
+		if got := r.Of("ns", "b"); len(got) != len(step.missing["b"]) {
+			t.Errorf("b lacks %v", got)
+		}
+	}
+	if got := r.Of("early", "m"); len(got) != 1 {
+		t.Errorf("m lacks %v", got)
+	}
+}

@@ -1,0 +1,167 @@
+package conditions
+
+import (
+	"slices"
+	"testing"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func stated(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "because " + reason}
+}
+
+// computed is what kstatus says of an object with the conditions.
+func computed(t *testing.T, list []metav1.Condition) kstatus.Status {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}{Status: struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	}{list}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{Object: content}
+	o.SetAPIVersion("example.com/v1")
+	o.SetKind("Thing")
+	result, err := kstatus.Compute(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Status
+}
+
+func TestSummarize(t *testing.T) {
+	up, down := stated("Available", metav1.ConditionTrue, "Up"), stated("Available", metav1.ConditionFalse, "Down")
+	rollout := &Pending{Reason: "Rollout", Message: "because Rollout"}
+	for name, tc := range map[string]struct {
+		list   []metav1.Condition
+		facts  Facts
+		status metav1.ConditionStatus
+		reason string
+		want   kstatus.Status
+	}{
+		"up":                             {[]metav1.Condition{up}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"down":                           {[]metav1.Condition{down}, Facts{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
+		"not known":                      {nil, Facts{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
+		"not known and wrong":            {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, Facts{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
+		"said to be unknown":             {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, Facts{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
+		"down, and a user has to act":    {[]metav1.Condition{down}, Facts{Stuck: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
+		"the former one serves":          {[]metav1.Condition{up}, Facts{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
+		"the former one serves for good": {[]metav1.Condition{up}, Facts{Pending: rollout, Stuck: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
+		"at work":                        {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, Facts{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
+		"rests":                          {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"something is wrong beside":      {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, Facts{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
+		"something negative":             {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, Facts{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
+		"advice by its type":             {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, Facts{Advice: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"advice by its reason":           {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, Facts{Advice: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"not known beside":               {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := slices.Clone(tc.list)
+			tc.facts.Main = "Available"
+			Summarize(&list, 7, tc.facts)
+			ready := meta.FindStatusCondition(list, Ready)
+			if ready == nil || ready.Status != tc.status || ready.Reason != tc.reason || ready.ObservedGeneration != 7 || ready.Message == "" {
+				t.Errorf("Ready %+v", ready)
+			}
+			if got := computed(t, list); got != tc.want {
+				t.Errorf("kstatus says %s, want %s: %+v", got, tc.want, list)
+			}
+			again := slices.Clone(list)
+			if Summarize(&again, 7, tc.facts); !slices.Equal(again, list) {
+				t.Errorf("a second time it is %+v", again)
+			}
+			list = append(list[:0], up)
+			Summarize(&list, 8, Facts{Main: "Available"})
+			if got := computed(t, list); got != kstatus.CurrentStatus {
+				t.Errorf("well again, kstatus says %s", got)
+			}
+		})
+	}
+}
+
+// What was stalled for a reason of its own stays so, and explains why the object is not ready although the former one serves.
+func TestARefusalStays(t *testing.T) {
+	refused := stated(Stalled, metav1.ConditionTrue, "RequestInvalid")
+	for main, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Main"} {
+		got := Summary([]metav1.Condition{stated("Available", main, "Main"), refused}, Facts{Main: "Available"})
+		if got[0].Status != metav1.ConditionFalse || got[0].Reason != want || got[1].Status != "" || got[2] != refused {
+			t.Errorf("main %s: %+v", main, got)
+		}
+	}
+}
+
+// Where a component sets Ready itself, nothing but Stalled is derived from it.
+func TestKindsWithAReadyOfTheirOwn(t *testing.T) {
+	list := []metav1.Condition{stated(Ready, metav1.ConditionFalse, "Failed"), stated("PodsReady", metav1.ConditionFalse, "Gone")}
+	Summarize(&list, 1, Facts{Main: Ready, Stuck: true})
+	if c := meta.FindStatusCondition(list, Stalled); len(list) != 3 || c == nil || c.Reason != "Failed" {
+		t.Errorf("conditions %+v", list)
+	}
+	if Summarize(&list, 1, Facts{Main: Ready}); len(list) != 2 {
+		t.Errorf("conditions %+v", list)
+	}
+}
+
+// series are the labels of all series that there are.
+func series(t *testing.T) []string {
+	t.Helper()
+	all := make(chan prometheus.Metric, 10)
+	notReady.Collect(all)
+	close(all)
+	var out []string
+	for metric := range all {
+		var m dto.Metric
+		if err := metric.Write(&m); err != nil || m.GetGauge().GetValue() != 1 {
+			t.Errorf("%+v, error %v", &m, err)
+		}
+		text := ""
+		for _, label := range m.GetLabel() {
+			text += label.GetValue() + " "
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestSeries(t *testing.T) {
+	s := NewSeries("test", "Thing")
+	name := types.NamespacedName{Namespace: "a", Name: "b"}
+	of := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
+		return []metav1.Condition{stated("Available", metav1.ConditionFalse, "Other"), stated(Ready, status, reason)}
+	}
+	for _, step := range []struct {
+		list []metav1.Condition
+		want []string
+	}{
+		{nil, nil},
+		{of(metav1.ConditionUnknown, NotYetKnown), []string{"test Thing b a NotYetKnown "}},
+		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
+		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
+		{of(metav1.ConditionFalse, Suspended), nil},
+		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
+		{of(metav1.ConditionTrue, "Up"), nil},
+	} {
+		s.Observe(name, step.list)
+		if got := series(t); !slices.Equal(got, step.want) {
+			t.Errorf("%+v: series %q", step.list, got)
+		}
+	}
+	s.Observe(name, of(metav1.ConditionFalse, "Down"))
+	s.Forget(name)
+	s.Forget(name)
+	if got := series(t); got != nil {
+		t.Errorf("%q are left of an object that is gone", got)
+	}
+}
