@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -40,6 +41,8 @@ type proxy struct {
 	server  *httptest.Server
 	forward *httputil.ReverseProxy
 	clock   clock.Clock
+	// cancel ends all requests, also those of a client that connects again while the server closes.
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -61,6 +64,9 @@ func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, see
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.server.Config.ErrorLog = p.forward.ErrorLog
+	var every context.Context
+	every, p.cancel = context.WithCancel(context.Background())
+	p.server.Config.BaseContext = func(net.Listener) context.Context { return every }
 	p.server.StartTLS()
 	return p
 }
@@ -107,6 +113,7 @@ func currentCluster(config *clientcmdapi.Config) (*clientcmdapi.Cluster, error) 
 // close ends all connections.
 func (p *proxy) close() {
 	p.liftAll()
+	p.cancel()
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
