@@ -127,10 +127,8 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		Entry("a registry with a proxy", example{file: "modelregistry_proxy.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
 		Entry("a registry without its password", example{file: "modelregistry_postgres.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
 		Entry("a registry whose image cannot be pulled", example{file: "modelregistry_generated.yaml", change: `spec: {rest: {image: "` + badImage + `"}}`,
-			want: kstatus.InProgressStatus, reason: "ConfigurationError"}, SpecTimeout(specTimeout)),
+			want: kstatus.InProgressStatus, reason: "DeploymentUnavailable"}, SpecTimeout(specTimeout)),
 		Entry("a catalog", example{file: "aihub_catalog.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
-		Entry("a catalog whose Service is another client's", example{file: "aihub_catalog.yaml", want: kstatus.InProgressStatus, reason: "DeploymentUnavailable",
-			beside: []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "model-catalog"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}}}, SpecTimeout(specTimeout)),
 		Entry("a workload", example{file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`, want: kstatus.CurrentStatus, reason: "SufficientPodsReady"}, SpecTimeout(specTimeout)),
 		Entry("a workload that waits", example{file: "appwrapper_job.yaml", change: `{metadata: {labels: null}, spec: {suspend: true}}`,
 			want: kstatus.InProgressStatus, reason: "Suspended"}, SpecTimeout(specTimeout)),
@@ -150,32 +148,15 @@ spec:
 		Entry("a workspace without its bucket", example{file: "mlflowconfig.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
 		Entry("a workspace", example{file: "mlflowconfig.yaml", beside: []client.Object{secret("mlflow-artifact-connection", "AWS_S3_BUCKET")},
 			want: kstatus.CurrentStatus, reason: "ReferencesFound"}, SpecTimeout(specTimeout)),
-		Entry("an MLflowOperator", example{file: "platform_mlflowoperator.yaml", want: kstatus.CurrentStatus, reason: "Ready"}, SpecTimeout(specTimeout)),
-		Entry("an MLflowOperator without a gateway", example{file: "platform_mlflowoperator.yaml", change: `spec: {gatewayName: null}`,
-			want: kstatus.FailedStatus, reason: "ConfigPending"}, SpecTimeout(specTimeout)),
-		Entry("an MLflow that was not handed over", example{file: "mlflow_minimal.yaml", namespace: own, want: kstatus.InProgressStatus, reason: "MLflowOperatorMissing"}, SpecTimeout(specTimeout)),
-		Entry("an AIHub", example{file: "platform_aihub.yaml", want: kstatus.CurrentStatus, reason: "AllDependentsHealthy"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow", example{file: "mlflow_minimal.yaml", namespace: own, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow without its Secrets", example{file: "mlflow_remote.yaml", namespace: own, want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow without its CA bundle", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {caBundleConfigMap: {name: none}}`,
+			want: kstatus.InProgressStatus, reason: "CABundleConfigMapError"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow whose image cannot be pulled", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {image: {image: "` + badImage + `"}}`,
+			want: kstatus.InProgressStatus, reason: "MigrationRunning"}, SpecTimeout(specTimeout)),
 	)
 
-	Context("once MLflow is handed over", func() {
-		BeforeEach(func(ctx SpecContext) {
-			e := example{file: "platform_mlflowoperator.yaml", want: kstatus.CurrentStatus, reason: "Ready"}
-			e.expectJudged(ctx, e.create(ctx))
-		}, NodeTimeout(specTimeout))
-
-		DescribeTable("see the same of an MLflow", func(ctx SpecContext, e example) {
-			e.expectJudged(ctx, e.create(ctx))
-		},
-			Entry("as it should be", example{file: "mlflow_minimal.yaml", namespace: own, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
-			Entry("without its Secrets", example{file: "mlflow_remote.yaml", namespace: own, want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
-			Entry("without its CA bundle", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {caBundleConfigMap: {name: none}}`,
-				want: kstatus.InProgressStatus, reason: "CABundleConfigMapError"}, SpecTimeout(specTimeout)),
-			Entry("whose image cannot be pulled", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {image: {image: "` + badImage + `"}}`,
-				want: kstatus.InProgressStatus, reason: "MigrationRunning"}, SpecTimeout(specTimeout)),
-		)
-	})
-
-	It("do not take a server for ready whose change cannot be rolled out, nor one that lives in the wrong place", func(ctx SpecContext) {
+	It("do not take a server for ready whose change cannot be rolled out", func(ctx SpecContext) {
 		well := example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}
 		registry := well.create(ctx)
 		well.expectJudged(ctx, registry)
@@ -186,10 +167,6 @@ spec:
 		example{want: kstatus.InProgressStatus, reason: "RolloutInProgress"}.expectJudged(ctx, registry)
 		patch(nil)
 		well.expectJudged(ctx, registry)
-
-		hub := example{file: "platform_aihub.yaml", want: kstatus.CurrentStatus, reason: "AllDependentsHealthy"}
-		hub.expectJudged(ctx, hub.create(ctx))
-		example{want: kstatus.FailedStatus, reason: "NotAllowedHere"}.expectJudged(ctx, registry)
 	}, SpecTimeout(specTimeout))
 
 	It("find all kinds under one name", func() {
