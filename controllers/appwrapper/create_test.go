@@ -149,7 +149,7 @@ func TestForbiddenSaysWhatIsMissing(t *testing.T) {
 // [D6] [appwrapper-57] Kinds of cluster scope are refused by the controller too.
 func TestKindsThatAreRefused(t *testing.T) {
 	w := newFixture(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
-	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant rights") {
+	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant permissions") {
 		t.Errorf("status %+v", aw.Status)
 	}
 	if slices.ContainsFunc(w.writes, func(r string) bool { return strings.HasPrefix(r, "create") }) {

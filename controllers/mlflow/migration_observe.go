@@ -220,17 +220,12 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in res
 			state := conditions.Rollout(d)
 			seen.Serving = state.Ready && state.Desired > 0
 		}
-		busy := int32(0)
-		for i := range users {
-			if ofServer(users[i]) {
-				busy++
-				seen.Busy--
-			}
-		}
-		if busy = max(busy, d.Status.Replicas); busy > 0 {
+		own := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
+		busy := max(own, d.Status.Replicas)
+		if busy > 0 {
 			counts = append(counts, fmt.Sprintf("%s=%d", s.Name, busy))
 		}
-		seen.Busy += busy
+		seen.Busy += busy - own
 		seen.Several = seen.Several || exists && s.Name != resources.NameOf(m)
 	}
 	seen.Busy += int32(len(users))

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -39,7 +40,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 		"namespace":          in.Namespace,
 		"resourceSuffix":     suffix(m),
 		"image":              image,
-		"replicaCount":       orElse(spec.Replicas, 1),
+		"replicaCount":       ptr.Deref(spec.Replicas, 1),
 		"mlflow":             server,
 		"artifactsServer":    artifactsValues(spec, in),
 		"env":                userEnv(spec),
@@ -93,7 +94,7 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 		"serveArtifacts":       spec.ServeArtifacts,
 		"artifactsDestination": orText(spec.ArtifactsDestination, "file:///mlflow/artifacts"),
 		"defaultArtifactRoot":  spec.DefaultArtifactRoot,
-		"workers":              orElse(spec.Workers, 1),
+		"workers":              ptr.Deref(spec.Workers, 1),
 		"staticPrefix":         "/mlflow",
 		"extraAllowedOrigins":  append(origin(in.ExternalURL), spec.ExtraAllowedOrigins...),
 		"allowedHosts":         allowedHosts(spec, in),
@@ -118,7 +119,7 @@ func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
 		"service": object{"annotations": object{"service.beta.openshift.io/serving-cert-secret-name": "mlflow-artifacts-tls"}},
 	}
 	if given := spec.ArtifactsServer; given != nil {
-		values["replicas"], values["workers"] = orElse(given.Replicas, 1), orElse(given.Workers, 1)
+		values["replicas"], values["workers"] = ptr.Deref(given.Replicas, 1), ptr.Deref(given.Workers, 1)
 		values["resources"], values["resourceClaims"] = given.Resources, given.ResourceClaims
 	}
 	return values
@@ -239,13 +240,6 @@ func suffix(m *mlflowv1.MLflow) string {
 		return ""
 	}
 	return "-" + m.Name
-}
-
-func orElse(n *int32, otherwise int32) int32 {
-	if n == nil {
-		return otherwise
-	}
-	return *n
 }
 
 func orText(text, otherwise string) string {

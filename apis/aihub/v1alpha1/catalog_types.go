@@ -201,15 +201,12 @@ type CatalogProxy struct {
 	// +kubebuilder:validation:MaxLength=16384
 	NoProxy *string `json:"noProxy,omitempty"`
 
-	// mode of the proxy that authenticates clients; ignored if authProxy.mode is set.
-	//
-	// Deprecated: use authProxy.mode.
+	// mode of the proxy that authenticates clients; the older name of authProxy.mode, which takes precedence.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
-	// certificateSecretName of the proxy that authenticates clients; ignored if authProxy.certificateSecretName is set.
-	//
-	// Deprecated: use authProxy.certificateSecretName.
+	// certificateSecretName of the proxy that authenticates clients; the older name of authProxy.certificateSecretName, which takes
+	// precedence.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`

@@ -131,7 +131,11 @@ func overlay(t *testing.T, edit func(string) string) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(filepath.Dir(copied))
+	t.Cleanup(func() {
+		if err := os.RemoveAll(filepath.Dir(copied)); err != nil {
+			t.Error(err)
+		}
+	})
 	dir := filepath.Join(copied, "overlays", "kubernetes")
 	path := filepath.Join(dir, "kustomization.yaml")
 	content, err := os.ReadFile(path)

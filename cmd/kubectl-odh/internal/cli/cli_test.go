@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 		"wrong, wrapped":      {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
 		"not known":           {returns(ErrUnknown), "look", 3, nil, ""},
 		"failed":              {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
-		"nothing":             {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "version", "Exit code: 0"}, ""},
+		"nothing":             {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "version", "Exit codes: 0"}, ""},
 		"help":                {nothing, "help", 0, []string{"kubectl odh [command]"}, ""},
 		"-h":                  {nothing, "-h", 0, []string{"kubectl odh [command]"}, ""},
 		"help of a command":   {nothing, "help look", 0, []string{"It looks long.\n", "kubectl odh look NAME [flags]\n", "Examples:\n  kubectl odh look here\n", "--deep", "Global Flags:\n", "-n, --namespace"}, ""},
