@@ -142,7 +142,7 @@ func TestCredentialsInSpec(t *testing.T) {
 	if !found || got.Status != metav1.ConditionTrue || got.Reason != ReasonPasswordInURI || strings.Contains(got.Message, "hidden") {
 		t.Errorf("[D28] condition %v", got)
 	}
-	for _, part := range []string{"spec.backendStoreUri and spec.registryStoreUri", "name that in spec.backendStoreUriFrom and spec.registryStoreUriFrom"} {
+	for _, part := range []string{"spec.backendStoreUri and spec.registryStoreUri", "name the Secret in spec.backendStoreUriFrom and spec.registryStoreUriFrom"} {
 		if !strings.Contains(got.Message, part) {
 			t.Errorf("[D28] %q lacks %q", got.Message, part)
 		}

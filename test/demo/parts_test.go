@@ -266,7 +266,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	want := "Reach it with:\n  export PATH=\"/bin/k\":\"$PATH\"\n  export PATH=\"/tmp/plugins\":\"$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
+	want := "Reach it with:\n  export PATH=\"/bin/k:/tmp/plugins:$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
 	if difference := cmp.Diff(want, access("/tmp/config", "/bin/k/kubectl", "/tmp/plugins")); difference != "" {
 		t.Error(difference)
 	}

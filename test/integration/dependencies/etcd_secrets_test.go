@@ -113,7 +113,7 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
 		},
 		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd has only the user root"),
-		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root and no password"),
+		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root but no password"),
 		Entry("no JSON", `endpoints: x`, "", "etcd_connection is not a JSON object"),
 		Entry("two passwords", `{"endpoints":"http://etcd:2379","userid":"root","password":"a"}`, "b", "have different passwords: delete the wrong one"),
 		Entry("a password of two lines", "", "a\nb", "contains control characters"),
