@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,6 +80,13 @@ func (w *world) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
 	return owner
 }
 
+// early is a minute behind: timestamps of objects have whole seconds, so an owner could else look older than the applier.
+type early struct{ clock.RealClock }
+
+func (c early) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
+
+func (c early) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
 // restart replaces the applier by one that remembers nothing.
 func (w *world) restart(legacyManagers ...string) {
 	counted := rest.CopyConfig(w.config)
@@ -87,7 +96,7 @@ func (w *world) restart(legacyManagers ...string) {
 	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: w.cache}})
 	Expect(err).NotTo(HaveOccurred())
 	w.applier = apply.New(apply.Options{
-		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers,
+		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: early{},
 		Whole: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
 	})
 }
