@@ -26,7 +26,7 @@ func (r *release) plugin(ctx context.Context) error {
 		return err
 	}
 	here := platform{runtime.GOOS, runtime.GOARCH}
-	own, err := r.program(ctx, "plugin", here)
+	own, _, err := r.program(ctx, "plugin", here)
 	if err != nil {
 		return err
 	}
@@ -41,15 +41,11 @@ func (r *release) plugin(ctx context.Context) error {
 	var programs []string
 	var entries []any
 	for _, p := range r.systems {
-		path, err := r.program(ctx, "plugin", p)
+		path, content, err := r.program(ctx, "plugin", p)
 		if err != nil {
 			return err
 		}
 		programs = append(programs, path)
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
 		entry, err := r.archive(p, content, files)
 		if err != nil {
 			return err

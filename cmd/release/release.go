@@ -96,15 +96,11 @@ func (r *release) operator(ctx context.Context) error {
 		return err
 	}
 	for _, p := range r.platforms {
-		path, err := r.program(ctx, "manager", p)
+		path, content, err := r.program(ctx, "manager", p)
 		if err != nil {
 			return err
 		}
 		programs = append(programs, path)
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
 		layer, err := newLayer([]file{{"manager", 0o755, 0, content}, {"licenses/LICENSE", 0o644, 0, license}}, r.source.time)
 		if err != nil {
 			return err
@@ -120,11 +116,15 @@ func (r *release) operator(ctx context.Context) error {
 }
 
 // program compiles one of the targets manager and plugin, as make does, and without what differs from folder to folder.
-func (r *release) program(ctx context.Context, target string, p platform) (string, error) {
+func (r *release) program(ctx context.Context, target string, p platform) (path string, content []byte, err error) {
 	fmt.Fprintf(r.out, "compiling: %s for %s\n", target, p)
-	path := filepath.Join(r.work, p.os+"-"+p.arch, target)
+	path = filepath.Join(r.work, p.os+"-"+p.arch, target)
 	variable := map[string]string{"manager": "BINARY", "plugin": "PLUGIN"}[target]
-	return path, r.command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "make", "-s", target, variable+"="+path, "VERSION="+r.version, "COMMIT="+r.source.commit)
+	err = r.command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "make", "-s", target, variable+"="+path, "VERSION="+r.version, "COMMIT="+r.source.commit)
+	if err == nil {
+		content, err = os.ReadFile(path)
+	}
+	return path, content, err
 }
 
 // manifests runs the generator of what kubectl and Helm install, and packs the chart.

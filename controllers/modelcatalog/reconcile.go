@@ -300,9 +300,9 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	case a.Retry > 0:
 		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
 	case a.Status != metav1.ConditionTrue:
-		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.OutOfTime(d.Status)}
+		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.OutOfTime(d)}
 	case a.AskPods:
-		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d.Status)}
+		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
 	case r.remembered(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
 	}

@@ -9,6 +9,7 @@ import (
 	userv1 "github.com/openshift/api/user/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -81,13 +82,6 @@ func madeByUs(object client.Object) bool {
 
 // bears says whether an object has all these labels, and no copy of itself in an annotation.
 func bears(object client.Object, want map[string]string) bool {
-	if _, copied := object.GetAnnotations()[LastApplied]; copied {
-		return false
-	}
-	for key, value := range want {
-		if object.GetLabels()[key] != value {
-			return false
-		}
-	}
-	return true
+	_, copied := object.GetAnnotations()[LastApplied]
+	return !copied && labels.SelectorFromSet(want).Matches(labels.Set(object.GetLabels()))
 }

@@ -43,7 +43,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d.Status),
+			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
 		}
 	}
 	return r.reportRollout(ctx, m, d)
@@ -96,7 +96,7 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d.Status)}
+	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
 }
 
 // deployment reads a Deployment from the cache, or from the API server when it does not bear our label yet. One that is not

@@ -25,9 +25,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
-// the case that it arrived before.
-const conflictRetry = 250 * time.Millisecond
+// ConflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
+// the case that it arrived before, or that something else than the API server said so.
+const ConflictRetry = 250 * time.Millisecond
 
 // lagRetry is the pause while the cache has not seen the last status that was written. A reconcile on the older object could
 // only end in a conflict.
@@ -152,7 +152,7 @@ func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: goneRetry}, nil
 	case isOwnConflict(err):
 		log.FromContext(ctx).V(1).Info("The object changed meanwhile, trying again")
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		return ctrl.Result{RequeueAfter: ConflictRetry}, nil
 	}
 	return result, err
 }

@@ -89,7 +89,7 @@ func TestStatusThatWasStoredThoughItsWriteFailed(t *testing.T) {
 			}
 			b.failing, b.stale.Spec = nil, before.Spec // another reconcile finds what was there before
 			result, err := b.reconcile()
-			if err != nil || (result.RequeueAfter == conflictRetry) != stored {
+			if err != nil || (result.RequeueAfter == ConflictRetry) != stored {
 				t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
 			}
 			b.stale = nil
@@ -202,7 +202,7 @@ func TestConflictIsARetry(t *testing.T) {
 			b := newBench(t, logic, newWidget())
 			b.failing = func(string) error { return tc.patch }
 			result, err := b.reconcile()
-			if tc.quiet && (err != nil || result.RequeueAfter != conflictRetry) {
+			if tc.quiet && (err != nil || result.RequeueAfter != ConflictRetry) {
 				t.Errorf("result %+v, error %v; want a quiet retry", result, err)
 			}
 			if !tc.quiet && !errors.Is(err, tc.is) {
@@ -244,7 +244,7 @@ func TestOptimisticLock(t *testing.T) {
 	}))
 	b = newBench(t, logic, newWidget())
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != conflictRetry {
+	if err != nil || result.RequeueAfter != ConflictRetry {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
 	if got := b.get(); got.Status.ObservedGeneration != 0 {
@@ -336,7 +336,7 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 		}
 		return nil
 	}
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != conflictRetry || len(b.writes) != 0 {
+	if result, err := b.reconcile(); err != nil || result.RequeueAfter != ConflictRetry || len(b.writes) != 0 {
 		t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
 	}
 	b.failing = nil

@@ -22,20 +22,24 @@ const labelPolicyGroup, labelGenerated = "network.openshift.io/policy-group", "o
 
 // IngressPolicy closes pods to what no rule allows. Probes of the kubelet are no concern of policies.
 func IngressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*ingressRule) *policyConfig {
-	return networkingv1ac.NetworkPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(rules...))
+	policy := closed(meta, pods, networkingv1.PolicyTypeIngress)
+	policy.Spec.WithIngress(rules...)
+	return policy
 }
 
 // EgressPolicy keeps pods from what no rule allows.
 func EgressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*egressRule) *policyConfig {
+	policy := closed(meta, pods, networkingv1.PolicyTypeEgress)
+	policy.Spec.WithEgress(rules...)
+	return policy
+}
+
+// closed allows nothing in one direction.
+func closed(meta metav1.ObjectMeta, pods map[string]string, direction networkingv1.PolicyType) *policyConfig {
 	return networkingv1ac.NetworkPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
-			WithPolicyTypes(networkingv1.PolicyTypeEgress).
-			WithEgress(rules...))
+			WithPolicyTypes(direction))
 }
 
 // Anywhere is a rule that allows everything: for pods whose peers have no names that a policy could use.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/clock"
@@ -151,7 +152,7 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) || !bears(live, want.Labels) {
+	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) || !labels.SelectorFromSet(want.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, Disowns: want.Disowns}}); err != nil {
@@ -160,17 +161,6 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	}
 	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next})
 	return nil
-}
-
-// bears reports whether an object has labels, with these values.
-func bears(object metav1.Object, wanted map[string]string) bool {
-	have := object.GetLabels()
-	for name, value := range wanted {
-		if have[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // replaced reports that a user has put a certificate of another authority into a Secret of ours. A damaged one is mended.

@@ -15,13 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
-
-// conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for the case that it
-// arrived before, or that something else than the API server said so.
-const conflictRetry = 250 * time.Millisecond
 
 // models reconciles models of all sources.
 type models struct {
@@ -80,7 +77,7 @@ func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from o
 	}
 	r.memory.put(key, e)
 	if apierrors.IsConflict(err) {
-		return conflictRetry, nil
+		return reconciler.ConflictRetry, nil
 	}
 	if err != nil || e.again.IsZero() {
 		return 0, err

@@ -21,6 +21,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 func TestRegistration(t *testing.T) {
@@ -465,7 +466,7 @@ func TestWritesThatFail(t *testing.T) {
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
-	if again := w.reconcile(aPredictor); again != conflictRetry || len(w.patches) != 1 {
+	if again := w.reconcile(aPredictor); again != reconciler.ConflictRetry || len(w.patches) != 1 {
 		t.Errorf("again in %s after %d writes", again, len(w.patches))
 	}
 	w.patchFault = apierrors.NewInternalError(errors.New("broken"))

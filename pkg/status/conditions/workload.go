@@ -2,7 +2,6 @@ package conditions
 
 import (
 	"regexp"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -87,10 +86,8 @@ func notAvailable(d *appsv1.Deployment) string {
 }
 
 // OutOfTime reports whether a rollout has made no progress within its deadline. Until then what keeps it may pass.
-func OutOfTime(s appsv1.DeploymentStatus) bool {
-	return slices.ContainsFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
-	})
+func OutOfTime(d *appsv1.Deployment) bool {
+	return OfDeployment(d, appsv1.DeploymentProgressing).Status == corev1.ConditionFalse
 }
 
 // OfDeployment returns the condition of a type, one without a status when there is none.
