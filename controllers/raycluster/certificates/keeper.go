@@ -131,8 +131,12 @@ func (p *reconciliation) isGood(ctx context.Context, secret string) (slot, bool,
 	if err != nil {
 		return known, false, fmt.Errorf("reading metadata of Secret %s: %w", p.key(secret), err)
 	}
-	if state == unseen {
+	switch {
+	case state == unseen:
 		p.comeBack(known.written.Add(cacheLag))
+	case state == good && !known.seen:
+		known.seen = true
+		p.memory.slots[secret] = known
 	}
 	return known, state != moved, nil
 }

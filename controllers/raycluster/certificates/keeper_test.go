@@ -459,6 +459,19 @@ func TestTheCacheIsBehind(t *testing.T) {
 	}
 }
 
+// A Secret that the cache has shown and does not show any more was deleted, however short ago it was written.
+func TestDeletedJustAfterItWasWritten(t *testing.T) {
+	w, cluster := newFixture(t), demo(t)
+	_, head, _ := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	w.rests(cluster, byOperator)
+	w.hidden[head] = true
+	reads := w.reads
+	if w.keep(cluster, byOperator); w.reads == reads {
+		t.Error("waited for the cache")
+	}
+}
+
 // What fails is an error that names the object, and the next reconcile does all of it.
 func TestFailures(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)

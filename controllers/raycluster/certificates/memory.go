@@ -28,6 +28,8 @@ type slot struct {
 	// next is when it is to be checked again, expires when its certificate ends, issued when that was made, written when the
 	// Secret was last applied.
 	next, expires, issued, written time.Time
+	// seen says that the cache has shown it since.
+	seen bool
 	// names and addresses that the certificate is good for.
 	names     sets.Set[string]
 	addresses sets.Set[netip.Addr]
@@ -116,7 +118,7 @@ func (s slot) look(ctx context.Context, cached client.Reader, key types.Namespac
 	head.SetGroupVersionKind(secretGVK)
 	err := cached.Get(ctx, key, head)
 	switch {
-	case apierrors.IsNotFound(err) && now.Before(s.written.Add(cacheLag)):
+	case apierrors.IsNotFound(err) && !s.seen && now.Before(s.written.Add(cacheLag)):
 		return unseen, nil
 	case err != nil:
 		return moved, client.IgnoreNotFound(err)
