@@ -144,15 +144,10 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 		return err
 	}
 	defer unlock()
-	if err := os.MkdirAll(target, 0o755); err != nil {
-		return fmt.Errorf("creating %s: %w", target, err)
+	if m.complete(target) {
+		return nil // another process built it
 	}
-	for _, pkg := range m.packages {
-		if err := b.program(ctx, m, source, pkg, filepath.Join(target, programName(pkg))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.programs(ctx, m, source, target)
 }
 
 // ownSources returns what stands in the folder of a module beside its requirements: nothing, where the program is another
@@ -173,7 +168,7 @@ func ownSources(dir string) ([]byte, error) {
 	return all, nil
 }
 
-// complete reports whether every program lies in the folder; programs are renamed into place only when they are whole.
+// complete reports whether every program lies in the folder; the folder is renamed into place when it is whole.
 func (m module) complete(dir string) bool {
 	for _, pkg := range m.packages {
 		if _, err := os.Stat(filepath.Join(dir, programName(pkg))); err != nil {
@@ -183,29 +178,40 @@ func (m module) complete(dir string) bool {
 	return true
 }
 
-func (b *builder) program(ctx context.Context, m module, source, pkg, target string) error {
-	if _, err := os.Stat(target); err == nil {
-		return nil
-	}
-	name := programName(pkg)
-	b.say("building %s", name)
+// programs builds those of a module with one command, so that one is linked while the next is compiled.
+func (b *builder) programs(ctx context.Context, m module, source, target string) error {
 	partial := target + ".partial"
+	if err := errors.Join(os.RemoveAll(target), os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
+		return fmt.Errorf("preparing %s: %w", partial, err)
+	}
+	var names []string
+	for _, pkg := range m.packages {
+		names = append(names, programName(pkg))
+	}
+	all := strings.Join(names, ", ")
+	b.say("building %s", all)
 	cgo := "CGO_ENABLED=0"
 	if m.cgoTags != "" {
 		cgo = "CGO_ENABLED=1"
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", m.ldflags, "-o", partial, pkg)
+	output := partial + "/"
+	if len(names) == 1 {
+		output += names[0] // Go would name it after its path
+	}
+	command := exec.CommandContext(ctx, "go", append([]string{
+		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", m.ldflags, "-o", output,
+	}, m.packages...)...)
 	command.Dir = source
 	command.Env = append(os.Environ(), cgo, "GOWORK=off")
-	output, err := b.run(command, name)
+	said, err := b.run(command, all)
 	if errors.Is(err, exec.ErrNotFound) {
-		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", name, err)
+		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", all, err)
 	}
 	if err != nil {
-		return fmt.Errorf("building %s in %s: %w\n%s", name, source, err, tail(output, tailLines))
+		return fmt.Errorf("building %s in %s: %w\n%s", all, source, err, tail(said, tailLines))
 	}
 	if err := os.Rename(partial, target); err != nil {
-		return fmt.Errorf("placing %s: %w", name, err)
+		return fmt.Errorf("moving the programs to %s: %w", target, err)
 	}
 	return nil
 }
