@@ -282,7 +282,7 @@ test-operands: ## Test the programs of the pods, with real MLflow, Model Registr
 
 .PHONY: e2e
 e2e: ## Test the operator and the pods that it creates on a real node; requires root on Linux, installs or builds what is missing (E2E_PICTURES= directory for screenshots)
-	go test -tags e2e -count=1 -timeout 90m ./test/e2e
+	go test -tags e2e -count=1 -timeout 2h ./test/e2e -ginkgo.timeout=2h
 	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo
 
 .PHONY: e2e-ci

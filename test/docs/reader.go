@@ -28,6 +28,8 @@ type Reader struct {
 	Folder string
 	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
 	After map[string]func(context.Context)
+	// Meets are needs of blocks that the cluster meets, of those in [Needs].
+	Meets []string
 
 	// Saved are the files that the page had him save or write, by the names that it gives them.
 	Saved map[string]string
@@ -53,7 +55,7 @@ func (r *Reader) Read(ctx context.Context) {
 		switch {
 		case block.Language == "yaml" && block.Value("file") != "":
 			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(block.Text), 0o600)).To(gomega.Succeed())
-		case block.Language == "sh" && block.Value("needs") == "":
+		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Meets, block.Value("needs"))):
 			for _, command := range block.Commands() {
 				r.run(ctx, command, block.Line)
 			}

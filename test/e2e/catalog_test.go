@@ -13,9 +13,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/odh-platform/odh-platform-operator/test/node/images"
-	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 var (
@@ -47,9 +44,6 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, Label("
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		registry, err := programs.ModelRegistry(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(images.Catalog(ctx, store, registry, catalogServer)).To(Succeed())
 		namespace = restrictedNamespace(ctx, "catalog")
 		apply(ctx, namespace, catalogSource)
 		kubectl(ctx, in("apply", "-f", filepath.Join(checkout, "config", "samples", "aihub_catalog.yaml"))...)
@@ -59,7 +53,7 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, Label("
 		startPod(ctx, namespace, "client", map[string]string{})
 		available(ctx)
 		authority := kubectl(ctx, in("get", "secret", "model-catalog-kube-rbac-proxy", "-o", `go-template={{index .data "ca.crt" | base64decode}}`)...)
-		_, err = tryKubectl(ctx, authority, in("exec", "-i", "client", "--", "sh", "-c", "cat > /data/tls.crt")...)
+		_, err := tryKubectl(ctx, authority, in("exec", "-i", "client", "--", "sh", "-c", "cat > /data/tls.crt")...)
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(startTimeout))
 

@@ -59,6 +59,7 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
 	Describe("An AppWrapper whose node is lost", describeLostNodes)
 	Describe("An AppWrapper with a PyTorchJob", describePyTorchJobs)
 	Describe("A RayCluster", describeRayClusters)
+	Describe("The page of", describeQueuedPages)
 })
 
 // peer is the operator of another project.

@@ -23,11 +23,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 const (
 	startTimeout = 60 * time.Minute // the first run builds a control plane, a node and images
-	specTimeout  = 10 * time.Minute
+	// specTimeout includes what the first specs of a container build and pack on a new machine.
+	specTimeout = 40 * time.Minute
 	// podTimeout is how long a pod may take whose image is unpacked first.
 	podTimeout = 5 * time.Minute
 
@@ -59,6 +61,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
+	// The image of registries is that of catalogs too, and a node pulls it once.
+	registry, err := programs.ModelRegistry(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Catalog(ctx, store, registry, catalogServer)).To(Succeed())
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)

@@ -1,0 +1,46 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+// The page of a component works as it stands, with pods that run: test/integration/docs types the same commands with fake ones. Those of
+// AppWrappers and RayClusters need the operators of "Queued work".
+var _ = Describe("The page of", func() {
+	It("MLflow says what works", func(ctx SpecContext) {
+		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
+		DeferCleanup(removeMLflow)
+		typePage(ctx, "mlflow")
+	}, SpecTimeout(specTimeout))
+
+	It("registries says what works", func(ctx SpecContext) { typePage(ctx, "modelregistry") }, SpecTimeout(specTimeout))
+
+	It("catalogs says what works", func(ctx SpecContext) { typePage(ctx, "modelcatalog") }, SpecTimeout(specTimeout))
+})
+
+func describeQueuedPages() {
+	It("AppWrappers says what works", func(ctx SpecContext) { typePage(ctx, "appwrapper") }, SpecTimeout(specTimeout))
+
+	It("RayClusters says what works", func(ctx SpecContext) {
+		Expect(images.Ray(ctx, store)).To(Succeed())
+		typePage(ctx, "raycluster", "server")
+	}, SpecTimeout(specTimeout))
+}
+
+// typePage types the commands of a page of docs/components in the order of the page, those for what meets included.
+func typePage(ctx context.Context, page string, meets ...string) {
+	GinkgoHelper()
+	r := &docs.Reader{
+		Page: "docs/components/" + page + ".md", Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath, Meets: meets,
+	}
+	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
+	r.Read(ctx)
+}
