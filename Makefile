@@ -242,6 +242,23 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, da
 pictures: ## Render the diagrams of the documentation (docs/images/*.d2)
 	for source in docs/images/*.d2; do go run oss.terrastruct.com/d2@$(D2_VERSION) --layout dagre "$$source" "$${source%.d2}.svg"; done
 
+# The environment with MkDocs, which writes the site.
+DOCS_ENV := bin/docs-env
+$(DOCS_ENV)/installed: docs/site/requirements.txt
+	python3 -m venv --clear $(DOCS_ENV)
+	$(DOCS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	touch $@
+
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: docs
+docs: $(DOCS_ENV)/installed ## Write the documentation as a site with search to bin/site; requires Python 3.11 or later with venv (on Debian: python3-venv)
+	$(DOCS_ENV)/bin/mkdocs build --strict
+
+.PHONY: docs-serve
+docs-serve: $(DOCS_ENV)/installed ## Serve this site on http://127.0.0.1:8000 and rebuild it when a page changes; requires the same
+	$(DOCS_ENV)/bin/mkdocs serve
+
 .PHONY: verify
 verify: generate ## Fail if a generated file is stale or the module files are not tidy
 	go mod tidy
