@@ -55,7 +55,7 @@ func (w *fixture) rest() {
 	}
 }
 
-// Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same.
+// Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same. [mlflow-82]
 func TestFaultsWhileAServerGoes(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
 		s := settled(t, newServer(t, split()))
@@ -64,6 +64,7 @@ func TestFaultsWhileAServerGoes(t *testing.T) {
 	}).SurvivesFaults(t)
 }
 
+// [mlflow-82]
 func TestTwoServers(t *testing.T) {
 	w := newFixture(t, split())
 	w.rest()
@@ -100,7 +101,7 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// One of the two that is not ready makes the MLflow unavailable, and is named.
+// One of the two that is not ready makes the MLflow unavailable, and is named. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
 	w.rest()
@@ -120,7 +121,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 }
 
 // A server for artifacts that is switched off while a migration is requested uses the database until it is stopped: the Job waits for
-// that, and the Deployment goes after it.
+// that, and the Deployment goes after it. [mlflow-84]
 func TestMigrationWaitsForTheServerThatGoes(t *testing.T) {
 	w := newFixture(t, split())
 	w.rest()
@@ -150,7 +151,7 @@ func TestMigrationWaitsForTheServerThatGoes(t *testing.T) {
 	}
 }
 
-// What has the names of the server for artifacts and is not ours stays, and no migration waits for its pods.
+// What has the names of the server for artifacts and is not ours stays, and no migration waits for its pods. [mlflow-85]
 func TestForeignServerForArtifacts(t *testing.T) {
 	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
@@ -173,7 +174,7 @@ func TestForeignServerForArtifacts(t *testing.T) {
 	}
 }
 
-// Elsewhere than on OpenShift each server has a certificate of ours, and the second goes with its server.
+// Elsewhere than on OpenShift each server has a certificate of ours, and the second goes with its server. [mlflow-94]
 func TestCertificatesOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["plain"]
@@ -193,7 +194,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	}
 }
 
-// Without the API that leads to it, nothing is made of an MLflow with a server for artifacts.
+// Without the API that leads to it, nothing is made of an MLflow with a server for artifacts. [mlflow-86]
 func TestServerForArtifactsNeedsRoutes(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["bare"]
@@ -211,6 +212,7 @@ func TestServerForArtifactsNeedsRoutes(t *testing.T) {
 	}
 }
 
+// [mlflow-87]
 func TestServerForArtifactsNeedsAURL(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["plain"]
@@ -224,6 +226,7 @@ func TestServerForArtifactsNeedsAURL(t *testing.T) {
 	}
 }
 
+// [mlflow-88]
 func TestStoresOfTwoServers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string][]byte
@@ -267,7 +270,7 @@ func TestStoresOfTwoServers(t *testing.T) {
 	}
 }
 
-// A Secret is read once for each of its versions, and what cannot be read is no verdict.
+// A Secret is read once for each of its versions, and what cannot be read is no verdict. [mlflow-88]
 func TestStoresAreReadOnce(t *testing.T) {
 	reads, broken := 0, error(nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Data: map[string][]byte{"uri": []byte("mysql://a/x")}}
@@ -311,7 +314,7 @@ func TestStoresAreReadOnce(t *testing.T) {
 	}
 }
 
-// A gateway that refuses one of the routes takes the URL of that one back.
+// A gateway that refuses one of the routes takes the URL of that one back. [mlflow-89]
 func TestRefusedRouteOfArtifacts(t *testing.T) {
 	m := split()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"

@@ -133,7 +133,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Labelled sources are volumes, mounts and arguments, in their order.
+// [modelregistry-97] Labelled sources are volumes, mounts and arguments, in their order. [modelregistry-127]
 func TestServerMountsSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"alpha", "zebra"}
@@ -295,7 +295,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// The server may connect to any address, its database to none; each has a policy of its own.
+// The server may connect to any address, its database to none; each has a policy of its own. [modelregistry-130]
 func TestEgressPolicies(t *testing.T) {
 	for name, rules := range map[string][]any{resources.EgressPolicy: {map[string]any{}}, resources.DatabaseEgress: {}} {
 		pods := strings.TrimSuffix(name, "-egress")
@@ -386,7 +386,7 @@ type entry struct {
 	Labels         []string
 }
 
-// [modelregistry-91] The sources that come with the catalog.
+// [modelregistry-91] The sources that come with the catalog. [modelregistry-128]
 func TestDefaultSources(t *testing.T) {
 	var s struct {
 		Catalogs, MCP, Agents, Runtimes []entry

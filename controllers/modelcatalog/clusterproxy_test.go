@@ -33,7 +33,7 @@ func proxyVariables(pod corev1.PodSpec) []string {
 }
 
 // The server alone leaves the cluster by a proxy: by that of its Catalog, or by that of the cluster where the Catalog says nothing. How
-// clients are authenticated, which older releases kept in the same place, is no choice.
+// clients are authenticated, which older releases kept in the same place, is no choice. [modelregistry-115] [modelregistry-116]
 func TestProxyOfTheServer(t *testing.T) {
 	all := []string{"catalog HTTP_PROXY=http://cluster:3128", "catalog HTTPS_PROXY=http://cluster:3129", "catalog NO_PROXY=.svc"}
 	own := []string{"catalog HTTPS_PROXY=http://mine:8080"}
@@ -71,6 +71,7 @@ func TestProxyOfTheServer(t *testing.T) {
 	}
 }
 
+// [modelregistry-117]
 func TestClusterProxy(t *testing.T) {
 	object := func(status, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": status, "spec": spec}}
@@ -94,6 +95,7 @@ func TestClusterProxy(t *testing.T) {
 }
 
 // The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
+// [modelregistry-118]
 func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 	b := newBench(t, sample())
 	proxy := newClusterProxy(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
@@ -124,7 +126,7 @@ func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 	}
 }
 
-// spec.authProxy says how clients are authenticated, and spec.proxy where it is silent, as in older releases.
+// spec.authProxy says how clients are authenticated, and spec.proxy where it is silent, as in older releases. [modelregistry-119]
 func TestAuthProxy(t *testing.T) {
 	const on, off = aihubv1alpha1.Enabled, aihubv1alpha1.Disabled
 	for name, c := range map[string]struct {

@@ -35,6 +35,7 @@ func (b *bench) setHubKeys(secrets ...string) {
 }
 
 // Keys for Hugging Face are variables of the server alone, a change of one replaces its pods once, and what is of no use is named.
+// [modelregistry-123] [modelregistry-124]
 func TestHubKeys(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
@@ -89,7 +90,7 @@ func TestHubKeys(t *testing.T) {
 	}
 }
 
-// The role that finds these Secrets may list and watch them, and nothing else.
+// The role that finds these Secrets may list and watch them, and nothing else. [modelregistry-126]
 func TestRightsForHubKeys(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/modelcatalog/huggingface/role.yaml")
 	if err != nil {

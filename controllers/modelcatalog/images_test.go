@@ -21,7 +21,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 	return images
 }
 
-// A digest or a tag is put onto the repository of the release, whatever that is called.
+// A digest or a tag is put onto the repository of the release, whatever that is called. [modelregistry-121]
 func TestDataImages(t *testing.T) {
 	for _, c := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
@@ -47,7 +47,7 @@ func TestDataImages(t *testing.T) {
 	}
 }
 
-// What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead.
+// What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead. [modelregistry-122]
 func TestImagesThatCannotBeChosen(t *testing.T) {
 	for _, wrong := range []string{
 		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),

@@ -41,7 +41,7 @@ func everything() []client.Object {
 	}
 }
 
-// Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server.
+// Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server. [modelregistry-131]
 func TestAPolicyThatCannotBeWritten(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),

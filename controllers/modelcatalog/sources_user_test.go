@@ -18,7 +18,7 @@ func tree(t *testing.T, text string) any {
 	return v
 }
 
-// [modelregistry-96] [modelregistry-94] Only the one entry goes; order, numbers, comments and unknown keys stay.
+// [modelregistry-96] [modelregistry-94] Only the one entry goes; order, numbers, comments and unknown keys stay. [modelregistry-129]
 func TestWithoutFormerDefault(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"only the default entry": {

@@ -53,7 +53,7 @@ var (
 // Every behaviour that its page does not put off has a test with its tag.
 func TestBehavioursHaveTests(t *testing.T) {
 	all := tests(t)
-	for component, want := range map[string]int{"mlflow": 80, "appwrapper": 58, "modelmesh": 102, "modelregistry": 114, "raycluster": 33} {
+	for component, want := range map[string]int{"mlflow": 99, "appwrapper": 58, "modelmesh": 102, "modelregistry": 132, "raycluster": 33} {
 		t.Run(component, func(t *testing.T) { checkBehaviours(t, all, component, want) })
 	}
 }

@@ -89,7 +89,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() 
 		Expect(team.read(ctx, run)).To(Equal(wroteAll))
 	}, SpecTimeout(specTimeout))
 
-	It("archives an old trace", func(ctx SpecContext) {
+	It("archives an old trace [mlflow-97]", func(ctx SpecContext) {
 		Expect(team.python(ctx, team.namespace, mlflowTrace)).To(Equal("200"))
 		Expect(runChore(ctx, "mlflow-trace-archival")).To(ContainSubstring("archived 1 trace(s)"))
 		Expect(inServer(ctx, "find /mlflow/archive -type f")).NotTo(BeEmpty())

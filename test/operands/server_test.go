@@ -281,7 +281,7 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	return end
 }
 
-// archived runs the archiver, which has to find the terms, the database and the old trace in it, and to move its spans.
+// archived runs the archiver, which has to find the terms, the database and the old trace in it, and to move its spans. [mlflow-97]
 func (s *served) archived() {
 	s.t.Helper()
 	s.seedOldTrace()

@@ -23,6 +23,7 @@ func configOf(namespace string) *mlflowv1.MLflowConfig {
 	}
 }
 
+// [mlflow-98]
 func TestReport(t *testing.T) {
 	both := mlflowv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret, ArchiveRootSecret: archiveSecret, TraceArchivalRetention: "7d"}
 	for name, tc := range map[string]struct {
@@ -66,7 +67,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What cannot be read is neither there nor missing.
+// What cannot be read is neither there nor missing. [mlflow-98]
 func TestReportKeepsWhatItKnows(t *testing.T) {
 	refused := errors.New("refused")
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

@@ -68,7 +68,7 @@ func (c goldenCase) inputs(t *testing.T) Inputs {
 	return in
 }
 
-// TestGolden shows every object of every case as it would be written.
+// TestGolden shows every object of every case as it would be written. [mlflow-95] [mlflow-97]
 func TestGolden(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {

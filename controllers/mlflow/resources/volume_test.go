@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// A pod mounts the volume only if it finds something there, and is bound to its node only then [mlflow-22].
+// A pod mounts the volume only if it finds something there, and is bound to its node only then [mlflow-22]. [mlflow-96]
 func TestWhoMountsTheVolume(t *testing.T) {
 	const server, collector, archiver, migration = "server", "mlflow-gc", "mlflow-trace-archival", "migration"
 	from := mlflowtest.KeyOf("db", "uri")

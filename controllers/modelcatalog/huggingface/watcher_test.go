@@ -47,7 +47,7 @@ func object(t *testing.T, namespace, name, source string, data map[string]string
 	return &unstructured.Unstructured{Object: content}
 }
 
-// Of a Secret nothing is held by which a key could be found.
+// Of a Secret nothing is held by which a key could be found. [modelregistry-125]
 func TestCondenseKeepsNoKey(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, c := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
@@ -130,7 +130,7 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// Where Secrets may not be seen there are no keys, and nothing waits for them.
+// Where Secrets may not be seen there are no keys, and nothing waits for them. [modelregistry-126]
 func TestWatcherWithoutTheRight(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
@@ -145,6 +145,7 @@ func TestWatcherWithoutTheRight(t *testing.T) {
 	}
 }
 
+// [modelregistry-124]
 func TestJudge(t *testing.T) {
 	good := func(name, source string) secret { return secret{"ns", name, source, "hash of " + name} }
 	key := func(name, variable string) resources.HubKey {

@@ -79,7 +79,7 @@ func TestDatabasePolicy(t *testing.T) {
 	}
 }
 
-// The server may connect to any address, its database to none; each has a policy of its own, with and without a proxy.
+// The server may connect to any address, its database to none; each has a policy of its own, with and without a proxy. [modelregistry-130]
 func TestEgressPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured

@@ -51,7 +51,7 @@ var _ = Describe("A server for artifacts", func() {
 		}, NodeTimeout(specTimeout))
 	}, NodeTimeout(specTimeout))
 
-	It("runs beside the other with the shipped rights, costs nothing at rest, and goes alone", func(ctx SpecContext) {
+	It("runs beside the other with the shipped rights, costs nothing at rest, and goes alone [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(apart))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
@@ -105,7 +105,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is not made before its stores are such that two servers may use them", func(ctx SpecContext) {
+	It("is not made before its stores are such that two servers may use them [mlflow-88]", func(ctx SpecContext) {
 		db := secret("db", nil)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
 		m := server(apart)
@@ -124,7 +124,7 @@ var _ = Describe("A server for artifacts", func() {
 		available(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is stopped for a migration, also when it is to go, and the Job waits for it", func(ctx SpecContext) {
+	It("is stopped for a migration, also when it is to go, and the Job waits for it [mlflow-84]", func(ctx SpecContext) {
 		m := ready(ctx, server(apart))
 		pods := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())
@@ -161,7 +161,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves what others call the same alone", func(ctx SpecContext) {
+	It("leaves what others call the same alone [mlflow-85]", func(ctx SpecContext) {
 		theirs := foreignService()
 		create(ctx, theirs)
 		m := ready(ctx, server())

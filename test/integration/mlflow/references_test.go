@@ -138,7 +138,7 @@ func message(m *mlflowv1.MLflow, condition string) string {
 }
 
 var _ = Describe("The Secret of an MLflowConfig", func() {
-	It("is named while it or its bucket is missing", func(ctx SpecContext) {
+	It("is named while it or its bucket is missing [mlflow-98]", func(ctx SpecContext) {
 		config := &mlflowconfigv1.MLflowConfig{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(ctx, "workspace"), Name: mlflowconfigv1.Name}}
 		config.Spec.ArtifactRootSecret = "mlflow-artifact-connection"
 		create(ctx, config)

@@ -28,7 +28,7 @@ func (w *world) proxyVariables(ctx context.Context, namespace string) []string {
 }
 
 var _ = Describe("The way of the server out of the cluster", func() {
-	It("is by the proxy of the cluster on OpenShift, unless the Catalog names its own or none", func(ctx SpecContext) {
+	It("is by the proxy of the cluster on OpenShift, unless the Catalog names its own or none [modelregistry-116]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		ofCluster := loose(capability.OpenShiftProxy, "", "cluster")
@@ -64,7 +64,7 @@ var _ = Describe("The way of the server out of the cluster", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is refused where it cannot be one", func(ctx SpecContext, field, value, why string) {
+	DescribeTable("is refused where it cannot be one [modelregistry-120]", func(ctx SpecContext, field, value, why string) {
 		c := catalog(registries)
 		refused := loose(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
 		refused.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}

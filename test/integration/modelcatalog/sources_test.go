@@ -86,7 +86,7 @@ var _ = Describe("Sources", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("of users are theirs, but for the entry of older releases; the default ones are put back [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95]", func(ctx SpecContext) {
+	It("of users are theirs, but for the entry of older releases; the default ones are put back [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		old := configMap(ns, "model-catalog-sources")

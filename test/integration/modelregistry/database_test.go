@@ -53,7 +53,7 @@ var _ = Describe("A generated database", func() {
 		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
 	}, NodeTimeout(specTimeout))
 
-	It("calls no one, whatever another client allows it", func(ctx SpecContext) {
+	It("calls no one, whatever another client allows it [modelregistry-132]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		closed := child(m, &networkingv1.NetworkPolicy{}, "-postgres-egress")
 		env.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})

@@ -174,7 +174,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("of a server for artifacts is issued beside it, and goes with that server", func(ctx SpecContext) {
+	It("of a server for artifacts is issued beside it, and goes with that server [mlflow-94]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) {
 			s.DefaultArtifactRoot, s.ArtifactsDestination = "", "s3://bucket"
