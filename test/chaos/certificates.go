@@ -81,7 +81,7 @@ func (c *campaign) admits(ctx context.Context) error {
 
 // wrongCA replaces the CA in all webhook configurations of the manager.
 func (c *campaign) wrongCA(ctx context.Context) error {
-	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "a wrong CA stands in all webhook configurations", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
+	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "all webhook configurations have a wrong CA", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			stranger := httptest.NewTLSServer(http.NotFoundHandler())
 			defer stranger.Close()
