@@ -253,11 +253,11 @@ docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: docs
 docs: $(DOCS_ENV)/installed ## Write the documentation as a site with search to bin/site; requires Python 3.11 or later with venv (on Debian: python3-venv)
-	$(DOCS_ENV)/bin/mkdocs build --strict
+	$(DOCS_ENV)/bin/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 .PHONY: docs-serve
 docs-serve: $(DOCS_ENV)/installed ## Serve this site on http://127.0.0.1:8000 and rebuild it when a page changes; requires the same
-	$(DOCS_ENV)/bin/mkdocs serve
+	$(DOCS_ENV)/bin/mkdocs serve --config-file docs/site/mkdocs.yml
 
 .PHONY: verify
 verify: generate ## Fail if a generated file is stale or the module files are not tidy

@@ -12,7 +12,7 @@ var listed = regexp.MustCompile(`(?m)^ +- (?:[^:\n]+: )?(\S+\.md)$`)
 // Every page below docs is in the navigation of the site, once, or in the table of its folder; what maintainers need is apart from the
 // pages of users. `make docs` finds what is broken otherwise, and requires Python.
 func TestNavigationOfTheSite(t *testing.T) {
-	config := read(t, "mkdocs.yml")
+	config := read(t, "docs/site/mkdocs.yml")
 	users, maintainers, found := strings.Cut(config[strings.Index(config, "\nnav:"):], "- Maintainers:")
 	if !found {
 		t.Fatal("the navigation has no part for maintainers")
