@@ -240,14 +240,14 @@ func TestStatusOfAUserWithLittle(t *testing.T) {
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, sight{}, "status")
 	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to look at all namespaces; what is in namespace vision is shown, -n chooses another",
-		"Note: not allowed to read: Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator,", "rayclusters")
+		"Note: not allowed to list deployments.apps, leases.coordination.k8s.io in all namespaces\n", "rayclusters.ray.io in namespace vision\n")
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
 	run(t, cluster, sight{}, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "you may not look for its Deployment and its Lease; --manager-namespace names its namespace",
 		"No resources are to be seen; the notes tell what could not be read.")
 	run(t, whole(t), sight{}, "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
 	empty.Forbid(func(r fakecluster.Request) bool { return r.Resource == "leases" })
-	run(t, empty, sight{}, "status").expect(t, 3, "MANAGER  Unknown", "Note: not allowed to read: Lease odh-platform-operator\n")
+	run(t, empty, sight{}, "status").expect(t, 3, "MANAGER  Unknown", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n")
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace == "" && r.Selector == "" && (r.Resource == "deployments" || r.Resource == "leases")
 	})
@@ -349,7 +349,7 @@ func TestStatusWatches(t *testing.T) {
 		t.Errorf("%s", first)
 	}
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "appwrappers" })
-	if second := <-out; strings.Contains(second, "AppWrapper/train") || !strings.Contains(second, "not allowed to read: appwrappers") {
+	if second := <-out; strings.Contains(second, "AppWrapper/train") || !strings.Contains(second, "not allowed to list appwrappers.workload.codeflare.dev in namespace vision") {
 		t.Errorf("%s", second)
 	}
 	stop()

@@ -200,11 +200,12 @@ func TestTreeOfAUserWithLittle(t *testing.T) {
 		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
 	})
 	got := run(t, cluster, sight{}, "tree predictor/digits")
-	got.expect(t, 1, "Deployment/modelmesh-serving-mlserver-1.x", "Note: not allowed to search all namespaces; searched: vision", "Note: not allowed to read: ", "secrets")
-	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 2, "forbidden")
+	got.expect(t, 1, "Deployment/modelmesh-serving-mlserver-1.x", "Note: not allowed to search all namespaces; searched: vision", "Note: not allowed to list secrets in namespace vision\n")
+	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 3, "forbidden")
+	run(t, cluster, sight{}, "tree isvc/faces").expect(t, 3, "Healthy", "Note: not allowed to list secrets in namespace vision\n")
 
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods" && !r.Metadata })
-	run(t, cluster, sight{}, "tree aw/train").expect(t, 1, "Pod/train-0 ", "it could not be read", "Note: not allowed to read: pods")
+	run(t, cluster, sight{}, "tree aw/train").expect(t, 1, "Pod/train-0 ", "it could not be read", "Note: not allowed to get pods/train-")
 }
 
 func TestTreeOfABrokenCluster(t *testing.T) {
@@ -219,7 +220,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 func TestTreeInVain(t *testing.T) {
 	cluster := whole(t)
 	for line, want := range map[string]string{
-		"tree":                     "tree: nothing to show; name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
+		"tree":                     "tree: name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
 		"tree mlflow":              "tree mlflow: which one?",
 		"tree mlflow a/b":          "there is no need to specify a resource type as a separate argument",
 		"tree mlflow/a b":          "there is no need to specify a resource type as a separate argument",

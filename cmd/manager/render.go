@@ -10,10 +10,11 @@ import (
 	"strings"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 )
 
 // runRender prints what the custom resources in a file would produce, one YAML document per object.
-func runRender(_ context.Context, p process) error {
+func runRender(ctx context.Context, p process) error {
 	file, platform, rest, err := renderArgs(p.args)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func runRender(_ context.Context, p process) error {
 	if err != nil {
 		return err
 	}
-	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion()})
+	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.In(ctx)})
 }
 
 // renderArgs takes out what only render knows; the rest are the flags of run.

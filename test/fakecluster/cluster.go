@@ -26,7 +26,7 @@ type Kind struct {
 
 // Request is one that the cluster has received.
 type Request struct {
-	Verb                      string // get or list
+	Verb                      string // get, list or patch
 	Resource, Namespace, Name string
 	// Metadata reports that no more was asked for.
 	Metadata bool

@@ -2,11 +2,14 @@ package fakecluster
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +22,7 @@ import (
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.count(1)
 	defer c.count(-1)
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && r.Method != http.MethodPatch {
 		fail(w, apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method))
 		return
 	}
@@ -75,15 +78,21 @@ func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema
 		request.Namespace, path = path[1], path[2:]
 	}
 	request.Resource = path[0]
-	if len(path) == 2 {
+	if len(path) >= 2 {
 		request.Verb, request.Name = "get", path[1]
+	}
+	if r.Method == http.MethodPatch {
+		request.Verb = "patch"
+	}
+	if len(path) == 3 && path[2] == "log" {
+		request.Resource, path = "pods/log", path[:2]
 	}
 	request.Selector = r.URL.Query().Get("labelSelector")
 	c.mu.Lock()
 	c.requests = append(c.requests, request)
 	c.mu.Unlock()
 	resource := version.WithResource(request.Resource).GroupResource()
-	kind, known := c.kind(version, request.Resource)
+	kind, known := c.kind(version, path[0])
 	switch {
 	case !known || len(path) > 2:
 		fail(w, apierrors.NewNotFound(resource, request.Name))
@@ -91,6 +100,10 @@ func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema
 		fail(w, apierrors.NewForbidden(resource, request.Name, nil))
 	case c.rejects(c.broken, request):
 		fail(w, apierrors.NewInternalError(http.ErrAbortHandler))
+	case request.Resource == "pods/log":
+		c.log(w, r, request)
+	case request.Verb == "patch":
+		c.patch(w, r, kind, request)
 	case request.Verb == "get":
 		c.get(w, kind, request)
 	default:
@@ -105,14 +118,59 @@ func (c *Cluster) rejects(which func(Request) bool, r Request) bool {
 }
 
 func (c *Cluster) get(w http.ResponseWriter, kind Kind, r Request) {
-	for i := range c.objects {
-		u := &c.objects[i]
-		if u.GroupVersionKind() == kind.GroupVersionKind && u.GetNamespace() == r.Namespace && u.GetName() == r.Name {
-			answer(w, u.Object)
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u := c.find(kind, r); u != nil {
+		answer(w, u.Object)
+		return
 	}
 	fail(w, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, r.Name))
+}
+
+func (c *Cluster) find(kind Kind, r Request) *unstructured.Unstructured {
+	i := slices.IndexFunc(c.objects, func(u unstructured.Unstructured) bool {
+		return u.GroupVersionKind() == kind.GroupVersionKind && u.GetNamespace() == r.Namespace && u.GetName() == r.Name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &c.objects[i]
+}
+
+// patch applies a merge patch.
+func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.find(kind, request)
+	if u == nil {
+		fail(w, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, request.Name))
+		return
+	}
+	change, err := io.ReadAll(r.Body)
+	if err == nil {
+		var before, after []byte
+		if before, err = u.MarshalJSON(); err == nil {
+			if after, err = jsonpatch.MergePatch(before, change); err == nil {
+				err = u.UnmarshalJSON(after)
+			}
+		}
+	}
+	if err != nil {
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	answer(w, u.Object)
+}
+
+// log answers with a text that names what was asked for.
+func (c *Cluster) log(w http.ResponseWriter, r *http.Request, request Request) {
+	query := r.URL.Query()
+	if query.Get("container") == "waiting" {
+		fail(w, apierrors.NewBadRequest("container waiting is waiting to start"))
+		return
+	}
+	fmt.Fprintf(w, "log of %s/%s/%s previous=%s tail=%s follow=%s\npassword=hunter2", request.Namespace, request.Name,
+		query.Get("container"), query.Get("previous"), query.Get("tailLines"), query.Get("follow"))
 }
 
 func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
@@ -128,6 +186,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 		return
 	}
 	var found []any
+	c.mu.Lock()
 	for i := range c.objects {
 		u := &c.objects[i]
 		name := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
@@ -137,6 +196,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 		}
 		found = append(found, shown(u, request.Metadata))
 	}
+	c.mu.Unlock()
 	start, end, next := c.pageOf(query.Get("continue"), query.Get("limit"), len(found))
 	list := map[string]any{
 		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List", "items": append([]any{}, found[start:end]...),

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -32,4 +33,16 @@ func MLflow(c config.Config) mlflow.Settings {
 		Version:          c.MLflow.Version,
 		Authors:          c.Authors,
 	}
+}
+
+// AppWrapper are the settings of the component appwrapper, with those of former operators in the cluster.
+func AppWrapper(env render.Env) (config.AppWrapper, error) {
+	var older []config.OlderConfig
+	for _, o := range OlderConfigs {
+		if found := env.Older(o.Name, o.Embedded); found != nil {
+			older = append(older, *found)
+		}
+	}
+	settings, _, err := env.Config.AppWrapper(older...)
+	return settings, err
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -106,13 +105,7 @@ func mlflowOperators(obj *unstructured.Unstructured, _ render.Env) (render.Resul
 
 func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	env.Placed(obj)
-	var older []config.OlderConfig
-	for _, o := range OlderConfigs {
-		if found := env.Older(o.Name, o.Embedded); found != nil {
-			older = append(older, *found)
-		}
-	}
-	settings, _, err := env.Config.AppWrapper(older...)
+	settings, err := AppWrapper(env)
 	if err != nil {
 		return render.Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}

@@ -34,6 +34,8 @@ type Env struct {
 	ConfigMaps func(namespace, name string) *corev1.ConfigMap
 	// KubeRay are the namespaces in which KubeRay was found.
 	KubeRay []string
+	// Review returns the warnings that the author of an object would get, and as an error why admission would refuse it; nil for no review.
+	Review func(Env, *unstructured.Unstructured) (warnings []string, err error)
 }
 
 // configMap is one of the ConfigMaps, nil when there is none.
@@ -94,9 +96,21 @@ func (k Kinds) Render(obj *unstructured.Unstructured, env Env) (Result, error) {
 	if !ok {
 		return Result{}, k.unknown(kind)
 	}
+	var warnings []string
+	if env.Review != nil {
+		var err error
+		if warnings, err = env.Review(env, obj); err != nil {
+			return Result{}, fmt.Errorf("%s %s would be refused: %w", kind.Kind, obj.GetName(), err)
+		}
+	}
 	result, err := render(obj.DeepCopy(), env)
 	if err != nil {
 		return Result{}, fmt.Errorf("rendering %s %s: %w", kind.Kind, obj.GetName(), err)
+	}
+	for _, warning := range warnings {
+		if !slices.Contains(result.Notes, warning) { // some kinds are rendered as the webhooks change them
+			result.Notes = append(result.Notes, warning)
+		}
 	}
 	return result, nil
 }

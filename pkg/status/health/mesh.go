@@ -105,6 +105,12 @@ func (m model) explain(v *Verdict) {
 	}
 }
 
+// InvalidRuntime is the reason of a runtime of which ModelMesh makes no pods, and NoPods begins the message.
+const (
+	InvalidRuntime = "InvalidRuntime"
+	NoPods         = "no pods are made or changed: "
+)
+
 // servingRuntime has no status. Whether its pods run is reported by its Deployments, unless its spec can have none.
 func servingRuntime(o object) Verdict {
 	switch {
@@ -114,7 +120,7 @@ func servingRuntime(o object) Verdict {
 		return Verdict{State: Idle, Reason: "SingleModel", Message: "spec.multiModel is not true, so ModelMesh leaves it to KServe"}
 	}
 	if problem := invalidRuntime(o); problem != "" {
-		return Verdict{State: Failed, Reason: "InvalidRuntime", Message: "no pods are made or changed: " + problem}
+		return Verdict{State: Failed, Reason: InvalidRuntime, Message: NoPods + problem}
 	}
 	return Verdict{State: Healthy}
 }

@@ -35,6 +35,7 @@ func call(t *testing.T, action func(*Options, []string) error, args ...string) o
 			RunE: func(_ *cobra.Command, args []string) error { return action(o, args) },
 		}
 		c.Flags().Bool("deep", false, "Look deeper.")
+		o.AddOutput(c)
 		return c
 	}
 	code := Run(t.Context(), o, args, []Command{look})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -128,6 +129,8 @@ type Cluster struct {
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
+	// Pods serves logs, for as long as they are followed.
+	Pods corev1client.PodsGetter
 }
 
 // nowhere is the server that kubectl asks when no kubeconfig names one.
@@ -154,6 +157,11 @@ func (o *Options) connect() (*Cluster, error) {
 	}
 	if cluster.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("building the metadata client: %w", err)
+	}
+	endless := rest.CopyConfig(config)
+	endless.Timeout = 0
+	if cluster.Pods, err = corev1client.NewForConfig(endless); err != nil {
+		return nil, fmt.Errorf("building the client of logs: %w", err)
 	}
 	return cluster, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Exit codes.
@@ -16,22 +17,22 @@ const (
 	ExitWrong = 1
 	// ExitFailed says that the command was called wrongly, or could not find out.
 	ExitFailed = 2
-	// ExitUnknown says that nothing shown is wrong, and that not everything could be read.
+	// ExitUnknown says that nothing shown is wrong, and that not everything could be read, or that a permission is missing.
 	ExitUnknown = 3
 )
 
 // ErrWrong ends a command that has shown what is wrong; nothing more is printed, and the exit code is ExitWrong.
 var ErrWrong = errors.New("something is wrong")
 
-// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is printed, and the exit code is
-// ExitUnknown.
+// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is printed unless an error wraps it,
+// and the exit code is ExitUnknown.
 var ErrUnknown = errors.New("not everything could be read")
 
 const long = `Shows the resources that the Open Data Hub platform operator reconciles, and what is wrong with them.
-It never changes anything in the cluster.
+Only pause and resume change something in the cluster: one annotation.
 
 Exit codes: 0 no problem, 1 a problem, 2 a wrong command line or no answer from the cluster,
-3 no problem in what could be read, but something could not be read.`
+3 no problem in what could be read, but something could not be read, or you lack a permission.`
 
 // Command makes a sub-command.
 type Command func(*Options) *cobra.Command
@@ -52,16 +53,17 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 	})
 	o.addTo(root)
 	for _, command := range append(commands, version) {
-		c := command(o)
-		o.AddOutput(c)
-		root.AddCommand(c)
+		root.AddCommand(command(o))
 	}
 	switch err := root.ExecuteContext(ctx); {
 	case err == nil:
 		return ExitHealthy
 	case errors.Is(err, ErrWrong):
 		return ExitWrong
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, ErrUnknown), apierrors.IsForbidden(err):
+		if err != ErrUnknown { //nolint:errorlint // one that wraps it has more to say
+			fmt.Fprintf(o.ErrOut, "kubectl-odh: %s\n", explain(err))
+		}
 		return ExitUnknown
 	default:
 		fmt.Fprintf(o.ErrOut, "kubectl-odh: %s\n", explain(err))

@@ -115,7 +115,7 @@ func (v View) object(names bool) (k8sruntime.Object, error) {
 
 // version is the command that says what this program is.
 func version(o *Options) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			platform := runtime.GOOS + "/" + runtime.GOARCH
@@ -127,4 +127,6 @@ func version(o *Options) *cobra.Command {
 			})
 		},
 	}
+	o.AddOutput(c)
+	return c
 }

@@ -23,6 +23,7 @@ const (
 	certificate = "certificate"
 	webhooks    = "webhooks"
 	references  = "references"
+	runtimes    = "runtimes"
 )
 
 // checks in the order in which they are shown.
@@ -38,6 +39,7 @@ var checks = []check{
 	{certificate, "API servers do not call webhooks whose certificate they do not trust", checkCertificate},
 	{webhooks, "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks},
 	{references, "pods that use them do not start, or keep running with the values that they were started with", checkReferences},
+	{runtimes, "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes},
 }
 
 // judge runs all checks. Findings have the name of their check, the bad ones first within each.

@@ -22,7 +22,7 @@ const examples = `  kubectl odh doctor
 
 // Command checks the installation.
 func Command(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ships, err := builtIn()
@@ -42,6 +42,8 @@ func Command(o *cli.Options) *cobra.Command {
 			})
 		},
 	}
+	o.AddOutput(c)
+	return c
 }
 
 func (r Report) view() cli.View {

@@ -35,6 +35,9 @@ type Facts struct {
 	Certificate *corev1.Secret
 	// Needed are the Secrets and ConfigMaps that resources name.
 	Needed []Needed
+	// Runtimes are those that ModelMesh makes no pods of, with the reason, by kind, namespace and name; Judged is the number of all.
+	Runtimes map[string]string
+	Judged   int
 	// Unread are findings about what could not be read, by check.
 	Unread map[string][]Finding
 }

@@ -51,7 +51,7 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shi
 	}
 	g.run(ctx, func(ctx context.Context) { g.manager(ctx, o, cluster) }, g.crds, g.originals, g.webhooks)
 	// These depend on the namespace of the manager, and on what other objects name.
-	g.run(ctx, g.rights, g.services, g.certificate, g.references)
+	g.run(ctx, g.rights, g.services, g.certificate, g.references, g.runtimes)
 	for _, unread := range g.facts.Unread {
 		slices.SortFunc(unread, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Fix, b.Fix), cmp.Compare(a.Subject, b.Subject)) })
 	}

@@ -46,12 +46,14 @@ func Each[T any](items []T, task func(T)) {
 
 // List reads all objects of a kind in a namespace, empty for all namespaces.
 func (r Reader) List(ctx context.Context, kind served.Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	return list[unstructured.Unstructured](ctx, options, r.Objects.Resource(kind.GVR()).Namespace(namespace).List)
+	found, err := list[unstructured.Unstructured](ctx, options, r.Objects.Resource(kind.GVR()).Namespace(namespace).List)
+	return found, denied("list", kind, namespace, "", err)
 }
 
 // ListMetadata is List for the metadata of the objects.
 func (r Reader) ListMetadata(ctx context.Context, kind served.Kind, namespace string, options metav1.ListOptions) ([]metav1.PartialObjectMetadata, error) {
-	return list[metav1.PartialObjectMetadata](ctx, options, r.Metadata.Resource(kind.GVR()).Namespace(namespace).List)
+	found, err := list[metav1.PartialObjectMetadata](ctx, options, r.Metadata.Resource(kind.GVR()).Namespace(namespace).List)
+	return found, denied("list", kind, namespace, "", err)
 }
 
 // list requests one page after the other.
@@ -67,7 +69,37 @@ func list[T any, L runtime.Object](ctx context.Context, options metav1.ListOptio
 
 // Get reads one object.
 func (r Reader) Get(ctx context.Context, kind served.Kind, namespace, name string) (*unstructured.Unstructured, error) {
-	return r.Objects.Resource(kind.GVR()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	u, err := r.Objects.Resource(kind.GVR()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	return u, denied("get", kind, namespace, name, err)
+}
+
+// Denied is the answer to a request that the caller lacks the permission for.
+type Denied struct {
+	// Verb, Resource, such as deployments.apps or deployments.apps/web, and Where, such as "in namespace team", are what is lacking.
+	Verb, Resource, Where string
+	error
+}
+
+// Error implements error.
+func (d *Denied) Error() string {
+	return strings.TrimSuffix("not allowed to "+d.Verb+" "+d.Resource+" "+d.Where, " ")
+}
+
+// Unwrap returns the answer of the API server.
+func (d *Denied) Unwrap() error { return d.error }
+
+func denied(verb string, kind served.Kind, namespace, name string, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	d := &Denied{Verb: verb, Resource: strings.TrimSuffix(kind.GVR().GroupResource().String()+"/"+name, "/"), error: err}
+	switch {
+	case namespace != "":
+		d.Where = "in namespace " + namespace
+	case kind.Namespaced:
+		d.Where = "in all namespaces"
+	}
+	return d
 }
 
 // Gaps are what could not be read. It may be used by several tasks at once.
@@ -108,16 +140,32 @@ func (g *Gaps) Unanswered() error {
 	return fmt.Errorf("the cluster does not answer: %w", g.last)
 }
 
-// Lines say what the gaps are, one sentence each.
+// Lines say what the gaps are: one sentence for each permission that is lacking, with all resources that it is lacking for, and one for
+// each other failure.
 func (g *Gaps) Lines() []string {
-	forbidden, failed := g.Split()
-	if len(forbidden) > 0 {
-		return append([]string{"not allowed to read: " + strings.Join(forbidden, ", ")}, failed...)
+	_, failed := g.Split()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lacking := map[Denied][]string{} // resources by verb and place
+	for _, what := range slices.Sorted(maps.Keys(g.errors)) {
+		if d, is := errors.AsType[*Denied](g.errors[what]); is {
+			key := Denied{Verb: d.Verb, Where: d.Where}
+			lacking[key] = append(lacking[key], d.Resource)
+		} else if apierrors.IsForbidden(g.errors[what]) {
+			lacking[Denied{Verb: "read"}] = append(lacking[Denied{Verb: "read"}], what)
+		}
 	}
-	return failed
+	var lines []string
+	for d, resources := range lacking {
+		slices.Sort(resources)
+		d.Resource = strings.Join(slices.Compact(resources), ", ")
+		lines = append(lines, d.Error())
+	}
+	slices.Sort(lines)
+	return append(lines, failed...)
 }
 
-// Split returns what the caller may not read, and one sentence each for what could not be read for another reason.
+// Split returns what the caller is not allowed to read, and one sentence each for what could not be read for another reason.
 func (g *Gaps) Split() (forbidden, failed []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

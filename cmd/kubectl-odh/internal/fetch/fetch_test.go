@@ -135,7 +135,23 @@ func TestGaps(t *testing.T) {
 	if err := g.Unanswered(); err != nil {
 		t.Errorf("something was answered: %v", err)
 	}
-	want := []string{"not allowed to read: configmaps, secrets", "pods could not be read: connection refused"}
+	kind := served.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespaced: true}
+	for what, err := range map[string]error{
+		"a": denied("list", kind, "", "", forbidden), "b": denied("list", kind, "team", "", forbidden), "c": denied("get", kind, "team", "web", forbidden),
+		"d": denied("get", kind, "team", "api", forbidden), "e": denied("list", served.Kind{Resource: "nodes"}, "", "", forbidden),
+	} {
+		if !apierrors.IsForbidden(err) || g.Note(what, err) {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := denied("list", kind, "", "", missing); !apierrors.IsNotFound(err) {
+		t.Errorf("%v", err)
+	}
+	want := []string{
+		"not allowed to get deployments.apps/api, deployments.apps/web in namespace team", "not allowed to list deployments.apps in all namespaces",
+		"not allowed to list deployments.apps in namespace team", "not allowed to list nodes", "not allowed to read configmaps, secrets",
+		"pods could not be read: connection refused",
+	}
 	if got := g.Lines(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

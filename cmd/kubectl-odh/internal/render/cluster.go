@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
@@ -28,7 +30,7 @@ type live struct {
 	set    served.Set
 	env    render.Env
 	// gaps are what rendering wanted to read and could not.
-	gaps fetch.Gaps
+	gaps *fetch.Gaps
 	// settings tells of those of the manager that could not be read.
 	settings string
 }
@@ -55,32 +57,55 @@ func connect(ctx context.Context, o *cli.Options) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set}
+	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, gaps: &fetch.Gaps{}}
 	var search fetch.Gaps // only what the settings lack matters here, and they tell it
 	manager := installed.Find(ctx, l.reader, set, o.ManagerNamespace, cluster.Namespace, &search)
 	l.settings = manager.Settings.Unreadable()
 	switch {
 	case manager.Deployment == nil && manager.Hidden:
-		return nil, fmt.Errorf("the settings of the manager are not known: %s; name its namespace with --manager-namespace, or leave out --cluster", strings.Join(search.Lines(), "; "))
+		return nil, fmt.Errorf("%w: the settings of the manager are not known: %s; name its namespace with --manager-namespace, or leave out --cluster", cli.ErrUnknown, strings.Join(search.Lines(), "; "))
 	case manager.Deployment == nil:
 		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster")
 	case !manager.Settings.Known:
 		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
 	}
+	l.fill(ctx, manager, cluster.Namespace)
+	l.env.Domain = l.domain(ctx)
+	l.env.KubeRay = l.kubeRay(ctx, manager.Deployment.Namespace)
+	return l, nil
+}
+
+// fill takes over what the cluster serves, and the settings of a manager.
+func (l *live) fill(ctx context.Context, manager installed.Manager, namespace string) {
 	var has []schema.GroupVersionKind
 	for _, kind := range append(capability.Known(), aihub.Kind) {
-		if set.Has(kind) {
+		if l.set.Has(kind) {
 			has = append(has, kind)
 		}
 	}
 	l.env = render.Env{
-		Config: manager.Settings.Config, Capabilities: capability.NewSet(has...), Version: manager.Version, Namespace: cluster.Namespace,
-		ConfigMaps: func(namespace, name string) *corev1.ConfigMap { return l.configMap(ctx, namespace, name) },
+		Config: manager.Settings.Config, Capabilities: capability.NewSet(has...), Version: manager.Version, Namespace: namespace,
+		ConfigMaps: func(namespace, name string) *corev1.ConfigMap { return l.configMap(ctx, namespace, name) }, Review: review.In(ctx),
 	}
 	l.env.Config.MLflow.Version = mlflowVersion
-	l.env.Domain = l.domain(ctx)
-	l.env.KubeRay = l.kubeRay(ctx, manager.Deployment.Namespace)
-	return l, nil
+}
+
+// Refusals returns a function that says why a manager, whose settings are known, makes nothing of a runtime; "" when it does. What could not be
+// read for that is noted.
+func Refusals(ctx context.Context, reader fetch.Reader, set served.Set, manager installed.Manager, gaps *fetch.Gaps) func(*unstructured.Unstructured) string {
+	if !manager.Settings.Known {
+		return func(*unstructured.Unstructured) string { return "" }
+	}
+	l := &live{reader: reader, set: set, gaps: gaps}
+	l.fill(ctx, manager, manager.Settings.Config.ModelMesh.Namespace)
+	table := kinds.Table()
+	return func(u *unstructured.Unstructured) string {
+		_, err := table.Render(u, l.env)
+		if err == nil {
+			return ""
+		}
+		return cmp.Or(errors.Unwrap(err), err).Error()
+	}
 }
 
 func (l *live) get(ctx context.Context, group, kind, namespace, name string) *unstructured.Unstructured {

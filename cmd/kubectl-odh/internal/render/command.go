@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
@@ -22,7 +22,8 @@ import (
 const long = `Show the objects that the manager would create for custom resources.
 
 Reads custom resources, as YAML or JSON, and prints the objects that the manager
-would create for them, one document each. Actions that are not objects, such as
+would create for them, one document each. What the webhooks of the manager would
+refuse is an error, see "validate". Actions that are not objects, such as
 the registration of a model in its mesh, are printed before them as a comment.
 
 Without --cluster, no cluster is read: --platform selects which APIs are assumed
@@ -32,7 +33,7 @@ as MLFLOW_IMAGE, and from its flags, such as --namespace, which can follow after
 
 With --cluster, the served APIs and the settings come from the current cluster,
 and owner references have the UIDs of that cluster. Objects that could not be
-read are reported on the standard error. kubectl shows the differences to the
+read are reported on the standard error, and the exit code is 3. kubectl shows the differences to the
 objects in the cluster:
 
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -
@@ -68,20 +69,18 @@ func Command(kinds render.Kinds) cli.Command {
 		c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
 		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
 		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
+		o.AddOutput(c)
 		return c
 	}
 }
 
 func (o options) run(ctx context.Context, args []string) error {
-	if o.file == "" {
-		return errors.New(`render: name the file with custom resources: render -f FILE ("-" reads the standard input)`)
-	}
-	documents, err := o.read()
+	documents, err := o.read("render")
 	if err != nil {
 		return err
 	}
 	if !o.cluster {
-		env, err := o.offline(args)
+		env, err := o.offline(ctx, args)
 		if err != nil {
 			return err
 		}
@@ -101,7 +100,10 @@ func (o options) run(ctx context.Context, args []string) error {
 	return o.show(ctx, documents, stored, live.notes)
 }
 
-func (o options) read() ([]*unstructured.Unstructured, error) {
+func (o options) read(command string) ([]*unstructured.Unstructured, error) {
+	if o.file == "" {
+		return nil, fmt.Errorf(`%s: name the file with custom resources: %s -f FILE ("-" reads the standard input)`, command, command)
+	}
 	in := o.In
 	if o.file != "-" {
 		text, err := os.ReadFile(o.file)
@@ -114,7 +116,7 @@ func (o options) read() ([]*unstructured.Unstructured, error) {
 }
 
 // offline is an assumed cluster with every component on, so that every kind can be rendered.
-func (o options) offline(args []string) (render.Env, error) {
+func (o options) offline(ctx context.Context, args []string) (render.Env, error) {
 	served, err := render.Platform(o.platform)
 	if err != nil {
 		return render.Env{}, fmt.Errorf("render: %w", err)
@@ -124,7 +126,7 @@ func (o options) offline(args []string) (render.Env, error) {
 	if err != nil {
 		return render.Env{}, fmt.Errorf("render: %w", err)
 	}
-	return render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace()}, nil
+	return render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}, nil
 }
 
 // inCluster returns a document as it is in the cluster to render for, and that cluster.
@@ -144,15 +146,16 @@ func (o options) show(ctx context.Context, documents []*unstructured.Unstructure
 		}
 		l.Items, l.Notes = append(l.Items, result.Objects...), append(l.Notes, result.Notes...)
 	}
+	var complete error
 	for _, note := range unread() {
 		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
-		l.Notes = append(l.Notes, note)
+		l.Notes, complete = append(l.Notes, note), cli.ErrUnknown
 	}
 	if *o.Print.OutputFormat == "yaml" {
 		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
 	}
 	return o.Show(ctx, func(context.Context) (cli.View, error) {
-		return cli.View{Object: l, Names: l.names(), Text: func(screen.Style) string { return text.String() }}, nil
+		return cli.View{Object: l, Names: l.names(), Text: func(screen.Style) string { return text.String() }, Err: complete}, nil
 	})
 }
 

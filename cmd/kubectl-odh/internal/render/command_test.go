@@ -169,7 +169,7 @@ func TestWithACluster(t *testing.T) {
 	}
 }
 
-// What may not be read counts as not there, or as its default; that is reported, and changes neither objects nor exit code.
+// What may not be read counts as not there, or as its default; that is reported, and the exit code is 3.
 func TestWhatMayNotBeRead(t *testing.T) {
 	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
 	refused := func() *cli.Cluster {
@@ -178,10 +178,10 @@ func TestWhatMayNotBeRead(t *testing.T) {
 		return c
 	}
 	const settings = "Note: settings of the manager that could not be read count as their defaults: ENABLE_MLFLOW in ConfigMap odh/params\n"
-	const scheduling = "Note: not allowed to read: ConfigMap odh/appwrapper-operator-config"
+	const scheduling = "Note: not allowed to get configmaps/appwrapper-operator-config, configmaps/codeflare-operator-config in namespace odh; "
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
-		if s.code != cli.ExitHealthy || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
+		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
 			t.Errorf("%s: %+v", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {
@@ -198,7 +198,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	}
 	lost := fakeCluster(t, manager)
 	forbid(t, lost, "*", "deployments")
-	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, "not allowed to read: Deployment odh-platform-operator-controller-manager; name its namespace") {
+	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name its namespace") {
 		t.Errorf("the Deployment may not be read: %+v", s)
 	}
 }

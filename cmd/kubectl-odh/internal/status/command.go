@@ -50,6 +50,7 @@ func Command(o *cli.Options) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "Show every resource, even if there are more than fit on a screen.")
 	c.Flags().StringVarP(&selector, "selector", "l", "", "Show only resources with these labels, as in kubectl.")
 	o.AddWatch(c)
+	o.AddOutput(c)
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
@@ -73,8 +74,14 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, selector 
 	if g.missing(ctx) {
 		return findings{}, fmt.Errorf("namespace %q does not exist", g.namespace)
 	}
+	refusal := render.Refusals(ctx, g.reader, set, f.manager, &g.gaps)
 	for i := range g.runtimes {
-		g.resources = append(g.resources, newResource("modelmesh", &g.runtimes[i], runtimeVerdict(&g.runtimes[i], g.workloads)))
+		u := &g.runtimes[i]
+		verdict := runtimeVerdict(u, g.workloads)
+		if problem := refusal(u); problem != "" && verdict.Reason != health.InvalidRuntime {
+			verdict = health.Verdict{State: health.Failed, Reason: health.InvalidRuntime, Message: health.NoPods + problem, Paused: verdict.Paused}
+		}
+		g.resources = append(g.resources, newResource("modelmesh", u, verdict))
 	}
 	f.resources = g.resources
 	f.components = judgeComponents(f.manager.Settings, set)

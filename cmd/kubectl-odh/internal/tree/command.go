@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
@@ -29,7 +27,8 @@ all namespaces that you are allowed to read. Some are marked:
   (serves it)  is a runtime that may serve a model, with its pods in the
                namespace of the model
 
-The exit code is 1 if an object in a tree needs attention or is still starting.`
+The exit code is 1 if an object in a tree needs attention or is still starting,
+and 3 if none does but something could not be read.`
 
 const examples = `  kubectl odh tree mlflow/mlflow
   kubectl odh tree -n team predictor/digits appwrapper/train
@@ -49,24 +48,18 @@ func Command(o *cli.Options) *cobra.Command {
 	var all bool
 	var selector string
 	c := &cobra.Command{
-		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
-		ValidArgsFunction: complete(o),
+		Use: "tree " + cli.NamedUse, Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
+		ValidArgsFunction: o.CompleteNamed,
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return errors.New("tree: nothing to show; name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
-			case len(args) == 1 && !strings.Contains(args[0], "/") && selector == "":
-				return errors.New("tree " + args[0] + ": which one? Name resources as KIND/NAME, or choose them with -l")
-			case o.AllNamespaces:
-				return errors.New("tree -A: a resource is in one namespace; name it with -n, its parts are found everywhere")
+			if err := o.CheckNamed("tree", args, selector); err != nil {
+				return err
 			}
 			cluster, err := o.Connect()
 			if err != nil {
 				return err
 			}
 			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
-				infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().
-					LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
+				infos, err := o.Named(cluster, args, selector)
 				if err != nil {
 					return cli.View{}, err
 				}
@@ -75,8 +68,9 @@ func Command(o *cli.Options) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "Also show ReplicaSets of previous pod templates.")
-	c.Flags().StringVarP(&selector, "selector", "l", "", "Show the resources of a kind that have these labels.")
+	cli.AddSelector(c, &selector)
 	o.AddWatch(c)
+	o.AddOutput(c)
 	return c
 }
 
@@ -91,7 +85,7 @@ func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*re
 	for _, info := range infos {
 		top := g.tree(ctx, info.Mapping.GroupVersionKind, info.Object.(*unstructured.Unstructured))
 		top.walk(func(n *Node) {
-			result.OK = result.OK && n.State.OK()
+			result.OK = result.OK && (n.hidden || n.State.OK())
 			v.Names = append(v.Names, metav1.PartialObjectMetadata{
 				TypeMeta: metav1.TypeMeta{APIVersion: n.APIVersion, Kind: n.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name},
 			})
@@ -110,29 +104,11 @@ func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*re
 		}
 		return strings.Join(parts, "\n")
 	}
-	if !result.OK {
+	switch {
+	case !result.OK:
 		v.Err = cli.ErrWrong
+	case len(result.Notes) > 0:
+		v.Err = cli.ErrUnknown
 	}
 	return v, nil
-}
-
-// complete proposes the resources of our components.
-func complete(o *cli.Options) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var kinds []string
-		for _, k := range ours.AllKinds() {
-			kinds = append(kinds, k.Kind+"."+k.Group)
-		}
-		cluster, err := o.Connect()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		infos, _ := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().ContinueOnError().
-			ResourceTypeOrNameArgs(true, strings.Join(kinds, ",")).Flatten().Do().Infos() // what cannot be read is not proposed
-		var out []cobra.Completion
-		for _, info := range infos {
-			out = append(out, strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name)
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
 }

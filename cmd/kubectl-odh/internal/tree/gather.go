@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
@@ -54,6 +55,31 @@ func newGatherer(ctx context.Context, cluster *cli.Cluster) (*gatherer, error) {
 
 // tree returns the tree of an object, judged.
 func (g *gatherer) tree(ctx context.Context, gvk schema.GroupVersionKind, live *unstructured.Unstructured) *Node {
+	top := g.grow(ctx, gvk, live)
+	g.judge(ctx, top, live)
+	return top
+}
+
+// Parts returns resources and the objects that belong to them, without their state, and notes about what could not be read.
+func Parts(ctx context.Context, cluster *cli.Cluster, resources []*unstructured.Unstructured) (parts []*Node, notes []string, err error) {
+	g, err := newGatherer(ctx, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[types.UID]bool{}
+	for _, live := range resources {
+		g.grow(ctx, live.GroupVersionKind(), live).walk(func(n *Node) {
+			if uid := n.item.meta.UID; !seen[uid] {
+				seen[uid] = true
+				parts = append(parts, n)
+			}
+		})
+	}
+	return parts, g.notes(), nil
+}
+
+// grow returns the tree of an object.
+func (g *gatherer) grow(ctx context.Context, gvk schema.GroupVersionKind, live *unstructured.Unstructured) *Node {
 	kind, ok := g.set.Exact(gvk)
 	if !ok {
 		kind.GroupVersionKind = gvk // it came a moment ago
@@ -66,7 +92,6 @@ func (g *gatherer) tree(ctx context.Context, gvk schema.GroupVersionKind, live *
 	if isModel(kind.GroupVersionKind) {
 		top.Children = append(g.serving(ctx, live), top.Children...)
 	}
-	g.judge(ctx, top, live)
 	return top
 }
 

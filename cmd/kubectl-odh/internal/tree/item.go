@@ -54,6 +54,8 @@ type Node struct {
 	Children []*Node `json:"children,omitempty"`
 
 	item *item
+	// hidden tells that you are not allowed to read it, so that its state is not known.
+	hidden bool
 }
 
 func newNode(i *item, relation Relation) *Node {

@@ -68,6 +68,6 @@ func (g *gatherer) put(n *Node, u *unstructured.Unstructured, err error) {
 	case known, errors.IsNotFound(err):
 		n.Verdict = health.Verdict{State: health.Deleting, Reason: "Gone", Message: "it was deleted meanwhile"}
 	default:
-		n.Verdict = health.Verdict{State: health.Unknown, Message: "it could not be read"}
+		n.Verdict, n.hidden = health.Verdict{State: health.Unknown, Message: "it could not be read"}, errors.IsForbidden(err)
 	}
 }

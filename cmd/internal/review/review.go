@@ -1,0 +1,190 @@
+// Package review judges custom resources as the webhooks of the manager do when a user creates them. It runs the webhooks themselves, for a
+// cluster in which there is nothing else yet, and an author who has every permission.
+package review
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	registrycontroller "github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
+	"github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
+)
+
+// paths of the webhooks of each kind, in the order in which the API server calls them.
+var paths = map[schema.GroupKind][]string{
+	{Group: mlflowv1.GroupVersion.Group, Kind: "MLflow"}:                {mlflow.ValidatePath},
+	{Group: v1beta1.GroupVersion.Group, Kind: v1beta1.Kind}:             {modelregistry.MutatePath, modelregistry.ValidatePath},
+	{Group: aihubv1alpha1.GroupVersion.Group, Kind: aihubv1alpha1.Kind}: {modelregistry.ValidateCatalogPath},
+	capability.ServingRuntime.GroupKind():                               {modelmesh.ValidatePath},
+	capability.ClusterServingRuntime.GroupKind():                        {modelmesh.ValidatePath},
+	ray.GVK.GroupKind(): {raycluster.MutatePath, raycluster.ValidatePath},
+	{Group: awv1beta2.GroupVersion.Group, Kind: awv1beta2.Kind}: {appwrapper.MutatePath, appwrapper.ValidatePath},
+}
+
+// Judges tells whether a kind has a webhook.
+func Judges(kind schema.GroupKind) bool { return paths[kind] != nil }
+
+// In returns what [render.Env] asks for reviews.
+func In(ctx context.Context) func(render.Env, *unstructured.Unstructured) ([]string, error) {
+	return func(env render.Env, obj *unstructured.Unstructured) ([]string, error) { return Created(ctx, env, obj) }
+}
+
+// Created judges a new object in a cluster. It returns the warnings of the webhooks; the error is their refusal.
+func Created(ctx context.Context, env render.Env, obj *unstructured.Unstructured) (warnings []string, err error) {
+	kind := obj.GroupVersionKind().GroupKind()
+	raw, err := obj.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
+	}
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Name: obj.GetName(), Namespace: namespaceOf(env, obj), Object: apiruntime.RawExtension{Raw: raw},
+		UserInfo: authenticationv1.UserInfo{Username: "author"},
+	}}
+	hooks := webhooks(env)
+	for _, path := range paths[kind] {
+		response := hooks[path].Handle(ctx, request)
+		if err := response.Complete(request); err != nil {
+			return warnings, fmt.Errorf("encoding the answer of a webhook: %w", err)
+		}
+		if !response.Allowed {
+			return warnings, errors.New(response.Result.Message)
+		}
+		warnings = append(warnings, response.Warnings...)
+		if len(response.Patch) > 0 {
+			patch, err := jsonpatch.DecodePatch(response.Patch)
+			if err == nil {
+				request.Object.Raw, err = patch.Apply(request.Object.Raw)
+			}
+			if err != nil {
+				return warnings, fmt.Errorf("applying the patch of a webhook: %w", err)
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// namespaceOf an object: where kubectl would put it or, where that is not known, where it has to be.
+func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
+	required := ""
+	switch obj.GetKind() {
+	case "MLflow", capability.ClusterServingRuntime.Kind:
+		return ""
+	case v1beta1.Kind, aihubv1alpha1.Kind:
+		required = env.Config.ModelRegistry.Namespace
+	}
+	return cmp.Or(obj.GetNamespace(), env.Namespace, required, corev1.NamespaceDefault)
+}
+
+// webhooks registers those of all components at a manager that does nothing else.
+func webhooks(env render.Env) map[string]admission.Handler {
+	s := server{hooks: map[string]admission.Handler{}}
+	m := manager{server: s}
+	guards := author.Guards{Rules: env.Config.Authors, May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return true, nil
+	}}
+	registries := registrycontroller.Settings{ModelRegistry: env.Config.ModelRegistry}
+	mlflow.Register(m, true, guards, env.Config.Namespace)
+	modelregistry.Register(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
+		return registrycontroller.RuleSettings(registries, env.Capabilities), nil
+	})
+	modelregistry.RegisterCatalog(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
+		return modelregistry.Settings{Namespace: env.Config.ModelRegistry.Namespace}, nil
+	})
+	modelmesh.Register(m, true, guards, func(_ context.Context, namespace string) []string {
+		settings, _, _ := env.Mesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the defaults where they are wrong, as in the manager
+		return settings.BuiltInServerTypes
+	})
+	appwrapper.Register(m, true, guards, func(context.Context) (appwrapper.Settings, error) {
+		settings, err := kinds.AppWrapper(env)
+		return appwrapper.Settings{DefaultQueueName: settings.DefaultQueueName}, err
+	})
+	raycluster.Register(m, true, guards, raycluster.Options{
+		Settings: func(context.Context) (config.RayCluster, error) {
+			settings, _, err := env.Config.RayCluster(env.Older(kinds.CodeFlareConfig, true))
+			return settings, err
+		},
+		Served: func() capability.Set { return env.Capabilities }, Domain: func() string { return env.Domain }, Version: env.Version,
+	})
+	return s.hooks
+}
+
+// server collects the webhooks.
+type server struct {
+	webhook.Server
+	hooks map[string]admission.Handler
+}
+
+// Register implements webhook.Server. What is no webhook of admission is conversion.
+func (s server) Register(path string, hook http.Handler) {
+	if w, is := hook.(*admission.Webhook); is {
+		s.hooks[path] = w.Handler
+	}
+}
+
+// manager is what webhooks need of one.
+type manager struct {
+	ctrl.Manager
+	server server
+}
+
+func (m manager) GetWebhookServer() webhook.Server { return m.server }
+func (m manager) GetAPIReader() client.Reader      { return empty{} }
+func (m manager) GetRESTMapper() meta.RESTMapper   { return guess{known} }
+
+// empty is a cluster without objects.
+type empty struct{}
+
+func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (empty) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+var known = testrestmapper.TestOnlyStaticRESTMapper(clientgoscheme.Scheme)
+
+// guess takes kinds that are not those of Kubernetes for kinds in namespaces that the cluster serves.
+type guess struct{ meta.RESTMapper }
+
+// RESTMapping implements meta.RESTMapper.
+func (g guess) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := g.RESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) || clientgoscheme.Scheme.IsGroupRegistered(kind.Group) || len(versions) == 0 {
+		return mapping, err
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(versions[0]))
+	return &meta.RESTMapping{Resource: plural, GroupVersionKind: kind.WithVersion(versions[0]), Scope: meta.RESTScopeNamespace}, nil
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
+)
+
+func TestPauseAndResume(t *testing.T) {
+	cluster := whole(t)
+	paused := func() int {
+		return strings.Count(run(t, cluster, sight{}, "status").stdout, "(paused)")
+	}
+	before := paused()
+	run(t, cluster, sight{}, "pause mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow paused\n")
+	run(t, cluster, sight{}, "pause mlf mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow already paused\n")
+	if paused() != before+1 {
+		t.Error("status does not show it")
+	}
+	run(t, cluster, sight{}, "resume mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow resumed\n")
+	run(t, cluster, sight{}, "resume mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow already resumed\n")
+	if paused() != before {
+		t.Error("status still shows it")
+	}
+	run(t, cluster, sight{}, "pause raycluster/demo").expect(t, 0, "raycluster.ray.io/demo paused\n", "raycluster.allowPause", "namespace vision")
+	run(t, cluster, sight{}, "pause pod/train-0").expect(t, 2, "the manager does not reconcile Pod")
+	run(t, cluster, sight{}, "pause").expect(t, 2, "name resources as KIND/NAME")
+	run(t, cluster, sight{}, "resume mlflow").expect(t, 2, "which one?")
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Verb == "patch" })
+	run(t, cluster, sight{}, "pause mlflow/mlflow").expect(t, 3, "pause mlflow.mlflow.opendatahub.io/mlflow: ", "forbidden")
+}
+
+func TestWait(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "wait mlflowoperator/default-mlflowoperator isvc/faces").expect(t, 0,
+		"mlflowoperator.components.platform.opendatahub.io/default-mlflowoperator is ready\n", "inferenceservice.serving.kserve.io/faces is ready\n")
+	run(t, cluster, sight{}, "wait -n odh-model-registries mr/team-a --for available").expect(t, 0, "modelregistry.modelregistry.opendatahub.io/team-a is available\n")
+	run(t, cluster, sight{}, "wait mlflow/mlflow --timeout 20ms").expect(t, 1,
+		"mlflow.mlflow.opendatahub.io/mlflow is not ready: timed out after 20ms: DeploymentNotReady: MLflow deployment not ready: 0/1 replicas ready")
+	run(t, cluster, sight{}, "wait mlflow/mlflow --for available --timeout 20ms").expect(t, 1, "is not available: timed out after 20ms: Available is False: DeploymentNotReady: ")
+	run(t, cluster, sight{}, "wait raycluster/demo --for available --timeout 20ms").expect(t, 1, "it has no condition Available")
+	run(t, cluster, sight{}, "wait clusterservingruntime/mlserver-1.x").expect(t, 2, "a ClusterServingRuntime has no status")
+	run(t, cluster, sight{}, "wait mlflow/mlflow --for good").expect(t, 2, "wait for ready or available")
+	run(t, cluster, sight{}, "wait mlflow/none").expect(t, 2, "not found")
+
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "mlflows" })
+	run(t, cluster, sight{}, "wait mlflow/mlflow").expect(t, 3, "forbidden")
+
+	stalled := fakecluster.Objects(t, "testdata/resources.yaml")
+	i := slices.IndexFunc(stalled, func(u unstructured.Unstructured) bool { return u.GetKind() == "MLflow" })
+	condition := map[string]any{"type": "Stalled", "status": "True", "reason": "InvalidSpec", "message": "spec.image is wrong"}
+	ready := map[string]any{"type": "Ready", "status": "False", "reason": "InvalidSpec", "message": "spec.image is wrong"}
+	if err := unstructured.SetNestedSlice(stalled[i].Object, []any{condition, ready}, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	stuck := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), stalled)
+	run(t, stuck, sight{}, "wait mlflow/mlflow --timeout 1h").expect(t, 1, "is not ready: Ready is False: InvalidSpec: spec.image is wrong")
+}
+
+func TestLogs(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "logs mlflow/mlflow --tail 5").expect(t, 0, "log of opendatahub/mlflow-2-x2x4z/mlflow previous= tail=5 follow=\n")
+	both := run(t, cluster, sight{}, "logs aw/train -f -c main")
+	both.expect(t, 0, "[train-0/main] log of vision/train-0/main previous= tail= follow=true\n", "[train-helper/main] log of vision/train-helper/main")
+	both.lacks(t, "stranger")
+	run(t, cluster, sight{}, "logs aw/train --previous").expect(t, 2, "no container was found")
+	run(t, cluster, sight{}, "logs raycluster/demo").expect(t, 2, "no container was found")
+	run(t, cluster, sight{}, "logs manager").expect(t, 2, "no container was found") // its Deployment has no pods in testdata
+	run(t, cluster, sight{}, "logs manager --manager-namespace none").expect(t, 2, "there is no Deployment odh-platform-operator-controller-manager")
+	run(t, cluster, sight{}, "logs mlflow").expect(t, 2, "which one?")
+
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
+	run(t, cluster, sight{}, "logs aw/train").expect(t, 3, "forbidden")
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods" })
+	run(t, cluster, sight{}, "logs aw/train").expect(t, 3, "no container was found", "not allowed to list ", "pods in namespace vision")
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "deployments" })
+	run(t, cluster, sight{}, "logs manager").expect(t, 3, "not allowed to list deployments.apps in all namespaces", "--manager-namespace")
+}
+
+// A container that has not started does not keep others from being shown.
+func TestLogsOfWhatHasNotStarted(t *testing.T) {
+	objects := fakecluster.Objects(t, "testdata/resources.yaml", "testdata/parts.yaml")
+	i := slices.IndexFunc(objects, func(u unstructured.Unstructured) bool { return u.GetName() == "train-0" })
+	containers := []any{map[string]any{"name": "waiting"}, map[string]any{"name": "main"}}
+	if err := unstructured.SetNestedSlice(objects[i].Object, containers, "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	run(t, cluster, sight{}, "logs aw/train").expect(t, 0, "Note: [train-0/waiting] container waiting is waiting to start", "[train-0/main] log of", "[train-helper/main] log of")
+}
+
+// unpacked are the files of an archive.
+func unpacked(t *testing.T, path string) map[string]string {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for files := tar.NewReader(zip); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[strings.TrimPrefix(header.Name, "odh-gather/")] = string(text)
+	}
+}
+
+func TestGather(t *testing.T) {
+	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml", "testdata/secrets.yaml")
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	path := filepath.Join(t.TempDir(), "a.tar.gz")
+	run(t, cluster, sight{}, "gather --file "+path).expect(t, 0, path+": ", " files, ")
+	files := unpacked(t, path)
+	for file, parts := range map[string][]string{
+		"cluster/mlflows.mlflow.opendatahub.io.yaml":          {"reason: DeploymentNotReady"},
+		"namespaces/opendatahub/pods.yaml":                    {"name: mlflow-2-x2x4z"},
+		"namespaces/opendatahub/deployments.apps.yaml":        {"name: mlflow\n", "name: odh-platform-operator-controller-manager"},
+		"namespaces/opendatahub/configmaps.yaml":              {"platform: \"true\""},
+		"namespaces/opendatahub/secrets.yaml":                 {"name: mlflow-tls", "password: '[redacted]'"},
+		"namespaces/vision/events.yaml":                       {"name: noise"},
+		"namespaces/vision/logs/train-0/main.log":             {"log of vision/train-0/main", "password=[redacted]"},
+		"namespaces/vision/predictors.serving.kserve.io.yaml": {"name: digits", "said [redacted] once"},
+		"status.yaml": {"kind: Status", "name: train"},
+		"doctor.yaml": {"kind: Examination"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(files[file], part) {
+				t.Errorf("%s has no %q:\n%s", file, part, files[file])
+			}
+		}
+	}
+	for name, text := range files {
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("%s has the password", name)
+		}
+		if strings.Contains(text, "name: stranger") || strings.Contains(text, "name: unrelated") {
+			t.Errorf("%s has what does not belong to a resource", name)
+		}
+	}
+	if _, has := files["gaps.txt"]; has {
+		t.Error("everything was read, and there are gaps")
+	}
+	run(t, cluster, sight{}, "gather --file "+path).expect(t, 2, "exists")
+
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "secrets" || r.Resource == "leases" })
+	path = filepath.Join(t.TempDir(), "b.tar.gz")
+	run(t, cluster, sight{}, "gather --file "+path).expect(t, 3, "Note: not allowed to list ", "secrets in namespace opendatahub")
+	if gaps := unpacked(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
+		t.Errorf("gaps.txt: %s", gaps)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cluster := whole(t)
+	for name, c := range map[string]struct {
+		document string
+		code     int
+		parts    []string
+	}{
+		"a good registry": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}}}",
+			0, []string{"modelregistry/a: ok\n"}},
+		"a registry without a database": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}}}",
+			1, []string{"modelregistry/a: refused: "}},
+		"a registry of the old version": {"{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}}}",
+			1, []string{"modelregistry/a: refused: "}},
+		"a Catalog of another name": {"{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: mine}}", 1, []string{"catalog/mine: refused: ", "name must be"}},
+		"privileges of an MLflow":   {"{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {securityContext: {privileged: true}}}", 1, []string{"mlflow/mlflow: refused: ", "baseline"}},
+		"a Ray cluster":             {"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {enableIngress: true, template: {spec: {containers: [{name: head, image: x}]}}}}}", 1, []string{"raycluster/r: refused: ", "enableIngress"}},
+		"a runtime that scales":     {"{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: r, annotations: {serving.kserve.io/autoscalerClass: external}}, spec: {multiModel: true, containers: [{name: a, image: x}]}}", 1, []string{"servingruntime/r: refused: unknown autoscaler class"}},
+		"a runtime without pods":    {"{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: r}, spec: {multiModel: true, grpcDataEndpoint: 'port:nope', containers: [{name: a, image: x}]}}", 0, []string{"servingruntime/r: ok\n", "servingruntime/r: warning: no pods will be made"}},
+		"an empty AppWrapper":       {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: []}}", 1, []string{"appwrapper/w: refused: ", "components contains no podspecs"}},
+		"a ClusterRole in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}}]}}",
+			1, []string{"appwrapper/w: refused: ", "objects that grant permissions"}},
+		"a Job in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: x}]}}}}}]}}",
+			0, []string{"appwrapper/w: ok\n"}},
+		"kinds without a webhook": {"{apiVersion: v1, kind: Secret, metadata: {name: s}}", 0, []string{"secret/s: not checked: no webhook"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(c.document)
+			run(t, cluster, sight{}, "validate -f "+path).expect(t, c.code, c.parts...)
+			if c.code == 1 && !strings.Contains(c.document, "v1alpha1, kind: ModelRegistry") {
+				run(t, cluster, sight{}, "render -f "+path).expect(t, 2, "would be refused: ")
+			}
+		})
+	}
+	run(t, cluster, sight{}, "validate").expect(t, 2, "name the file")
+	run(t, cluster, sight{}, "validate -f /nowhere").expect(t, 2, "no such file")
+	run(t, cluster, sight{}, "validate --cluster -f "+write("{apiVersion: v1, kind: Secret, metadata: {name: s}}")+" -- --namespace=x").expect(t, 2, "come from the cluster")
+}

@@ -1,0 +1,108 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+)
+
+const long = `Collect data for a support case into an archive. Nothing in the cluster is changed.
+
+The archive contains the output of status and doctor, the resources that the
+manager reconciles, the objects that belong to them, their events and logs, the
+manager with its settings and logs, and the state of CRDs, webhooks and nodes.
+
+Of Secrets it contains names, types and the names of keys. Their values, and other
+credentials that are recognized, are removed from everything else. Review the
+archive before you send it.
+
+What could not be read is listed in gaps.txt, and the exit code is then 3.`
+
+const examples = `  kubectl odh gather
+  kubectl odh gather -n team --file team.tar.gz`
+
+// Command collects. The reports are commands whose output belongs into the archive.
+func Command(reports ...cli.Command) cli.Command {
+	return func(o *cli.Options) *cobra.Command {
+		var file string
+		var timeout time.Duration
+		var lines int64
+		c := &cobra.Command{
+			Use: "gather", Short: "Collect data for a support case into an archive", Long: long, Example: examples, Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error {
+				cluster, err := o.Connect()
+				if err != nil {
+					return err
+				}
+				if file == "" {
+					file = "odh-gather-" + o.Clock.Now().UTC().Format("20060102-150405") + ".tar.gz"
+				}
+				ctx, cancel := context.WithTimeout(c.Context(), timeout)
+				defer cancel()
+				g, err := newCollector(ctx, o, cluster)
+				if err != nil {
+					return err
+				}
+				return g.write(ctx, file, lines, reports)
+			},
+		}
+		c.Flags().StringVar(&file, "file", "", "File to write. By default odh-gather-TIME.tar.gz in the current directory.")
+		c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "Time after which nothing more is requested.")
+		c.Flags().Int64Var(&lines, "log-lines", 20000, "Lines of each log, from its end.")
+		return c
+	}
+}
+
+// write collects into a file.
+func (g *collector) write(ctx context.Context, file string, lines int64, reports []cli.Command) error {
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating the archive: %w", err)
+	}
+	defer out.Close()
+	a := newArchive(out, g.o.Clock.Now())
+	g.archive = a
+	g.collect(ctx, lines)
+	for _, report := range reports {
+		name := report(g.o).Name()
+		a.add(name+".yaml", g.report(ctx, report, name, "-o", "yaml"))
+	}
+	notes := g.notes
+	if ctx.Err() != nil {
+		notes = append(notes, "the time was over before everything was read; --timeout gives more")
+	}
+	for _, name := range a.cut {
+		notes = append(notes, name+" is not whole: it is too large")
+	}
+	notes = append(notes, g.gaps.Lines()...)
+	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
+	if err := a.close(); err != nil {
+		return fmt.Errorf("writing the archive: %w", err)
+	}
+	fmt.Fprintf(g.o.Out, "%s: %d files, %d KiB before compression\n", file, a.files, a.total/1024)
+	if len(notes) == 0 {
+		return nil
+	}
+	for _, note := range notes {
+		fmt.Fprintf(g.o.ErrOut, "Note: %s\n", note)
+	}
+	return cli.ErrUnknown
+}
+
+// report runs another command of this program, and returns what it prints.
+func (g *collector) report(ctx context.Context, command cli.Command, args ...string) string {
+	var out bytes.Buffer
+	o := *g.o
+	o.Out, o.ErrOut, o.Print = &out, &out, genericclioptions.NewPrintFlags("")
+	cli.Run(ctx, &o, args, []cli.Command{command})
+	return redact.Text(out.String())
+}
