@@ -61,6 +61,13 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 
 // reconcile brings mesh and status to what the spec wants. It returns when to look again by itself, zero for never.
 func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from origin, rec *record) (time.Duration, error) {
+	if rec.paused() { // what the mesh reports meanwhile is still to be done when it no longer is
+		_, err := from.write(ctx, rec, rec.status)
+		if apierrors.IsConflict(err) {
+			return reconciler.ConflictRetry, nil
+		}
+		return 0, err
+	}
 	e := r.memory.take(key)
 	next, err := r.status(ctx, rec, &e)
 	if err != nil {

@@ -21,7 +21,9 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 func TestRegistration(t *testing.T) {
@@ -60,6 +62,63 @@ func TestRegistration(t *testing.T) {
 	w.oneEvent("Normal ModelLoaded")
 	w.clock.SetTime(now.Add(time.Hour))
 	w.rests(aPredictor)
+}
+
+// A paused model stays in the mesh as it is, whatever its spec becomes; when it is resumed, its spec takes effect. Its deletion is not held up.
+func TestPausing(t *testing.T) {
+	w := newWorld(t, predictor())
+	id := modelID(t, w)
+	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.reconcile(aPredictor)
+	calls := w.mesh.calls()
+	w.change(func(p *v1alpha1.Predictor) {
+		p.Annotations = map[string]string{names.PausedAnnotation: "true"}
+		p.Spec.Storage.Path, p.Generation = new("elsewhere"), 2
+	})
+	w.reconcile(aPredictor)
+	w.memory.mark(aPredictor) // etcd reports something
+	w.rests(aPredictor)
+	if w.mesh.calls() != calls {
+		t.Errorf("%d calls while it is paused", w.mesh.calls()-calls)
+	}
+	paused := func() bool {
+		p := &v1alpha1.Predictor{}
+		if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+			t.Fatal(err)
+		}
+		if ready, _ := conditions.Get(p.Status.Conditions, conditions.Ready); conditions.IsTrue(p.Status.Conditions, reconciler.ConditionPaused) && ready.Status != metav1.ConditionFalse {
+			t.Errorf("a changed spec that has no effect is ready: %+v", ready)
+		}
+		return conditions.IsTrue(p.Status.Conditions, reconciler.ConditionPaused)
+	}
+	if !paused() {
+		t.Error("the status does not say that it is paused")
+	}
+	w.change(func(p *v1alpha1.Predictor) { p.Annotations = nil })
+	w.mesh.answer = says(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.reconcile(aPredictor)
+	if sets := w.mesh.sets; paused() || sets[len(sets)-1].GetModelInfo().GetPath() != "elsewhere" {
+		t.Errorf("after it is resumed: paused %t, %v", paused(), sets)
+	}
+	w.change(func(p *v1alpha1.Predictor) { p.Annotations = map[string]string{names.PausedAnnotation: "true"} })
+	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(aPredictor)
+	if len(w.mesh.deletes) != 1 {
+		t.Error("it stays in the mesh after its deletion")
+	}
+}
+
+func TestPausingAnInferenceService(t *testing.T) {
+	s := service(t, aModel)
+	s.Annotations[names.PausedAnnotation] = "true"
+	w := newWorld(t, s)
+	w.reconcile(aService)
+	w.rests(aService)
+	if w.mesh.calls() != 0 {
+		t.Errorf("%d calls", w.mesh.calls())
+	}
 }
 
 // modelID is the id of the Predictor's model.

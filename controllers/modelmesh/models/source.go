@@ -8,12 +8,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -50,6 +54,15 @@ func (r *record) generation() int64 {
 	return r.object.GetGeneration()
 }
 
+// paused tells that mesh and status are left as they are.
+func (r *record) paused() bool {
+	if r.object == nil {
+		return false
+	}
+	paused, _ := names.Paused(r.object.GetAnnotations())
+	return paused
+}
+
 // origin is where models come from.
 type origin interface {
 	// get returns nil for a model that is not there, or that another controller serves; errAway where that is not known.
@@ -83,6 +96,12 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
 	status = summarized(status, r.generation(), r.Namespace, p.missing(r.Namespace, r.Name))
+	if r.paused() {
+		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the mesh is left as it is until the annotation "+
+			names.PausedAnnotation+" is removed", r.generation())
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
+	}
 	p.series.Observe(client.ObjectKeyFromObject(r.object), status.Conditions)
 	if equality.Semantic.DeepEqual(r.status, status) {
 		return false, nil

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // Subjects of Events on runtimes, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
@@ -21,6 +22,7 @@ const (
 	aboutClient  = "Connect"
 	aboutFront   = "ApplyService"
 	aboutGuards  = "ApplyGuards"
+	aboutPause   = "Pause"
 )
 
 // Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
@@ -29,6 +31,7 @@ const (
 	ReasonValid   = "ValidRuntime"
 	ReasonRefused = "RuntimeRefused"
 	ReasonNotice  = "RuntimeNotice"
+	ReasonPaused  = "Paused"
 )
 
 // reporter remembers the texts of Events on runtimes, so that each is recorded once for each namespace and not in every reconcile.
@@ -47,6 +50,11 @@ type saying struct {
 // say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
 // lets the next one be said. It reports whether the text before was another.
 func (r *reporter) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
+	return r.tell(corev1.EventTypeWarning, namespace, about, subject, reason, text)
+}
+
+// tell is say for Events of a type.
+func (r *reporter) tell(kind, namespace string, about client.Object, subject, reason, text string) (changed bool) {
 	key := saying{namespace, about.GetUID(), subject}
 	var before string
 	if text == "" {
@@ -56,9 +64,20 @@ func (r *reporter) say(namespace string, about client.Object, subject, reason, t
 	}
 	changed = before != text
 	if changed && text != "" {
-		r.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
+		r.recorder.Eventf(about, where(about, namespace), kind, reason, subject, "%s", inNamespace(about, namespace)+text)
 	}
 	return changed
+}
+
+// paused reports whether the pods of a runtime are to be left alone, and tells the runtime so.
+func (r *reporter) paused(namespace string, about client.Object) bool {
+	text := ""
+	paused, _ := names.Paused(about.GetAnnotations())
+	if paused = paused && about.GetDeletionTimestamp().IsZero(); paused {
+		text = "annotation " + names.PausedAnnotation + " is set: its Deployment is left as it is"
+	}
+	r.tell(corev1.EventTypeNormal, namespace, about, aboutPause, ReasonPaused, text)
+	return paused
 }
 
 // validity tells an object what keeps it from being served, and once that this is over; nil is nothing.

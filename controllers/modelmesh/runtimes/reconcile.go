@@ -190,11 +190,15 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 	for _, name := range sortedNames(f.runtimes) {
 		t := f.runtimes[name]
 		alive[t.Object.GetUID()] = true
+		deployment := resources.DeploymentName(f.settings.ServiceName, name)
+		if s.reports.paused(f.namespace, t.Object) {
+			kept[deployment] = true
+			continue
+		}
 		if !t.Wanted() {
 			s.idle.Delete(inside(f.namespace, name))
 			continue
 		}
-		deployment := resources.DeploymentName(f.settings.ServiceName, name)
 		kept[deployment] = true
 		rest, err := s.runtime(ctx, f, name, t)
 		s.reports.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,6 +108,39 @@ func TestAnInvalidRuntimeBlocksNoOther(t *testing.T) {
 	w.expect("a served runtime that becomes invalid", w.settle("ns"), nil)
 	if !w.has("broken") {
 		t.Error("its pods are gone")
+	}
+}
+
+// The Deployment of a paused runtime stays as it is: neither repaired, nor changed with the spec, nor removed with it. Others go on.
+func TestAPausedRuntimeIsLeftAlone(t *testing.T) {
+	r := localRuntime("r", "onnx")
+	w := newWorld(t, r, predictorOf("m", "onnx"))
+	w.settle("ns")
+	image := w.deploymentOf("r").Spec.Template.Spec.Containers
+	heard(w.events)
+	r.Annotations = map[string]string{names.PausedAnnotation: "true"}
+	r.Spec.Containers[0].Image = "quay.io/example/other"
+	w.must(w.api.Update(t.Context(), r))
+	w.create(localRuntime("good", "onnx"))
+	w.settle("ns")
+	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.has("good") {
+		t.Error("the Deployment of the paused runtime changed, or that of the other one did not")
+	}
+	if said := heard(w.events); len(said) != 1 || !strings.HasPrefix(said[0], "Normal Paused annotation "+names.PausedAnnotation) {
+		t.Errorf("events %q", said)
+	}
+	w.expect("writes while it is paused", w.settle("ns"), nil)
+	r.Spec.Disabled = new(true)
+	w.must(w.api.Update(t.Context(), r))
+	w.settle("ns")
+	if !w.has("r") {
+		t.Error("the Deployment of the paused runtime went with its spec")
+	}
+	r.Annotations = nil
+	w.must(w.api.Update(t.Context(), r))
+	w.settle("ns")
+	if w.has("r") {
+		t.Error("after it is resumed its Deployment stays")
 	}
 }
 
