@@ -1,0 +1,214 @@
+package kubectl_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// hidden stands in everything that must not be collected.
+const hidden = "hunter2"
+
+var _ = Describe("pause, resume and wait", func() {
+	It("have the manager leave an MLflow alone, and take it up again", func(ctx SpecContext) {
+		Expect(odh(ctx, administrator(), "wait", "mlflow/mlflow", "--timeout", "1m")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow is ready\n"}))
+		Expect(odh(ctx, administrator(), "pause", "mlflow/mlflow")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow paused\n"}))
+		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		env.WaitForCondition(ctx, mlflow, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation")
+		Expect(odh(ctx, viewer, "status").stdout).To(ContainSubstring("(paused)"))
+		Expect(odh(ctx, administrator(), "resume", "mlf", "mlflow")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow resumed\n"}))
+		env.WaitFor(ctx, mlflow, func(g Gomega) {
+			for _, c := range mlflow.Status.Conditions {
+				g.Expect(c.Type).NotTo(Equal(reconciler.ConditionPaused))
+			}
+		})
+	}, SpecTimeout(specTimeout))
+
+	It("end with 1 and the reason when the time is over", func(ctx SpecContext) {
+		got := odh(ctx, member, "wait", "appwrapper/broken", "--timeout", "1s")
+		Expect(got.code).To(Equal(1))
+		Expect(got.stderr).To(And(HavePrefix("kubectl-odh: appwrapper.workload.codeflare.dev/broken is not ready: timed out after 1s: "), ContainSubstring("Ready is False: ")))
+	}, SpecTimeout(specTimeout))
+
+	It("end with 3 and the missing permission", func(ctx SpecContext) {
+		for _, c := range []struct {
+			as   user
+			line string
+			want string
+		}{
+			{viewer, "pause mlflow/mlflow", `cannot patch resource "mlflows" in API group "mlflow.opendatahub.io" at the cluster scope`},
+			{member, "wait mlflow/mlflow", `cannot get resource "mlflows" in API group "mlflow.opendatahub.io" at the cluster scope`},
+			{member, "tree mlflow/mlflow", `cannot get resource "mlflows"`},
+			{member, "logs mlflow/mlflow", `cannot get resource "mlflows"`},
+			{member, "logs manager", "not allowed to list deployments.apps in all namespaces"},
+			{member, "logs -n opendatahub deployment/mlflow", `cannot get resource "deployments" in API group "apps" in the namespace "opendatahub"`},
+			{member, "status -n opendatahub", "not allowed to list appwrappers.workload.codeflare.dev"},
+		} {
+			got := odh(ctx, c.as, strings.Fields(c.line)...)
+			Expect(got.code).To(Equal(3), "%s: %+v", c.line, got)
+			Expect(got.stdout+got.stderr).To(ContainSubstring(c.want), c.line)
+		}
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("validate", func() {
+	write := func(document string) string {
+		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
+		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
+		return file
+	}
+
+	DescribeTable("says without a cluster what admission says", func(ctx SpecContext, document string) {
+		raw, err := yaml.YAMLToJSON([]byte(document))
+		Expect(err).NotTo(HaveOccurred())
+		u := &unstructured.Unstructured{}
+		Expect(u.UnmarshalJSON(raw)).To(Succeed())
+		_, refusal, found := strings.Cut(env.Admin.Create(ctx, u).Error(), "denied the request: ")
+		Expect(found).To(BeTrue(), "a webhook refuses it")
+		for _, flags := range [][]string{nil, {"--cluster"}} {
+			got := odh(ctx, administrator(), append([]string{"validate", "-n", team, "-f", write(document)}, flags...)...)
+			Expect(got.code).To(Equal(1), "%+v", got)
+			Expect(got.stdout).To(And(ContainSubstring("refused: "), ContainSubstring(refusal)))
+		}
+	},
+		Entry("of a RayCluster", `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: open, namespace: team}
+spec:
+  headGroupSpec:
+    enableIngress: true
+    rayStartParams: {}
+    template: {spec: {containers: [{name: head, image: quay.io/example/ray:v1}]}}
+`, SpecTimeout(specTimeout)),
+		Entry("of a ModelRegistry", `
+apiVersion: modelregistry.opendatahub.io/v1beta1
+kind: ModelRegistry
+metadata: {name: default, namespace: team}
+spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}}
+`, SpecTimeout(specTimeout)),
+		Entry("of an AppWrapper", `
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: grants, namespace: team}
+spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}}}]}
+`, SpecTimeout(specTimeout)),
+	)
+
+	It("checks schemas and their rules with the API server, and stores nothing", func(ctx SpecContext) {
+		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		env.Get(ctx, mlflow)
+		uri := mlflow.Spec.BackendStoreURI
+		good := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {backendStoreUri: 'sqlite:////mlflow/x.db'}}")
+		Expect(odh(ctx, administrator(), "validate", "--cluster", "-f", good)).To(Equal(result{stdout: "mlflow/mlflow: ok\n"}))
+		bad := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: other}, spec: {backendStoreUri: 'mongodb://x', unknown: 1}}")
+		got := odh(ctx, administrator(), "validate", "--cluster", "-f", bad)
+		Expect(got.code).To(Equal(1), "%+v", got)
+		Expect(got.stdout).To(ContainSubstring("mlflow/other: refused: "))
+		env.Get(ctx, mlflow)
+		Expect(mlflow.Spec.BackendStoreURI).To(Equal(uri))
+		got = odh(ctx, viewer, "validate", "--cluster", "-f", good)
+		Expect(got.code).To(Equal(3), "%+v", got)
+		Expect(got.stderr).To(ContainSubstring(`cannot patch resource "mlflows"`))
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("gather", func() {
+	It("collects what explains things, and nothing secret", func(ctx SpecContext) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": hidden}}
+		Expect(env.Admin.Create(ctx, secret)).To(Succeed())
+		leaky := &unstructured.Unstructured{}
+		raw, err := yaml.YAMLToJSON([]byte(`
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: leaky, namespace: team, annotations: {note: "it said ` + hidden + ` once"}}
+spec:
+  suspend: true
+  components:
+  - template: {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {any: ` + hidden + `}}
+  - template:
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: p}
+      spec: {restartPolicy: Never, containers: [{name: c, image: x, env: [{name: DB_PASSWORD, value: ` + hidden + `}]}]}
+`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(leaky.UnmarshalJSON(raw)).To(Succeed())
+		Expect(env.Admin.Create(ctx, leaky)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(env.Admin.Delete(ctx, leaky)).To(Succeed())
+			Expect(env.Admin.Delete(ctx, secret)).To(Succeed())
+		})
+
+		file := filepath.Join(GinkgoT().TempDir(), "all.tar.gz")
+		got := odh(ctx, administrator(), "gather", "--file", file)
+		Expect(got.stdout).To(HavePrefix(file+": "), "%+v", got)
+		files := unpacked(file)
+		for name, text := range files {
+			Expect(text).NotTo(ContainSubstring(hidden), name)
+		}
+		for name, want := range map[string][]string{
+			"cluster/mlflows.mlflow.opendatahub.io.yaml":                                {"name: mlflow", "type: Available"},
+			"cluster/customresourcedefinitions.apiextensions.k8s.io.yaml":               {"name: mlflows.mlflow.opendatahub.io", "storedVersions"},
+			"cluster/validatingwebhookconfigurations.admissionregistration.k8s.io.yaml": {"model-registry-operator-validating-webhook-configuration"},
+			"cluster/nodes.yaml": {"kind: Node"},
+			"namespaces/" + managerNamespace + "/deployments.apps.yaml":           {"name: mlflow\n", installed.Deployment.Name},
+			"namespaces/" + managerNamespace + "/secrets.yaml":                    {"name: a-secret", "password: '[redacted]'", "name: mlflow-tls"},
+			"namespaces/" + managerNamespace + "/leases.coordination.k8s.io.yaml": {"name: odh-platform-operator"},
+			"namespaces/" + team + "/appwrappers.workload.codeflare.dev.yaml":     {"name: broken", "name: leaky", "name: DB_PASSWORD"},
+			"namespaces/" + team + "/pods.yaml":                                   {"name: broken"},
+			"namespaces/" + team + "/events.yaml":                                 {"kind: Event"},
+			"status.yaml":                                                         {"kind: Status", "name: broken"},
+			"doctor.yaml":                                                         {"kind: Examination"},
+		} {
+			for _, text := range want {
+				Expect(files[name]).To(ContainSubstring(text), name)
+			}
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("names what it may not read, and ends with 3", func(ctx SpecContext) {
+		file := filepath.Join(GinkgoT().TempDir(), "team.tar.gz")
+		got := odh(ctx, member, "gather", "-n", team, "--file", file)
+		Expect(got.code).To(Equal(3), "%+v", got)
+		Expect(got.stderr).To(And(ContainSubstring("Note: not allowed to list "), ContainSubstring("secrets in namespace team")))
+		files := unpacked(file)
+		Expect(files["gaps.txt"]).To(And(ContainSubstring("secrets in namespace team"), ContainSubstring("mlflows.mlflow.opendatahub.io")))
+		Expect(files["namespaces/"+team+"/pods.yaml"]).To(ContainSubstring("name: broken"))
+	}, SpecTimeout(specTimeout))
+})
+
+// unpacked are the files of an archive.
+func unpacked(path string) map[string]string {
+	GinkgoHelper()
+	file, err := os.Open(path)
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	zip, err := gzip.NewReader(file)
+	Expect(err).NotTo(HaveOccurred())
+	out := map[string]string{}
+	for files := tar.NewReader(zip); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		Expect(err).NotTo(HaveOccurred())
+		text, err := io.ReadAll(files)
+		Expect(err).NotTo(HaveOccurred())
+		out[strings.TrimPrefix(header.Name, "odh-gather/")] = string(text)
+	}
+}
