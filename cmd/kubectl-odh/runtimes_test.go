@@ -19,7 +19,9 @@ func TestRefusedRuntimes(t *testing.T) {
 		"ServingRuntime vision/privileged: ", "ServingRuntime vision/scaled: ", "models of the runtime are not served")
 	doctor.lacks(t, "vision/good", "vision/single")
 
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "servingruntimes" || r.Name == "model-serving-config" })
+	cluster.Forbid(func(r fakecluster.Request) bool {
+		return r.Resource == "servingruntimes" || r.Name == "model-serving-config"
+	})
 	run(t, cluster, sight{}, "doctor").expect(t, 1, "unknown  runtimes", "the permission to list servingruntimes.serving.kserve.io")
 	run(t, cluster, sight{}, "status").expect(t, 3, "Note: not allowed to list servingruntimes.serving.kserve.io in namespace vision")
 }

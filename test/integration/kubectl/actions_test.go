@@ -54,7 +54,7 @@ var _ = Describe("pause, resume and wait", func() {
 			{member, "wait mlflow/mlflow", `cannot get resource "mlflows" in API group "mlflow.opendatahub.io" at the cluster scope`},
 			{member, "tree mlflow/mlflow", `cannot get resource "mlflows"`},
 			{member, "logs mlflow/mlflow", `cannot get resource "mlflows"`},
-			{member, "logs manager", "not allowed to list deployments.apps in all namespaces"},
+			{member, "logs manager", "not allowed to list deployments.apps"},
 			{member, "logs -n opendatahub deployment/mlflow", `cannot get resource "deployments" in API group "apps" in the namespace "opendatahub"`},
 			{member, "status -n opendatahub", "not allowed to list appwrappers.workload.codeflare.dev"},
 		} {
@@ -123,7 +123,7 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 		Expect(mlflow.Spec.BackendStoreURI).To(Equal(uri))
 		got = odh(ctx, viewer, "validate", "--cluster", "-f", good)
 		Expect(got.code).To(Equal(3), "%+v", got)
-		Expect(got.stderr).To(ContainSubstring(`cannot patch resource "mlflows"`))
+		Expect(got.stderr).To(ContainSubstring(`cannot create resource "mlflows"`))
 	}, SpecTimeout(specTimeout))
 })
 
@@ -166,14 +166,13 @@ spec:
 			"cluster/customresourcedefinitions.apiextensions.k8s.io.yaml":               {"name: mlflows.mlflow.opendatahub.io", "storedVersions"},
 			"cluster/validatingwebhookconfigurations.admissionregistration.k8s.io.yaml": {"model-registry-operator-validating-webhook-configuration"},
 			"cluster/nodes.yaml": {"kind: Node"},
-			"namespaces/" + managerNamespace + "/deployments.apps.yaml":           {"name: mlflow\n", installed.Deployment.Name},
-			"namespaces/" + managerNamespace + "/secrets.yaml":                    {"name: a-secret", "password: '[redacted]'", "name: mlflow-tls"},
-			"namespaces/" + managerNamespace + "/leases.coordination.k8s.io.yaml": {"name: odh-platform-operator"},
-			"namespaces/" + team + "/appwrappers.workload.codeflare.dev.yaml":     {"name: broken", "name: leaky", "name: DB_PASSWORD"},
-			"namespaces/" + team + "/pods.yaml":                                   {"name: broken"},
-			"namespaces/" + team + "/events.yaml":                                 {"kind: Event"},
-			"status.yaml":                                                         {"kind: Status", "name: broken"},
-			"doctor.yaml":                                                         {"kind: Examination"},
+			"namespaces/" + managerNamespace + "/deployments.apps.yaml":       {"name: mlflow\n", installed.Deployment.Name},
+			"namespaces/" + managerNamespace + "/secrets.yaml":                {"name: a-secret", "password: '[redacted]'", "name: mlflow-tls"},
+			"namespaces/" + team + "/appwrappers.workload.codeflare.dev.yaml": {"name: broken", "name: leaky", "name: DB_PASSWORD"},
+			"namespaces/" + team + "/pods.yaml":                               {"name: broken"},
+			"namespaces/" + team + "/events.yaml":                             {"kind: Event"},
+			"status.yaml":                                                     {"kind: Status", "name: broken"},
+			"doctor.yaml":                                                     {"kind: Examination"},
 		} {
 			for _, text := range want {
 				Expect(files[name]).To(ContainSubstring(text), name)

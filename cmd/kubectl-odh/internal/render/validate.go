@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -28,8 +27,8 @@ settings that render uses, as if the author had every permission. The schemas of
 CRDs, and rules in them, are not checked.
 
 With --cluster, the API server checks the resources without storing them: schemas,
-rules, all webhooks of the cluster and your permissions. You need the permission
-to create or to patch them.
+rules and all webhooks of the cluster, with your permissions. You need the
+permission to create them.
 
 The exit code is 1 if a resource would be refused.`
 
@@ -116,7 +115,7 @@ func (o options) judge(ctx context.Context, args []string) (judge, error) {
 	}, err
 }
 
-// dryRun has the API server apply an object without storing it.
+// dryRun has the API server create an object without storing it.
 func (o options) dryRun() (judge, error) {
 	cluster, err := o.Connect()
 	if err != nil {
@@ -147,14 +146,13 @@ func (o options) dryRun() (judge, error) {
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			namespace = cmp.Or(obj.GetNamespace(), cluster.Namespace)
 		}
-		content, err := obj.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("encoding the object: %w", err)
-		}
 		said.texts = nil
-		_, err = client.Resource(mapping.Resource).Namespace(namespace).Patch(ctx, obj.GetName(), types.ApplyPatchType, content, metav1.PatchOptions{
-			FieldManager: "kubectl-odh", Force: new(true), DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+		_, err = client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, obj, metav1.CreateOptions{
+			FieldManager: "kubectl-odh", DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
 		})
+		if apierrors.IsAlreadyExists(err) { // storage says so, after admission
+			err = nil
+		}
 		return said.texts, err
 	}, nil
 }
