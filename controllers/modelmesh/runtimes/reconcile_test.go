@@ -111,7 +111,7 @@ func TestAnInvalidRuntimeBlocksNoOther(t *testing.T) {
 	}
 }
 
-// The Deployment of a paused runtime stays as it is: neither repaired, nor changed with the spec, nor removed with it. Others go on.
+// The Deployment of a paused runtime stays as it is: neither repaired, nor changed with the spec, nor removed with it. Other runtimes are reconciled.
 func TestAPausedRuntimeIsLeftAlone(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	w := newWorld(t, r, predictorOf("m", "onnx"))

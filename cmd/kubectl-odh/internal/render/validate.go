@@ -150,7 +150,7 @@ func (o options) dryRun() (judge, error) {
 		_, err = client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, obj, metav1.CreateOptions{
 			FieldManager: "kubectl-odh", DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
 		})
-		if apierrors.IsAlreadyExists(err) { // storage says so, after admission
+		if apierrors.IsAlreadyExists(err) { // which storage finds, after admission
 			err = nil
 		}
 		return said.texts, err
