@@ -20,13 +20,14 @@ type publication struct{ condition, reason, format string }
 var publications = map[string]publication{
 	capability.HTTPRoute.Kind:      {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile HttpRoute: %v"},
 	capability.ConsoleLink.Kind:    {ConditionConsoleLink, ReasonConsoleLinkFailed, "Failed to reconcile ConsoleLink: %v"},
+	budgetKind.Kind:                {ConditionBudget, ReasonBudgetFailed, "Failed to reconcile PodDisruptionBudget: %v"},
 	capability.ServiceMonitor.Kind: {ConditionMonitor, ReasonServiceMonitorFailed, "Failed to reconcile ServiceMonitor: %v"},
 }
 
 // expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
 // its own that it could not be written. The error for the Service, without which the server is unreachable, comes apart.
 func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *troubles) (service error) {
-	for _, c := range []string{ConditionConsoleLink, ConditionMonitor} {
+	for _, c := range []string{ConditionConsoleLink, ConditionMonitor, ConditionBudget} {
 		conditions.Remove(&m.Status.Conditions, c)
 	}
 	aside.add("checking the route", r.checkRoutes(ctx, m, in))

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
@@ -214,7 +215,7 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		failApply(m, err)
 		return err
 	}
-	in.VerifyPostgres = resources.KeepsVerification(d)
+	in.VerifyPostgres, m.Status.Scale = resources.KeepsVerification(d), common.Scaled(d, resources.Tracking(m).Selector())
 	stamps, err := r.stamps(ctx, m, in.Namespace)
 	if err != nil {
 		failApply(m, err)

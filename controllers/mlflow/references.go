@@ -2,12 +2,9 @@ package mlflow
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -54,30 +51,21 @@ func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespa
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
 		return isServing(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
 	})
-	for _, pull := range m.Spec.ImagePullSecrets {
-		head := &metav1.PartialObjectMetadata{}
-		head.SetGroupVersionKind(secretKind)
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: pull.Name}, head)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading metadata of Secret %s: %w", pull.Name, err)
-		}
-		if err != nil {
-			missing = append(missing, reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: pull.Name}})
-		}
+	absent, err := r.references.Absent(ctx, namespace, mounted(m))
+	if err != nil {
+		return err
 	}
-	reference.Report(&m.Status.Conditions, m.Generation, namespace, missing)
+	reference.Report(&m.Status.Conditions, m.Generation, namespace, append(missing, absent...))
 	return nil
+}
+
+// mounted are what pods cannot start without, and follow by themselves.
+func mounted(m *mlflowv1.MLflow) []reference.Reference {
+	pods := resources.Pods(m)
+	return reference.OfPods(&pods)
 }
 
 // refersTo reports whether the spec names an object that the server's pods consume.
 func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
-	if kind == reference.Secret && slices.ContainsFunc(m.Spec.ImagePullSecrets, func(s corev1.LocalObjectReference) bool { return s.Name == name }) {
-		return true
-	}
-	for _, r := range references(m) {
-		if r.Kind == kind && r.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append(references(m), mounted(m)...), func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -94,18 +95,20 @@ func TestMissingReferences(t *testing.T) {
 	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+		s.Volumes = []server.Volume{{Name: "a", ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}}
 	})
 	secret := func(name, key string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name}, Data: map[string][]byte{key: []byte("x")}}
 	}
+	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "files"}}
 	for name, c := range map[string]struct {
 		there []client.Object
 		want  []string
 	}{
-		"nothing is there": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; Secret pull does not exist; create it"}},
-		"a key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x")},
+		"nothing is there": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; ConfigMap files does not exist; create it; Secret pull does not exist; create it"}},
+		"a key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x"), files},
 			[]string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db has no key uri; add it"}},
-		"all is there": {[]client.Object{secret("db", "uri"), secret("pull", "x")}, nil},
+		"all is there": {[]client.Object{secret("db", "uri"), secret("pull", "x"), files}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
@@ -118,7 +121,7 @@ func TestMissingReferences(t *testing.T) {
 			}
 		})
 	}
-	if !refersTo(m, reference.Secret, "pull") || refersTo(m, reference.ConfigMap, "pull") {
+	if !refersTo(m, reference.Secret, "pull") || refersTo(m, reference.ConfigMap, "pull") || !refersTo(m, reference.ConfigMap, "files") {
 		t.Error("a pull secret that appears wakes its MLflow")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +75,8 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:namespace=system,groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create
+// +kubebuilder:rbac:namespace=system,groups=policy,resources=poddisruptionbudgets,resourceNames=mlflow;mlflow-artifacts,verbs=get;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;create;patch;delete
 
@@ -121,6 +124,7 @@ var (
 	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
 	jobKind            = batchv1.SchemeGroupVersion.WithKind("Job")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
@@ -144,6 +148,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
+		{Kind: budgetKind, Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
 		{Kind: jobKind, Namespace: namespace},
 		{Kind: roleKind},
@@ -219,6 +224,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Owns(&corev1.Service{}, builder.OnlyMetadata).
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
+		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
 		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
 		Owns(&batchv1.Job{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
@@ -263,7 +269,7 @@ var artifactsKinds = []schema.GroupVersionKind{serviceKind, deploymentKind}
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind}
+	kinds := []schema.GroupVersionKind{budgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
 	} {

@@ -31,6 +31,8 @@ const (
 	ConditionConsoleLink = "ConsoleLinkReady"
 	// ConditionMonitor exists, and is False, only while the ServiceMonitor cannot be written.
 	ConditionMonitor = "ServiceMonitorReady"
+	// ConditionBudget exists, and is False, only while the PodDisruptionBudget cannot be written.
+	ConditionBudget = "DisruptionBudgetReady"
 	// ConditionChores exists, and is False, only while garbage collection or trace archival cannot be scheduled as the spec says.
 	ConditionChores = "ScheduledJobsReady"
 	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
@@ -55,6 +57,7 @@ const (
 	ReasonHTTPRouteFailed       = "HttpRouteFailed"
 	ReasonMetadataStore         = "MetadataStoreValidationFailed"
 	ReasonServiceMonitorFailed  = "ServiceMonitorFailed"
+	ReasonBudgetFailed          = "DisruptionBudgetFailed"
 	ReasonScheduledJobsFailed   = "ScheduledJobsFailed"
 	ReasonCertificateFailed     = "CertificateFailed"
 	ReasonRemovalFailed         = "RemovalFailed"
@@ -112,7 +115,8 @@ func reportReady(m *mlflowv1.MLflow) {
 	keepRefusal(m)
 }
 
-// reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known.
+// reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known. Once
+// available, a server stays so while a pod of it serves, of the present spec or of the one before.
 func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutState, cause string) {
 	what := "MLflow deployment"
 	if s.Name != resources.NameOf(m) {
@@ -128,7 +132,11 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 	if cause != "" {
 		text += ": " + cause
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
+	if r.Serving && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
+		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, "MLflow is available; "+text)
+	} else {
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
+	}
 	setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
 	keepRefusal(m)
 }

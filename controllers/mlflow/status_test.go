@@ -78,6 +78,29 @@ func TestReportRollout(t *testing.T) {
 	}
 }
 
+// Who was available stays so while a pod serves; only Progressing says what the rollout lacks.
+func TestAvailableStaysInARollout(t *testing.T) {
+	for name, c := range map[string]struct {
+		serving bool
+		before  metav1.ConditionStatus
+		want    string
+	}{
+		"a rollout":       {true, metav1.ConditionTrue, "Available=True DeploymentReady: MLflow is available; MLflow deployment not ready: 1/2 replicas ready: image"},
+		"nothing serves":  {false, metav1.ConditionTrue, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
+		"the first start": {true, metav1.ConditionFalse, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &mlflowv1.MLflow{}
+			setCondition(m, ConditionAvailable, c.before, "Before", "")
+			reportRollout(m, resources.Tracking(m), conditions.RolloutState{Serving: c.serving, Desired: 2, ReadyReplicas: 1}, "image")
+			want := []string{c.want, "Progressing=True DeploymentProgressing: MLflow deployment not ready: 1/2 replicas ready: image"}
+			if diff := cmp.Diff(want, stateOf(m)); diff != "" {
+				t.Errorf("conditions differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFailApply(t *testing.T) {
 	cause := errors.New("no")
 	for name, c := range map[string]struct {
@@ -111,6 +134,7 @@ func TestReportPublication(t *testing.T) {
 		"route":        {&apply.Error{Kind: "HTTPRoute", Name: "mlflow", Err: cause}, []string{"RouteAccepted=False HttpRouteFailed: Failed to reconcile HttpRoute: no"}, ""},
 		"console link": {&apply.Error{Kind: "ConsoleLink", Name: "mlflow", Err: cause}, []string{"ConsoleLinkReady=False ConsoleLinkFailed: Failed to reconcile ConsoleLink: no"}, "https://x"},
 		"monitor":      {&apply.Error{Kind: "ServiceMonitor", Name: "mlflow", Err: cause}, []string{"ServiceMonitorReady=False ServiceMonitorFailed: Failed to reconcile ServiceMonitor: no"}, "https://x"},
+		"budget":       {&apply.Error{Kind: "PodDisruptionBudget", Name: "mlflow", Err: cause}, []string{"DisruptionBudgetReady=False DisruptionBudgetFailed: Failed to reconcile PodDisruptionBudget: no"}, "https://x"},
 		"service":      {&apply.Error{Kind: "Service", Name: "mlflow", Err: cause}, nil, "https://x"},
 		"other":        {cause, nil, "https://x"},
 	} {

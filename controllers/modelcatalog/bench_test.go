@@ -94,11 +94,14 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
 		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
-		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, byName).
+		WithIndex(&corev1.Secret{}, metav1.ObjectNameField, byName).WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, byName).Build()
 	b.server = server
 	b.restart()
 	return b
 }
+
+func byName(o client.Object) []string { return []string{o.GetName()} }
 
 // mapper knows the scopes of the kinds; the fake client's own takes every kind for one of cluster scope.
 func mapper() meta.RESTMapper {

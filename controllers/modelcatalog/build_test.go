@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 func serverOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *appsv1.Deployment {
@@ -53,6 +54,7 @@ func TestGolden(t *testing.T) {
 				s.Proxy = &aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://proxy.example.com:3128"), NoProxy: new(".svc,.cluster.local")}
 				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
 			}), openShift(admins)},
+		"placed": {sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetes()},
 		"external": {sample(withExternal(aihubv1alpha1.ExternalDatabase{
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},
 	} {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -221,7 +223,7 @@ func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desir
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them. Secrets stay, and so do
 // the ConfigMaps of users, which have no owner.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, roleBindingKind}
+	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, budgetKind, roleBindingKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
 	}
@@ -279,10 +281,12 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	c.Status.Scale = common.Scaled(d, resources.Selector(resources.Name))
 	if d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
 		return &reconciler.Wait{For: "the Deployment controller", Retry: soon, Unready: true} // a matter of milliseconds
 	}
-	a, err := serving.Judge(d, resources.Name, r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
+	before := conditions.IsTrue(c.Status.Conditions, ConditionAvailable)
+	a, err := serving.Judge(d, resources.Name, r.clock.Now(), before, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, resources.Name)
 	})
 	if err != nil {
@@ -305,6 +309,8 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
 	case r.remembered(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
+	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
+		return &reconciler.Wait{For: "what the pods refer to", Retry: lookAgain}
 	}
 	return nil
 }

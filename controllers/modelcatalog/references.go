@@ -5,7 +5,11 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
@@ -34,11 +38,26 @@ func sourcesOfUsers() []reference.Reference {
 	return refs
 }
 
-// reportMissing names in a condition what pods need and does not exist, but for objects that are about to be made here.
-func reportMissing(c *aihubv1alpha1.Catalog, in resources.Inputs, missing []reference.Missing) {
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, slices.DeleteFunc(missing, func(x reference.Missing) bool {
+// reportMissing names in a condition what pods need and does not exist, but for missing objects that are about to be made here.
+func reportMissing(c *aihubv1alpha1.Catalog, in resources.Inputs, missing, absent []reference.Missing) {
+	missing = slices.DeleteFunc(missing, func(x reference.Missing) bool {
 		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, in))
-	}))
+	})
+	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
+}
+
+// absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
+// for Hugging Face; an installation without it learns nothing of them.
+func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+	return reference.Absent(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
+		err := r.live.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
+		if apierrors.IsForbidden(err) {
+			return true, nil
+		}
+		return len(list.Items) > 0, err
+	})
 }
 
 // stamp records on Deployments what their pods read, and rolls those for which that has changed.
@@ -53,7 +72,11 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 	if err != nil {
 		return err
 	}
-	reportMissing(c, r.snapshot(c).Inputs, resolved.Missing)
+	absent, err := r.absent(ctx, c)
+	if err != nil {
+		return err
+	}
+	reportMissing(c, r.snapshot(c).Inputs, resolved.Missing, absent)
 	for _, o := range desired {
 		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
 		if !ok {

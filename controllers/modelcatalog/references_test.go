@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 // What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
@@ -156,5 +158,41 @@ func TestMissingReferences(t *testing.T) {
 		if got.Message != step.want || (got.Status == metav1.ConditionFalse) != (step.want != "") {
 			t.Errorf("%s: condition %+v, want %q", step.name, got, step.want)
 		}
+	}
+}
+
+// What the catalog mounts is missing until it comes, which is found out without an event. Where Secrets may not be listed, nothing is
+// known of them.
+func TestMissingVolumes(t *testing.T) {
+	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
+	refused := false
+	b.fail = func(verb string) error {
+		if refused && verb == "list" {
+			return apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no right"))
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"nothing is there", func() {}, "In namespace lab-registries: ConfigMap authorities does not exist; create it; Secret client does not exist; create it; Secret mirror does not exist; create it"},
+		{"one comes", func() { b.create(&corev1.ConfigMap{ObjectMeta: named("authorities")}) }, "In namespace lab-registries: Secret client does not exist; create it; Secret mirror does not exist; create it"},
+		{"the others", func() {
+			b.create(&corev1.Secret{ObjectMeta: named("client")})
+			b.create(&corev1.Secret{ObjectMeta: named("mirror")})
+		}, ""},
+	} {
+		step.do()
+		b.settle()
+		if got, _ := conditions.Get(must(b, sample()).Status.Conditions, reference.Condition); got.Message != step.want {
+			t.Errorf("%s: condition %q, want %q", step.name, got.Message, step.want)
+		}
+	}
+	b.remove(&corev1.Secret{ObjectMeta: named("mirror")})
+	refused = true
+	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+		t.Errorf("without the right to list: %v, %v", absent, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -144,6 +145,7 @@ var (
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
 	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
@@ -161,7 +163,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: sliceKind, Namespace: namespace, Whole: true},
 		{Kind: clusterBindingKind},
 	}
-	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, roleKind, roleBindingKind} {
+	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, budgetKind, roleKind, roleBindingKind} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
 	}
 	for _, kind := range optionalKinds {
@@ -228,6 +230,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		Owns(&corev1.Service{}, builder.OnlyMetadata).
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
+		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
 		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
 		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).

@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -124,12 +125,8 @@ func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
 
 // refersTo says whether the stored spec names an object that the pods consume.
 func refersTo(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
-	for _, ref := range append(references(m), servingReferences(m)...) {
-		if ref.Kind == kind && ref.Name == name {
-			return true
-		}
-	}
-	return false
+	all := slices.Concat(references(m), servingReferences(m), reference.OfPods(&m.Spec.Pods))
+	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }
 
 // wholeObject is an empty object of a kind that has no Go type here.

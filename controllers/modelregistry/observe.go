@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -32,6 +33,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	if err != nil {
 		return err
 	}
+	m.Status.Scale = common.Scaled(d, resources.ServerSelector(m))
 	if d.Generation != d.Status.ObservedGeneration && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
 		return &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
@@ -46,12 +48,13 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
 		}
 	}
-	return r.reportRollout(ctx, m, d)
+	return r.reportRollout(ctx, m, d, s.AskPods)
 }
 
 // judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
 func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
-	s, err := serving.Judge(d, resources.ServiceName(m), r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
+	before := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
+	s, err := serving.Judge(d, resources.ServiceName(m), r.clock.Now(), before, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, r.cached, r.live, m.Namespace, resources.ServiceName(m))
 	})
 	switch available := s.Status == metav1.ConditionTrue; {
@@ -81,9 +84,9 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 	return s, nil
 }
 
-// reportRollout reports that the server answers. While its next pods do not, the old one serves, and the condition says why.
-func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) error {
-	if d.Status.UnavailableReplicas == 0 {
+// reportRollout reports that the server answers. While some of its pods do not, others serve, and the condition says why.
+func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
+	if !incomplete {
 		reportAvailable(m, "")
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -57,6 +58,9 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
 	if serving.GivenUp(d.Status) {
 		f.reason = serving.ReasonUnavailable
+		if d.Status.UnavailableReplicas == 0 {
+			f.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
+		}
 	}
 	if !generates(m) {
 		return f, nil
@@ -99,10 +103,15 @@ func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *a
 		return nil, err
 	}
 	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
-	if err != nil || len(resolved.Missing) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	first := resolved.Missing[0]
+	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	all := append(resolved.Missing, absent...)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	first := all[0]
 	if first.Name == resources.ServingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !serving.GivenUp(d.Status) {
 		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
 	}

@@ -188,7 +188,11 @@ func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry)
 	if err != nil {
 		return in, err
 	}
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, awaitedOfUsers(m, resolved.Missing))
+	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	if err != nil {
+		return in, err
+	}
+	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
 	if in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, references(used)); err != nil {
 		return in, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 func missingOf(m *v1beta1.ModelRegistry) string {
@@ -62,6 +63,25 @@ func TestMissingReferencesAreThoseOfUsers(t *testing.T) {
 	m.Spec.KubeRBACProxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.key"}
 	w.waits(w.reconcile(m), "available")
 	if got := missingOf(m); got != "False ReferencesMissing: In namespace ns: Secret theirs does not exist; create it" {
+		t.Errorf("condition %q", got)
+	}
+}
+
+// What a registry mounts, or pulls its images with, is asked of users too, and wakes it when it comes.
+func TestMissingVolumes(t *testing.T) {
+	w := newBench(t, nil, password("ns", "pg-login"), password("ns", "client"))
+	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })
+	w.waits(w.reconcile(m), "available")
+	if got, want := missingOf(m), "False ReferencesMissing: In namespace ns: ConfigMap authorities does not exist; create it; Secret mirror does not exist; create it"; got != want {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+	if !usesConfigMap(m, "authorities") || !usesSecret(m, "mirror") || usesSecret(m, "authorities") {
+		t.Error("an object that appears wakes its registry, and no other does")
+	}
+	w.must(w.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
+	w.must(w.server.Create(t.Context(), password("ns", "mirror")))
+	w.waits(w.reconcile(m), "available")
+	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}
 }

@@ -62,7 +62,7 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 
 // prunable are the kinds that a registry owns and of which an object may become unwanted.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{policyKind, configMapKind, deploymentKind, serviceKind}
+	kinds := []schema.GroupVersionKind{policyKind, budgetKind, configMapKind, deploymentKind, serviceKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -93,6 +94,7 @@ var (
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
 	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
@@ -109,6 +111,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: policyKind, Namespace: namespace},
+		{Kind: budgetKind, Namespace: namespace},
 		{Kind: roleKind, Namespace: namespace},
 		{Kind: roleBindingKind, Namespace: namespace},
 		{Kind: secretKind, Namespace: namespace, Everything: true},
@@ -186,6 +189,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		Owns(&corev1.Service{}, builder.OnlyMetadata).
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
+		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
 		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
 		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // Kind is what sort of thing is used.
@@ -31,6 +33,7 @@ const (
 	Device      Kind = "resource claim"
 	Host        Kind = "domain"
 	AccountNote Kind = "annotation of a ServiceAccount"
+	Priority    Kind = "PriorityClass"
 	// Receiver is a server that is sent what a Secret holds. Its name is that of the Secret.
 	Receiver Kind = "another server for Secret"
 	// Privilege is a field of pods that the Pod Security level does not allow.
@@ -107,6 +110,18 @@ func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
 		if !held(&spec.Volumes[i]) {
 			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
 		}
+	}
+}
+
+// AddServer adds what the fields that servers share make pods use, beside the Secrets and ConfigMaps that AddReferences finds in them.
+// What is mounted may take the place of the program of the server.
+func (u *Uses) AddServer(more *server.More, path *field.Path) {
+	u.Add(Priority, more.PriorityClassName, path.Child("priorityClassName"))
+	for i := range more.Volumes {
+		u.AddContent(Volume, more.Volumes[i].Name, more.Volumes[i], path.Child("volumes").Index(i))
+	}
+	for i := range more.VolumeMounts {
+		u.AddContent(Volume, more.VolumeMounts[i].Name, more.VolumeMounts[i], path.Child("volumeMounts").Index(i))
 	}
 }
 

@@ -1,6 +1,10 @@
 package reference
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
+)
 
 // OfEnv returns the Secrets and ConfigMaps that environment variables take single keys from.
 func OfEnv(env []corev1.EnvVar) []Reference {
@@ -31,6 +35,41 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 		}
 	}
 	return refs
+}
+
+// OfPods returns the Secrets and ConfigMaps without which pods do not start that are placed like this: those of volumes and pulls. A change
+// of them needs no new pods: mounted files follow it.
+func OfPods(p *server.Pods) []Reference {
+	var refs []Reference
+	secret := func(name string, optional *bool) {
+		refs = append(refs, Reference{Kind: Secret, Name: name, Optional: isTrue(optional)})
+	}
+	configMap := func(name string, optional *bool) {
+		refs = append(refs, Reference{Kind: ConfigMap, Name: name, Optional: isTrue(optional)})
+	}
+	for _, s := range p.ImagePullSecrets {
+		secret(s.Name, nil)
+	}
+	for _, v := range p.Volumes {
+		switch {
+		case v.Secret != nil:
+			secret(v.Secret.SecretName, v.Secret.Optional)
+		case v.ConfigMap != nil:
+			configMap(v.ConfigMap.Name, v.ConfigMap.Optional)
+		case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
+			secret(v.CSI.NodePublishSecretRef.Name, nil)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				if s.Secret != nil {
+					secret(s.Secret.Name, s.Secret.Optional)
+				}
+				if s.ConfigMap != nil {
+					configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
+				}
+			}
+		}
+	}
+	return Merge(refs)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -73,6 +73,30 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 	return resolved, nil
 }
 
+// Absent returns those of the required objects that do not exist. Unlike Resolve it reads nothing but whether they do.
+func Absent(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
+	var absent []Missing
+	for _, ref := range refs {
+		if ref.Optional {
+			continue
+		}
+		if there, err := exists(ref); err != nil {
+			return nil, fmt.Errorf("looking for %s %s: %w", ref.Kind, ref.Name, err)
+		} else if !there {
+			absent = append(absent, Missing{Reference: ref})
+		}
+	}
+	return absent, nil
+}
+
+// Absent returns those of the required objects of a namespace that do not exist.
+func (t *Tracker) Absent(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
+	return Absent(refs, func(ref Reference) (bool, error) {
+		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, head(ref.Kind))
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
 // Forget drops what is remembered for an owner.
 func (t *Tracker) Forget(owner types.UID) {
 	t.mu.Lock()
@@ -82,8 +106,7 @@ func (t *Tracker) Forget(owner types.UID) {
 
 func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind)))
+	head := head(ref.Kind)
 	if err := t.cached.Get(ctx, key, head); err != nil {
 		if apierrors.IsNotFound(err) {
 			return content{}, false, nil
@@ -101,6 +124,12 @@ func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, kno
 		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
 	return c, true, nil
+}
+
+func head(kind Kind) *metav1.PartialObjectMetadata {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
+	return head
 }
 
 func (t *Tracker) fetch(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {

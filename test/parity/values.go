@@ -56,9 +56,6 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 		"fsGroup":            1001,
 		"podLabels":          spec.PodLabels,
 		"podAnnotations":     spec.PodAnnotations,
-		"nodeSelector":       spec.NodeSelector,
-		"tolerations":        spec.Tolerations,
-		"affinity":           spec.Affinity,
 		"resourceClaims":     spec.ResourceClaims,
 		"metrics":            metricsValues(m, in),
 		"networkPolicy": object{
@@ -79,6 +76,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	if spec.TemporaryStorage != nil && spec.TemporaryStorage.SizeLimit != nil {
 		values["temporaryStorage"] = object{"sizeLimit": spec.TemporaryStorage.SizeLimit.String()}
 	}
+	placementValues(values, spec)
 	jobValues(values, spec)
 	return plain(values)
 }
@@ -138,6 +136,13 @@ func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 		hosts = append(hosts, string(host))
 	}
 	return hosts
+}
+
+// placementValues say where pods run, and what is mounted into them.
+func placementValues(values object, spec *mlflowv1.MLflowSpec) {
+	values["nodeSelector"], values["tolerations"], values["affinity"] = spec.NodeSelector, spec.Tolerations, spec.Affinity
+	values["topologySpreadConstraints"], values["priorityClassName"] = spec.TopologySpreadConstraints, spec.PriorityClassName
+	values["volumes"], values["volumeMounts"] = spec.Volumes, spec.VolumeMounts
 }
 
 // jobValues are garbageCollection and traceArchival.

@@ -42,6 +42,7 @@ func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Uses 
 			u.AddContent(author.Device, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
 		}
 	}
+	u.AddServer(&spec.More, path)
 	addClaim(&u, spec.Storage, path.Child("storage"))
 	u.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.PodLabels, Annotations: spec.PodAnnotations}, &corev1.PodSpec{
 		SecurityContext: spec.PodSecurityContext,

@@ -31,6 +31,7 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 	u := author.Uses{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
 	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
+	u.AddServer(&spec.More, path)
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
 		u.Add(author.Image, p.Image, path.Child("postgres", "image"))
@@ -69,6 +70,7 @@ func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.Uses {
 	u := author.Uses{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)
+	u.AddServer(&c.Spec.More, path)
 	if d := c.Spec.Database; d != nil && d.External != nil {
 		u.AddReceiver(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
 	}

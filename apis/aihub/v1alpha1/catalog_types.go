@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // Kind is the kind of a Catalog.
@@ -20,6 +22,7 @@ const Finalizer = "catalog.aihub.opendatahub.io/finalizer"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mcat,categories=odh
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -89,6 +92,8 @@ type CatalogSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'benchmarkDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
 	BenchmarkDataImage string `json:"benchmarkDataImage,omitempty"`
+
+	server.Pods `json:",inline"`
 }
 
 // Switch turns something on or off.
@@ -233,6 +238,8 @@ type CatalogStatus struct {
 	// sourcesOmitted is how many more there are than sources has room for.
 	// +optional
 	SourcesOmitted int32 `json:"sourcesOmitted,omitempty"`
+
+	server.Scale `json:",inline"`
 }
 
 // SourceState says whether a source is used.

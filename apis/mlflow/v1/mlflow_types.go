@@ -5,6 +5,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // SingletonName is the only name that an MLflow object may bear.
@@ -18,6 +20,7 @@ const DefaultServiceAccount = "mlflow-sa"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mlf,categories=odh
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=".status.conditions[?(@.type=='Available')].status"
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=".status.conditions[?(@.type=='Progressing')].status"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version"
@@ -287,6 +290,8 @@ type MLflowSpec struct {
 	// affinity of the pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	server.More `json:",inline"`
 
 	// resourceClaims are the dynamic resource claims of the server pods. The
 	// container uses them through resources.claims.
@@ -603,6 +608,8 @@ type MLflowStatus struct {
 	// is gone. It is written by the operator for itself.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+
+	server.Scale `json:",inline"`
 }
 
 // MigrationOutcome is how far a database migration has come.

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // Kind is the kind of a ModelRegistry.
@@ -38,6 +40,7 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mr,categories=odh
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="KubeRBACProxy",type=string,priority=2,JSONPath=`.status.conditions[?(@.type=="KubeRBACProxyAvailable")].status`
@@ -113,6 +116,8 @@ type ModelRegistrySpec struct {
 	// there is always one.
 	// +optional
 	KubeRBACProxy *ProxyConfig `json:"kubeRBACProxy,omitempty"`
+
+	server.Pods `json:",inline"`
 }
 
 // RestSpec is the REST server.
@@ -174,6 +179,8 @@ type ModelRegistryStatus struct {
 	// specDefaults is a JSON merge patch that makes the spec which is deployed out of the stored one.
 	// +optional
 	SpecDefaults string `json:"specDefaults,omitempty"`
+
+	server.Scale `json:",inline"`
 
 	// conditions of the registry.
 	// +optional

@@ -93,6 +93,9 @@ affinity: {{ include "mlflow.json" . }}
 tolerations:
   {{- include "mlflow.items" . | nindent 2 }}
 {{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ include "mlflow.json" . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -156,6 +159,18 @@ envFrom:
 {{- end -}}
 {{- end }}
 
+{{/* The volumes of the user, and their mounts. The prefix keeps their names apart from those of the chart. */}}
+{{- define "mlflow.extra" -}}
+{{- $all := list -}}
+{{- range .Values.volumes -}}
+{{- $all = append $all (dict "volume" (set (deepCopy .) "name" (printf "extra-%s" .name))) -}}
+{{- end -}}
+{{- range .Values.volumeMounts -}}
+{{- $all = append $all (dict "mount" (set (deepCopy .) "name" (printf "extra-%s" .name))) -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
 {{/* From such a list: volumeMounts of the container, and volumes of the pod. */}}
 {{- define "mlflow.mounts" -}}
 volumeMounts:
@@ -169,12 +184,15 @@ volumeMounts:
 {{- define "mlflow.volumes" -}}
 volumes:
 {{- range . }}
-  - {{ include "mlflow.json" .volume }}
+{{- with .volume }}
+  - {{ include "mlflow.json" . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
 {{/* A job beside the server: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as of choreAffinity). */}}
 {{- define "mlflow.cronJob" -}}
+{{- $volumes := concat .volumes (include "mlflow.extra" .root | fromJsonArray) -}}
 apiVersion: batch/v1
 kind: CronJob
 metadata: {{ include "mlflow.metadata" (dict "root" .root "name" .app "app" .app) }}
@@ -209,6 +227,6 @@ spec:
               {{- end }}
               {{- include "mlflow.environment" (dict "root" .root "env" .env) | nindent 14 }}
               resources: {{ include "mlflow.json" .resources }}
-              {{- include "mlflow.mounts" .volumes | nindent 14 }}
-          {{- include "mlflow.volumes" .volumes | nindent 10 }}
+              {{- include "mlflow.mounts" $volumes | nindent 14 }}
+          {{- include "mlflow.volumes" $volumes | nindent 10 }}
 {{- end }}

@@ -4,8 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Names and values that other software relies on.
@@ -121,6 +124,9 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		desired.Add(service(m, in, s))
+		if s.Replicas > 1 {
+			desired.Add(resources.DisruptionBudget(metav1.ObjectMeta{Name: s.Name, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, s.Selector()))
+		}
 	}
 	if in.ServiceMonitors {
 		desired.Add(serviceMonitor(m, in))

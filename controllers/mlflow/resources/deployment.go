@@ -18,6 +18,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // deployment is a server. A volume may be attached to one node only, so the old
@@ -41,7 +42,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(s.Replicas).
 			WithStrategy(strategy).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(s.selector())).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(s.Selector())).
 			WithTemplate(template))
 }
 
@@ -79,6 +80,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 	}
 	assemble(pod, server, parts)
 	placePod(m, in, pod)
+	resources.Spread(pod, s.Selector(), &m.Spec.More)
 	pod.ResourceClaims = s.claims(m)
 	return pod
 }
@@ -187,14 +189,6 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 }
 
 func caVolume(index int) string { return "ca-bundle-" + strconv.Itoa(index) }
-
-// OrOne is the number of replicas, 1 when none is given.
-func OrOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
 
 // Stamp records what the pods of servers consume on their Deployments, and on the pod templates once that has changed.
 func Stamp(desired apply.Desired, stamps map[string]reference.Stamp) {

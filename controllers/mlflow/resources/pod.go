@@ -8,6 +8,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -15,14 +16,17 @@ import (
 // and with what their images are pulled.
 func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) {
 	pod.WithSecurityContext(podSecurity(m, in))
-	for _, secret := range m.Spec.ImagePullSecrets {
-		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
-	}
-	pod.WithNodeSelector(m.Spec.NodeSelector)
+	placement := Pods(m)
+	resources.Place(pod, &placement)
 	if m.Spec.Affinity != nil {
 		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
-	pod.Tolerations = resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](m.Spec.Tolerations)
+	resources.Mount(pod, &m.Spec.More)
+}
+
+// Pods is what the spec says of pods, in the form that all servers share.
+func Pods(m *mlflowv1.MLflow) server.Pods {
+	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
 }
 
 // assemble puts a container into a pod, with what each part adds to both.
@@ -117,6 +121,6 @@ func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	}
 	pod.Affinity.WithPodAffinity(corev1ac.PodAffinity().
 		WithRequiredDuringSchedulingIgnoredDuringExecution(corev1ac.PodAffinityTerm().
-			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Tracking(m).selector())).
+			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Tracking(m).Selector())).
 			WithTopologyKey(corev1.LabelHostname)))
 }

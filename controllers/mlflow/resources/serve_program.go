@@ -6,6 +6,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // serveProgram starts the server once no other one holds the lock on the volume, and stops it fast and clean. A Deployment
@@ -24,7 +25,7 @@ const serverGrace = 60
 // mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
 // what their user asked for.
 func mayShareFile(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && OrOne(m.Spec.Replicas) == 1 && metadataMayBeFiles(m)
+	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && metadataMayBeFiles(m)
 }
 
 // serveAlone makes a container of the server the only one on its volume, where that matters.

@@ -39,8 +39,8 @@ type Server struct {
 // Tracking is the server that there is always.
 func Tracking(m *mlflowv1.MLflow) Server {
 	return Server{
-		Name: NameOf(m), Secret: TLSSecretName, Replicas: OrOne(m.Spec.Replicas),
-		container: containerName, prefix: staticPrefix, workers: OrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
+		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.OrOne(m.Spec.Replicas),
+		container: containerName, prefix: staticPrefix, workers: resources.OrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
 	}
 }
 
@@ -52,7 +52,7 @@ func Artifacts(m *mlflowv1.MLflow) Server {
 		container: artifactsBaseName, prefix: "/" + name, workers: 1, volume: m.Spec.Storage != nil && isFile(m.Spec.ArtifactsDestination),
 	}
 	if spec := m.Spec.ArtifactsServer; spec != nil {
-		s.Replicas, s.workers = OrOne(spec.Replicas), OrOne(spec.Workers)
+		s.Replicas, s.workers = resources.OrOne(spec.Replicas), resources.OrOne(spec.Workers)
 	}
 	return s
 }
@@ -86,8 +86,8 @@ func (s Server) address(in Inputs) string {
 	return fmt.Sprintf("https://%s:%d%s", s.host(in), port, s.prefix)
 }
 
-// selector finds its pods. It cannot change: Deployments of the originals carry it.
-func (s Server) selector() map[string]string { return map[string]string{LabelApp: s.Name} }
+// Selector finds its pods. It cannot change: Deployments of the originals carry it.
+func (s Server) Selector() map[string]string { return map[string]string{LabelApp: s.Name} }
 
 // ArtifactsURL is the public root of artifacts, "" when no server for them is published.
 func ArtifactsURL(m *mlflowv1.MLflow, in Inputs) string {

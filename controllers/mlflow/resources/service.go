@@ -26,7 +26,7 @@ func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConf
 		WithAnnotations(map[string]string{servingCertAnnotation: s.Secret}).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(s.selector()).
+			WithSelector(s.Selector()).
 			WithPorts(corev1ac.ServicePort().
 				WithName(portName).
 				WithProtocol(corev1.ProtocolTCP).

@@ -23,6 +23,8 @@ package beside
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=list;watch;create
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=model-catalog-postgres;model-catalog-https-route;model-catalog-ingress;model-catalog-egress;model-catalog-postgres-egress,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=list;watch;create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=model-catalog;model-catalog-admin,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=model-catalog-authenticated;model-catalog-admin-binding,verbs=get;patch;delete

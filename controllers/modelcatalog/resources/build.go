@@ -6,6 +6,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Inputs is what the objects of a Catalog depend on beside its spec.
@@ -74,6 +75,9 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	objects.Add(serviceAccount(c), defaultSourcesMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
 	if readable(c) {
 		objects.Add(readerBinding(c))
+	}
+	if resources.OrOne(c.Spec.Replicas) > 1 {
+		objects.Add(resources.DisruptionBudget(metaOf(c, Name), Selector(Name)))
 	}
 	objects.Add(adminRole(c), egressPolicy(c))
 	if len(in.AdminGroups) > 0 {

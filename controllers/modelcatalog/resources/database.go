@@ -43,6 +43,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 		Selector:  Selector(DatabaseName),
 	}.Deployment(meta).WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
 	d.Spec.WithRevisionHistoryLimit(0).Template.WithLabels(map[string]string{"sidecar.istio.io/inject": "false"})
+	resources.Place(d.Spec.Template.Spec, &c.Spec.Pods)
 	container := d.Spec.Template.Spec.Containers[0].
 		WithImagePullPolicy(corev1.PullIfNotPresent).WithTerminationMessagePath("/dev/termination-log")
 	container.SecurityContext.WithPrivileged(false)

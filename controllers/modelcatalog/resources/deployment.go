@@ -53,13 +53,14 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
 	}
+	resources.PlaceServer(pod, Selector(Name), &c.Spec.Pods)
 	annotations := map[string]string{"openshift.io/required-scc": "restricted-v2"}
 	if in.HubKeysHash != "" {
 		annotations[annotationHubKeys] = in.HubKeysHash
 	}
 	return appsv1ac.Deployment(Name, c.Namespace).WithLabels(Labels(Name)).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(1).
+			WithReplicas(resources.OrOne(c.Spec.Replicas)).
 			WithRevisionHistoryLimit(0).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(Name))).
 			WithTemplate(corev1ac.PodTemplateSpec().

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Inputs is what the objects of a registry depend on beside its spec.
@@ -66,6 +67,9 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		}
 	}
 	desired.Add(service(m, in), server)
+	if resources.OrOne(m.Spec.Replicas) > 1 {
+		desired.Add(resources.DisruptionBudget(metaOf(m, ServiceName(m)), ServerSelector(m)))
+	}
 	return append(desired, publication(m, in)...), nil
 }
 

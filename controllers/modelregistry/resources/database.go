@@ -109,6 +109,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		Exclusive: true,
 		Selector:  DatabaseSelector(m),
 	}.Deployment(meta)
+	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
 	in.PostgresStamp.Mark(d)
 	return d
 }

@@ -45,7 +45,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 	d := appsv1ac.Deployment(ServiceName(m), m.Namespace).
 		WithLabels(Labels(m, ServiceName(m))).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(1).
+			WithReplicas(resources.OrOne(m.Spec.Replicas)).
 			WithRevisionHistoryLimit(0).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(ServerSelector(m))).
 			WithTemplate(template))
@@ -71,6 +71,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		}
 		pod.WithContainers(proxy.Container()).WithVolumes(proxy.Volumes()...)
 	}
+	resources.PlaceServer(pod, ServerSelector(m), &m.Spec.Pods)
 	return pod.WithSecurityContext(podSecurity(in, len(pod.Volumes) > 0)), nil
 }
 

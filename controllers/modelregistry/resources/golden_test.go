@@ -43,6 +43,9 @@ func TestGolden(t *testing.T) {
 		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
 		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
 		"long-name-openshift":         {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
+		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
+			s.Pods = registrytest.Placed()
+		}), plain},
 		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
 			in.Stamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
 			in.PostgresStamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}

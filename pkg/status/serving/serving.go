@@ -47,9 +47,12 @@ func Unavailable(message string) State {
 	return State{Status: metav1.ConditionFalse, Reason: ReasonUnavailable, Message: message}
 }
 
-// Judge judges a Deployment and the endpoints of its Service, which are read once the Deployment is available.
-func Judge(d *appsv1.Deployment, service string, now time.Time, endpoints func() ([]discoveryv1.EndpointSlice, error)) (State, error) {
-	if problem := deploymentProblem(d); problem != "" {
+// Judge judges a Deployment and the endpoints of its Service, which are read once the Deployment is available. One that was available
+// before stays so while any pod of it serves, whatever becomes of the others.
+func Judge(d *appsv1.Deployment, service string, now time.Time, before bool, endpoints func() ([]discoveryv1.EndpointSlice, error)) (State, error) {
+	serves := before && d.Status.AvailableReplicas > 0
+	problem := deploymentProblem(d)
+	if problem != "" && !serves {
 		s := Unavailable("Deployment is unavailable: " + problem)
 		s.AskPods = true
 		if !GivenUp(d.Status) {
@@ -65,14 +68,14 @@ func Judge(d *appsv1.Deployment, service string, now time.Time, endpoints func()
 		return Following(d, now, "Service endpoints not found: Service "+service+" has no EndpointSlice"), nil
 	case !anyReady(all):
 		return Following(d, now, "Service endpoints not ready - no ready addresses available"), nil
-	case left > 0:
+	case left > 0 && !serves:
 		s := Unavailable("Deployment only recently available")
 		s.Reason, s.Retry = ReasonCooldown, min(left, Cooldown)
 		return s, nil
 	}
-	return State{
-		Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: "Deployment is available", AskPods: d.Status.UnavailableReplicas != 0,
-	}, nil
+	s := State{Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: "Deployment is available"}
+	s.AskPods = d.Status.UnavailableReplicas != 0 || problem != ""
+	return s, nil
 }
 
 // Following is the state of a server that lacks something which follows its Deployment within moments.

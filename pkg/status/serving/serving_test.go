@@ -35,7 +35,12 @@ func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
 
 func judged(t *testing.T, d *appsv1.Deployment, slices []discoveryv1.EndpointSlice) State {
 	t.Helper()
-	s, err := Judge(d, "demo", now, func() ([]discoveryv1.EndpointSlice, error) { return slices, nil })
+	return judgedAfter(t, d, false, slices)
+}
+
+func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []discoveryv1.EndpointSlice) State {
+	t.Helper()
+	s, err := Judge(d, "demo", now, before, func() ([]discoveryv1.EndpointSlice, error) { return slices, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +91,48 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// What was available stays so while a pod of it serves: in a rollout that gets stuck, when a node goes, and with more replicas.
+func TestJudgeKeepsWhatServes(t *testing.T) {
+	ready := endpoints(new(true), "10.0.0.1")
+	below := &appsv1.Deployment{}
+	below.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
+	stuck := running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow"))
+	quota := running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota"))
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		serving    int32
+		before     bool
+		slices     []discoveryv1.EndpointSlice
+		want       string // status reason
+		asks       bool
+	}{
+		"more replicas":              {below, 1, true, ready, "True DeploymentAvailable", true},
+		"a stuck rollout":            {stuck, 1, true, ready, "True DeploymentAvailable", true},
+		"no room for the next pod":   {quota, 1, true, ready, "True DeploymentAvailable", true},
+		"all available a moment ago": {running(time.Second), 2, true, ready, "True DeploymentAvailable", false},
+		"no pod":                     {below, 0, true, ready, "False DeploymentStarting", true},
+		"the first start":            {below, 1, false, ready, "False DeploymentStarting", true},
+		"a pod without an endpoint":  {stuck, 1, true, endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := c.deployment.DeepCopy()
+			d.Status.AvailableReplicas = c.serving
+			s := judgedAfter(t, d, c.before, c.slices)
+			if got := string(s.Status) + " " + s.Reason; got != c.want || s.AskPods != c.asks {
+				t.Errorf("%s (%s), asks the pods: %t; want %s, %t", got, s.Message, s.AskPods, c.want, c.asks)
+			}
+		})
+	}
+}
+
 // Endpoints are read once they matter, and an error is not taken for their absence.
 func TestJudgeReadsEndpointsLast(t *testing.T) {
 	boom := errors.New("boom")
 	broken := func() ([]discoveryv1.EndpointSlice, error) { return nil, boom }
-	if _, err := Judge(&appsv1.Deployment{}, "demo", now, broken); err != nil {
+	if _, err := Judge(&appsv1.Deployment{}, "demo", now, false, broken); err != nil {
 		t.Error(err)
 	}
-	if _, err := Judge(running(time.Hour), "demo", now, broken); !errors.Is(err, boom) {
+	if _, err := Judge(running(time.Hour), "demo", now, false, broken); !errors.Is(err, boom) {
 		t.Errorf("ended with %v", err)
 	}
 }

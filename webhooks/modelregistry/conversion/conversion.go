@@ -17,10 +17,16 @@ const (
 	fieldOAuthProxy    = "oauthProxy"
 	fieldKubeRBACProxy = "kubeRBACProxy"
 	fieldIstio         = "istio"
+	fieldReplicas      = "replicas"
 )
 
 // PostgresOnlyInV1beta1 lists the fields of spec.postgres that v1alpha1 does not have.
 var PostgresOnlyInV1beta1 = []string{"generateDeployment", "retentionPolicy", "storage", "image"}
+
+// OnlyInV1beta1 lists the fields of spec that v1alpha1 does not have.
+var OnlyInV1beta1 = []string{
+	"replicas", "imagePullSecrets", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "volumes", "volumeMounts",
+}
 
 // Convert returns the object in the wanted version, one of the two apiVersions of ModelRegistry. The object given is not
 // changed; the result may share parts with it. It returns an error for everything that is no ModelRegistry.

@@ -85,6 +85,10 @@ func TestEditsThroughV1alpha1Win(t *testing.T) {
 			delete(spec, "postgres")
 			spec["mysql"] = map[string]any{"host": "h"}
 		}, "{rest: {}, mysql: {host: h}, kubeRBACProxy: {port: 9443, image: p}}"},
+		"a port, and not where pods run": {"{rest: {port: 1}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}",
+			func(spec map[string]any) { block(spec, "rest")["port"] = int64(2) },
+			"{rest: {port: 2}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}"},
+		"the number of pods that is the default": {"{rest: {}, grpc: {}, replicas: 1}", func(map[string]any) {}, "{rest: {}, grpc: {}}"},
 		"the port of gRPC": {stored, func(spec map[string]any) { block(spec, "grpc")["port"] = int64(1) },
 			"{rest: {}, grpc: {port: 1}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"},
 		"the proxy of an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
@@ -140,6 +144,8 @@ func TestForgedAnnotationsSayNothing(t *testing.T) {
 		"a path":                  `{"fields":[{"path":["rest","port"],"value":1}]}`,
 		"a field of both":         `{"postgres":{"sslMode":"x&y"}}`,
 		"another block":           `{"rest":{"resources":{"limits":{}}}}`,
+		"a field that both have":  `{"spec":{"rest":{"port":1}}}`,
+		"a wrong type of a field": `{"spec":{"replicas":"two"}}`,
 		"a value for gRPC":        `{"withoutGRPC":{}}`,
 		"a wrong type":            `{"postgres":{"generateDeployment":"x"}}`,
 		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","oauthProxy":[]}`,
@@ -198,6 +204,9 @@ func TestEveryFieldOfV1beta1OnlyIsKept(t *testing.T) {
 		leaves(schema["properties"].(map[string]any)["spec"].(map[string]any), "", paths[name])
 	}
 	known := map[string]bool{"kubeRBACProxy": true}
+	for _, field := range OnlyInV1beta1 {
+		known[field] = true
+	}
 	for _, field := range PostgresOnlyInV1beta1 {
 		known["postgres."+field] = true
 	}

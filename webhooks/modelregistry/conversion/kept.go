@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,7 +23,8 @@ type Kept struct {
 	Proxy string `json:"proxy,omitempty"`
 	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 does not show beside the newer proxy.
 	OAuthProxy any `json:"oauthProxy,omitempty"`
-	// Postgres has the fields of PostgresOnlyInV1beta1.
+	// Spec has the fields of OnlyInV1beta1, Postgres those of PostgresOnlyInV1beta1.
+	Spec     map[string]any `json:"spec,omitempty"`
 	Postgres map[string]any `json:"postgres,omitempty"`
 	// WithoutDatabase and WithoutGRPC: v1beta1 says nothing where v1alpha1 shows an empty database and the default port.
 	WithoutDatabase bool `json:"withoutDatabase,omitempty"`
@@ -43,12 +45,17 @@ func KeptIn(object map[string]any) (Kept, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &kept, true); err != nil {
 		return Kept{}, fmt.Errorf("reading it: %w", err)
 	}
-	for name := range kept.Postgres {
-		if !slices.Contains(PostgresOnlyInV1beta1, name) {
-			return Kept{}, fmt.Errorf("nothing of v1beta1 is kept for spec.postgres.%s", name)
+	return kept, errors.Join(only("spec.", kept.Spec, OnlyInV1beta1), only("spec.postgres.", kept.Postgres, PostgresOnlyInV1beta1))
+}
+
+// only refuses fields that are not among the known ones.
+func only(path string, fields map[string]any, known []string) error {
+	for name := range fields {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("nothing of v1beta1 is kept for %s%s", path, name)
 		}
 	}
-	return kept, nil
+	return nil
 }
 
 // Text is the value of the annotation; empty when nothing is kept.
@@ -113,13 +120,12 @@ func hide(spec map[string]any) Kept {
 		delete(spec, fieldKubeRBACProxy)
 		spec[fieldOAuthProxy] = proxy
 	}
+	if spec[fieldReplicas] == int64(1) { // the default, which returns by itself
+		delete(spec, fieldReplicas)
+	}
+	kept.Spec = take(spec, OnlyInV1beta1)
 	if postgres, ok := spec[fieldPostgres].(map[string]any); ok {
-		for _, field := range PostgresOnlyInV1beta1 {
-			if value, given := postgres[field]; given {
-				kept.keepPostgres(field, value)
-				delete(postgres, field)
-			}
-		}
+		kept.Postgres = take(postgres, PostgresOnlyInV1beta1)
 		if _, given := postgres[fieldDatabase]; !given {
 			kept.WithoutDatabase = true
 			postgres[fieldDatabase] = ""
@@ -132,11 +138,28 @@ func hide(spec map[string]any) Kept {
 	return kept
 }
 
-func (k *Kept) keepPostgres(field string, value any) {
-	if k.Postgres == nil {
-		k.Postgres = map[string]any{}
+// take moves fields out of a block; nil when it has none of them.
+func take(block map[string]any, fields []string) map[string]any {
+	var taken map[string]any
+	for _, field := range fields {
+		if value, given := block[field]; given {
+			if taken == nil {
+				taken = map[string]any{}
+			}
+			taken[field] = value
+			delete(block, field)
+		}
 	}
-	k.Postgres[field] = value
+	return taken
+}
+
+// putBack moves fields into a block that does not have them.
+func putBack(block, fields map[string]any) {
+	for field, value := range fields {
+		if block[field] == nil {
+			block[field] = runtime.DeepCopyJSONValue(value)
+		}
+	}
 }
 
 // restore changes a v1alpha1 spec into the one of v1beta1. What an edit through v1alpha1 has changed since stays as it is, and what
@@ -152,15 +175,12 @@ func (k Kept) restore(spec map[string]any) {
 	if k.WithoutGRPC && reflect.DeepEqual(spec[fieldGRPC], shownGRPC()) {
 		delete(spec, fieldGRPC)
 	}
+	putBack(spec, k.Spec)
 	postgres, ok := spec[fieldPostgres].(map[string]any)
 	if !ok {
 		return
 	}
-	for field, value := range k.Postgres {
-		if postgres[field] == nil {
-			postgres[field] = runtime.DeepCopyJSONValue(value)
-		}
-	}
+	putBack(postgres, k.Postgres)
 	if k.WithoutDatabase && postgres[fieldDatabase] == "" {
 		delete(postgres, fieldDatabase)
 	}

@@ -1,0 +1,79 @@
+package resources
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
+)
+
+// Place puts any pod of a custom resource where the user wants it, and pulls its images as the user wants it.
+func Place(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
+	for _, secret := range p.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	pod.WithNodeSelector(p.NodeSelector)
+	pod.Tolerations = MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Tolerations)
+	if p.PriorityClassName != "" {
+		pod.WithPriorityClassName(p.PriorityClassName)
+	}
+}
+
+// PlaceServer is Place for a pod of the server, which selector finds. Its first container gets the mounts.
+func PlaceServer(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
+	Place(pod, p)
+	if p.Affinity != nil {
+		pod.Affinity = MustApply[corev1ac.AffinityApplyConfiguration](p.Affinity)
+	}
+	Spread(pod, selector, &p.More)
+	Mount(pod, &p.More)
+}
+
+// Spread adds the spread constraints to a pod of the server, which selector finds.
+func Spread(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
+	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](more.TopologySpreadConstraints)
+	for i := range pod.TopologySpreadConstraints {
+		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
+			pod.TopologySpreadConstraints[i].WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(selector))
+		}
+	}
+}
+
+// Mount adds the volumes of the user to a pod, and the mounts to its first container. The prefix keeps names apart that users and
+// the operator give.
+func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
+	const prefix = "extra-"
+	for i := range more.Volumes {
+		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&more.Volumes[i]).WithName(prefix + more.Volumes[i].Name))
+	}
+	for i := range more.VolumeMounts {
+		pod.Containers[0].WithVolumeMounts(MustApply[corev1ac.VolumeMountApplyConfiguration](&more.VolumeMounts[i]).WithName(prefix + more.VolumeMounts[i].Name))
+	}
+}
+
+// OrOne is a wanted number, one where nobody asked for another.
+func OrOne(wanted *int32) int32 {
+	if wanted == nil {
+		return 1
+	}
+	return *wanted
+}
+
+// DisruptionBudget lets one of several pods be evicted at a time. One that is not ready serves nobody and may always go.
+func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+		WithMaxUnavailable(intstr.FromInt32(1)).
+		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)))
+}
+
+// Scaled is what the scale subresource shows of a Deployment whose pods selector finds.
+func Scaled(d *appsv1.Deployment, selector map[string]string) server.Scale {
+	return server.Scale{Replicas: d.Status.Replicas, Selector: labels.FormatLabels(selector)}
+}
