@@ -101,22 +101,35 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// One of the two that is not ready makes the MLflow unavailable, and is named. [mlflow-83]
+// One of the two that is not ready is named. It makes the MLflow unavailable when no pod of it serves. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
 	w.rest()
-	d := &appsv1.Deployment{}
-	w.get("mlflow-artifacts", d)
-	d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1
-	d.Status.Conditions = nil
-	if err := w.server.Status().Update(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, "MLflow artifacts deployment not ready: 1/2 replicas ready") {
-		t.Errorf("Available=%s: %s", c.Status, c.Message)
+	for _, step := range []struct {
+		serving int32
+		want    metav1.ConditionStatus
+		message string
+	}{
+		{1, metav1.ConditionTrue, "MLflow is available; MLflow artifacts deployment not ready: 1/2 replicas ready"},
+		{0, metav1.ConditionFalse, "MLflow artifacts deployment not ready: 0/2 replicas ready"},
+		{1, metav1.ConditionFalse, "MLflow artifacts deployment not ready: 1/2 replicas ready"},
+	} {
+		d := &appsv1.Deployment{}
+		w.get("mlflow-artifacts", d)
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas = step.serving, step.serving
+		d.Status.Conditions = nil
+		if err := w.server.Status().Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.condition(ConditionAvailable); c.Status != step.want || !strings.HasPrefix(c.Message, step.message) {
+			t.Errorf("Available=%s: %s", c.Status, c.Message)
+		}
+		if c := w.condition(ConditionProgressing); c.Status != metav1.ConditionTrue {
+			t.Errorf("Progressing=%s: %s", c.Status, c.Message)
+		}
 	}
 }
 

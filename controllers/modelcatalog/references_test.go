@@ -1,6 +1,7 @@
 package modelcatalog
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
@@ -165,13 +167,6 @@ func TestMissingReferences(t *testing.T) {
 // known of them.
 func TestMissingVolumes(t *testing.T) {
 	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
-	refused := false
-	b.fail = func(verb string) error {
-		if refused && verb == "list" {
-			return apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no right"))
-		}
-		return nil
-	}
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -191,8 +186,15 @@ func TestMissingVolumes(t *testing.T) {
 		}
 	}
 	b.remove(&corev1.Secret{ObjectMeta: named("mirror")})
-	refused = true
+	b.r.live = refusing{b.server}
 	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
 		t.Errorf("without the right to list: %v, %v", absent, err)
 	}
+}
+
+// refusing lists nothing.
+type refusing struct{ client.Reader }
+
+func (refusing) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no right"))
 }

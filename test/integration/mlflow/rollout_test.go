@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,15 +17,22 @@ func podAnnotations(value any) map[string]any {
 	return map[string]any{"spec": map[string]any{"podAnnotations": map[string]any{cluster.PodBehaviorAnnotation: value}}}
 }
 
+// transition is when the condition Available changed last.
+func transition(m *mlflowv1.MLflow) metav1.Time {
+	return meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime
+}
+
 var _ = Describe("Availability [D18]", func() {
-	It("is that of the present generation: old pods do not vouch for a new spec", func(ctx SpecContext) {
+	It("stays while a rollout keeps serving, and the rollout is not taken for ready", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
 		m := ready(ctx, server(remote))
 
 		By("rolling out pods that do not start, beside the old one that serves on")
 		env.Patch(ctx, m, podAnnotations("image-pull"))
-		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
+		since := transition(m)
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "DeploymentProgressing")
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
@@ -39,8 +47,10 @@ var _ = Describe("Availability [D18]", func() {
 
 		By("mending it")
 		env.Patch(ctx, m, podAnnotations(nil))
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		available(ctx, m)
 		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation))
+		Expect(transition(m)).To(Equal(since), "it was available all the time")
 	}, NodeTimeout(specTimeout))
 })
 

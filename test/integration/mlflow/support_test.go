@@ -97,6 +97,7 @@ func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 func available(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "ReconcileComplete")
 	env.Settle(manager.User, calm, specTimeout)
 	env.Get(ctx, m)
 	return m

@@ -1,0 +1,49 @@
+package mlflow_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("Several replicas of MLflow", func() {
+	It("are asked for by the scale subresource, and protected from evictions while there are several", func(ctx SpecContext) {
+		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
+		m := ready(ctx, server(remote))
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
+		since := transition(m)
+
+		By("scaling up")
+		scale := &autoscalingv1.Scale{}
+		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
+		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
+		Expect(scale.Status.Replicas).To(Equal(int32(1)))
+		Expect(scale.Status.Selector).To(Equal("app=mlflow"))
+		scale.Spec.Replicas = 3
+		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
+		env.WaitFor(ctx, budget, nil)
+		Expect(budget.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "mlflow"}))
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Status.Replicas).To(Equal(int32(3)))
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
+		available(ctx, m)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("scaling down")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})
+		env.WaitGone(ctx, budget)
+		available(ctx, m)
+		Expect(transition(m)).To(Equal(since), "it was available all the time")
+
+		By("asking for none")
+		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
+		scale.Spec.Replicas = 0
+		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(MatchError(ContainSubstring("should be greater than or equal to 1")))
+	}, NodeTimeout(specTimeout))
+})

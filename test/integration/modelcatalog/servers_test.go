@@ -1,0 +1,62 @@
+package modelcatalog_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
+)
+
+var _ = Describe("The servers of the catalog", func() {
+	It("are as many as the scale subresource says, and are protected from evictions while there are several", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+			s.Volumes = []server.Volume{{Name: "login", Secret: &corev1.SecretVolumeSource{SecretName: "login", Optional: new(true)}}}
+			s.VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
+		}))
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta(ns, "model-catalog")}
+		w.absent(ctx, budget)
+		since := apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime
+		scale := &autoscalingv1.Scale{}
+		Expect(w.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
+		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
+		Expect(scale.Status.Selector).To(Equal("app=model-catalog,app.kubernetes.io/name=model-catalog,component=model-catalog"))
+		scale.Spec.Replicas = 2
+		Expect(w.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
+		w.appears(ctx, budget)
+		Eventually(func(g Gomega) {
+			g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
+			g.Expect(c.Status.Replicas).To(Equal(int32(2)))
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+
+		By("asking for a Secret that does not exist")
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"replicas": 1, "imagePullSecrets": []any{map[string]any{"name": "mirror"}}}})
+		w.WaitForCondition(ctx, c, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
+		w.WaitGone(ctx, budget)
+		w.create(ctx, secret(ns, "mirror"))
+		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
+		w.settle()
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields map[string]any, refusal string) {
+		c := loose(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
+		c.Object["spec"] = fields
+		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
+	},
+		Entry("none", map[string]any{"replicas": int64(0)}, "should be greater than or equal to 1"),
+		Entry("a mount of nothing", map[string]any{"volumeMounts": []any{map[string]any{"name": "v", "mountPath": "/v"}}}, "each volumeMounts entry must name an entry of volumes"),
+		Entry("a volume of the node", map[string]any{"volumes": []any{map[string]any{"name": "v", "hostPath": map[string]any{"path": "/"}}}}, "a volume must have exactly one of configMap, secret, projected"),
+		Entry("a priority", map[string]any{"priorityClassName": "Very High"}, "priorityClassName must be the name of a PriorityClass"),
+	)
+})

@@ -1,0 +1,88 @@
+package modelregistry_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
+)
+
+var _ = Describe("The servers of a registry", func() {
+	It("are as many as the scale subresource says, and are protected from evictions while there are several", func(ctx SpecContext) {
+		m := ready(ctx, registry(env.Namespace(ctx, "servers"), "scaled"))
+		budget := child(m, &policyv1.PodDisruptionBudget{}, "")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
+		since := meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime
+		scale := &autoscalingv1.Scale{}
+		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
+		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
+		Expect(scale.Status.Selector).To(Equal("app=scaled,app.kubernetes.io/name=scaled,component=model-registry"))
+		scale.Spec.Replicas = 2
+		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
+		env.WaitFor(ctx, budget, nil)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Status.Replicas).To(Equal(int32(2)))
+		}).WithContext(ctx).Should(Succeed())
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+
+		By("rolling out pods that do not start, beside those that serve")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "testcluster.invalid/image-pull:1"}}})
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "")
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(condition(m, "Available").Message).To(ContainSubstring("pods of its present spec are not"))
+		}).WithContext(ctx).Should(Succeed())
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": nil}, "replicas": 1}})
+		env.WaitGone(ctx, budget)
+		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+		Expect(meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("keep their places when a client of v1alpha1 changes something else", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "servers")
+		m := registry(ns, "placed", func(m *v1beta1.ModelRegistry) { m.Spec.Pods = registrytest.Placed() })
+		create(ctx, password(ns, "first"), certificate(m), m)
+		older := &v1alpha1.ModelRegistry{}
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), older)).To(Succeed())
+		older.Spec.Rest.Port = new(int32(8088))
+		Expect(env.Admin.Update(ctx, older)).To(Succeed())
+		env.Get(ctx, m)
+		Expect(m.Spec.Pods).To(Equal(registrytest.Placed()))
+		d := child(m, &appsv1.Deployment{}, "")
+		env.WaitFor(ctx, d, nil)
+		Expect(d.Spec.Template.Spec.PriorityClassName).To(Equal("important"))
+		env.WaitForCondition(ctx, m, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
+		Expect(condition(m, "ReferencesReady").Message).To(Equal("In namespace " + ns +
+			": ConfigMap authorities does not exist; create it; Secret client does not exist; create it; Secret mirror does not exist; create it"))
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields, refusal string) {
+		m := registry("default", "wrong")
+		Expect(yaml.UnmarshalStrict([]byte(fields), &m.Spec.Pods)).To(Succeed())
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+		Expect(err).NotTo(HaveOccurred())
+		u := foreign(v1beta1.GroupVersion.WithKind("ModelRegistry"), "default", "wrong")
+		u.Object["spec"] = content["spec"]
+		Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
+	},
+		Entry("none", "{replicas: 0}", "should be greater than or equal to 1"),
+		Entry("a mount of nothing", "{volumeMounts: [{name: v, mountPath: /v}]}", "each volumeMounts entry must name an entry of volumes"),
+		Entry("a volume without a source", "{volumes: [{name: v}]}", "a volume must have exactly one of configMap, secret, projected"),
+		Entry("a priority", "{priorityClassName: Very High}", "priorityClassName must be the name of a PriorityClass"),
+		Entry("a spread", "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Perhaps}]}", "DoNotSchedule or ScheduleAnyway"),
+		Entry("a label", "{nodeSelector: {a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}", "label values must be 63 characters or less"),
+	)
+})
