@@ -67,7 +67,7 @@ func TestMissingReferencesAreThoseOfUsers(t *testing.T) {
 	}
 }
 
-// What a registry mounts, or pulls its images with, is asked of users too, and wakes it when it comes.
+// A registry reports what it mounts, or pulls its images with, while that is missing, and is reconciled when it appears.
 func TestMissingVolumes(t *testing.T) {
 	w := newBench(t, nil, password("ns", "pg-login"), password("ns", "client"))
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })

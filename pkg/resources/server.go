@@ -57,7 +57,7 @@ func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 	}
 }
 
-// OrOne is a wanted number, one where nobody asked for another.
+// OrOne is a wanted number, 1 if none is given.
 func OrOne(wanted *int32) int32 {
 	if wanted == nil {
 		return 1
@@ -65,7 +65,7 @@ func OrOne(wanted *int32) int32 {
 	return *wanted
 }
 
-// DisruptionBudget lets one of several pods be evicted at a time. One that is not ready serves nobody and may always go.
+// DisruptionBudget lets one of several pods be evicted at a time. One that is not ready answers no requests and may always be evicted.
 func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 		WithMaxUnavailable(intstr.FromInt32(1)).

@@ -231,6 +231,11 @@ func TestMessagesOfRules(t *testing.T) {
 			"Cannot use both oauthProxy and kubeRBACProxy", "GenerateDeployment must be set to true if host/hostAddress are not provided",
 			"Username must be set if database is specified", "host and hostAddress must not be set when generateDeployment is true",
 			"size must be greater than zero", "tlsCertificateSecret and tlsKeySecret MUST be set together",
+			// Those of package server.
+			"label values must be 63 characters or less", "each volumeMounts entry must name an entry of volumes: add the volume, or correct the name",
+			"each topologySpreadConstraints entry must have a maxSkew above zero, and DoNotSchedule or ScheduleAnyway in whenUnsatisfiable",
+			"priorityClassName must be the name of a PriorityClass: lowercase letters, digits, - and ., with a letter or digit at both ends",
+			"a volume must have exactly one of configMap, secret, projected, persistentVolumeClaim, emptyDir and csi",
 		},
 	} {
 		got := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Several replicas of MLflow", func() {
-	It("are asked for by the scale subresource, and protected from evictions while there are several", func(ctx SpecContext) {
+	It("follow the scale subresource, and are protected from evictions while there are several", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
 		m := ready(ctx, server(remote))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
