@@ -106,14 +106,14 @@ func (t *Tracker) Forget(owner types.UID) {
 
 func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
-	head := head(ref.Kind)
-	if err := t.cached.Get(ctx, key, head); err != nil {
+	live := head(ref.Kind)
+	if err := t.cached.Get(ctx, key, live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return content{}, false, nil
 		}
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
-	if known.uid == head.UID && known.version == head.ResourceVersion {
+	if known.uid == live.UID && known.version == live.ResourceVersion {
 		return known, true, nil
 	}
 	c, err := t.fetch(ctx, key, ref.Kind)
@@ -126,10 +126,11 @@ func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, kno
 	return c, true, nil
 }
 
+// head is an object of which only the metadata is read.
 func head(kind Kind) *metav1.PartialObjectMetadata {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
-	return head
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
+	return object
 }
 
 func (t *Tracker) fetch(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
