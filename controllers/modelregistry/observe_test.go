@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -92,6 +93,40 @@ func TestCooldown(t *testing.T) {
 	w.waits(err, "become available")
 	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
 		t.Errorf("%v, %v", err, m.Status.Conditions)
+	}
+}
+
+// Once available, a registry stays so while a pod of it serves, and its status says what the rollout lacks.
+func TestAvailableStaysInARollout(t *testing.T) {
+	w := newBench(t, nil, password("ns", "pg-login"))
+	m := stored("demo")
+	w.waits(w.reconcile(m), "available")
+	w.running(m)
+	w.must(w.reconcile(m))
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	for _, step := range []struct {
+		name             string
+		serving, missing int32
+		says             appsv1.DeploymentCondition
+		status           metav1.ConditionStatus
+		message, awaited string
+	}{
+		{"more replicas", 1, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionTrue, "Deployment is available", "the rollout to end"},
+		{"no room for the next pod", 1, 0, says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
+			"Deployment is available; pods of its present spec are not: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
+		{"nothing serves", 0, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
+			"Deployment is unavailable: 1 containers unavailable", "become available"},
+		{"the first of several comes back", 1, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
+			"Deployment is unavailable: 1 containers unavailable", "become available"},
+	} {
+		d.Status.AvailableReplicas, d.Status.UnavailableReplicas, d.Status.Conditions = step.serving, step.missing, []appsv1.DeploymentCondition{step.says}
+		w.must(w.server.Status().Update(t.Context(), d))
+		w.waits(w.reconcile(m), step.awaited)
+		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
+		if c.Status != step.status || c.Message != step.message {
+			t.Errorf("%s: Available=%s: %s", step.name, c.Status, c.Message)
+		}
 	}
 }
 
