@@ -28,7 +28,7 @@ var _ = Describe("The servers of the catalog", func() {
 		scale := &autoscalingv1.Scale{}
 		Expect(w.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
 		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
-		Expect(scale.Status.Selector).To(Equal("app=model-catalog,app.kubernetes.io/name=model-catalog,component=model-catalog"))
+		Expect(scale.Status.Selector).To(Equal("app.kubernetes.io/name=model-catalog,app=model-catalog,component=model-catalog"))
 		scale.Spec.Replicas = 2
 		Expect(w.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
 		w.appears(ctx, budget)

@@ -26,7 +26,7 @@ var _ = Describe("The servers of a registry", func() {
 		scale := &autoscalingv1.Scale{}
 		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
 		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
-		Expect(scale.Status.Selector).To(Equal("app=scaled,app.kubernetes.io/name=scaled,component=model-registry"))
+		Expect(scale.Status.Selector).To(Equal("app.kubernetes.io/name=scaled,app=scaled,component=model-registry"))
 		scale.Spec.Replicas = 2
 		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
 		env.WaitFor(ctx, budget, nil)
