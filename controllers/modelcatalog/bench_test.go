@@ -141,6 +141,7 @@ func (b *bench) restart() {
 		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
 	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
+	b.r.databaseCertificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock, Condition: ConditionDatabaseCertificate}
 	b.r.admins, b.r.proxy = &follow.Value[[]string]{}, &follow.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
 	b.r.keys.TakeAll(b.hubKeys)

@@ -57,6 +57,10 @@ func TestGolden(t *testing.T) {
 		"placed": {sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetes()},
 		"external": {sample(withExternal(aihubv1alpha1.ExternalDatabase{
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},
+		"connection": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{
+			SecretName: "catalog-app", SSLMode: "verify-full", CASecretName: "catalog-ca"}})), kubernetes()},
+		"tls-plain":     {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})), kubernetes()},
+		"tls-openshift": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})), openShift()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, c.catalog, c.inputs))

@@ -22,7 +22,7 @@ import (
 
 // sideCaches hold what the cache of the manager does not, few objects each.
 type sideCaches struct {
-	// secrets hold the metadata of the two Secrets of the catalog, by their names: it may not see any other.
+	// secrets hold the metadata of the three Secrets of the catalog, by their names: it may not see any other.
 	secrets map[string]cache.Cache
 	// labelled holds the ConfigMaps of users with sources.
 	labelled cache.Cache
@@ -36,7 +36,7 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 		}
 		return by
 	}
-	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret} {
+	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
 		c, err := component.Narrow(mgr, head(secretKind), by, apply.Transform(FieldOwner))
 		if err != nil {

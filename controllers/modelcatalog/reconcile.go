@@ -67,6 +67,8 @@ type catalogs struct {
 	references *reference.Tracker
 	// certificates keeps the serving certificate where no platform makes it.
 	certificates *servingcert.Keeper
+	// databaseCertificates keeps that of the database.
+	databaseCertificates *servingcert.Keeper
 }
 
 func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
@@ -77,6 +79,7 @@ func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 		{Name: "keeping the sources of users", Run: r.keepUserSources},
 		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
 		{Name: "keeping the serving certificate", Run: r.keepCertificate},
+		{Name: "keeping the certificate of the database", Run: r.keepDatabaseCertificate},
 		{Name: "applying objects", Run: r.applyObjects},
 		{Name: "removing what is not wanted", Run: r.removeUnwanted},
 		{Name: "observing the rollout", Run: r.observe},
@@ -90,6 +93,7 @@ func (r *catalogs) forget(uid types.UID) {
 	r.references.Forget(uid)
 	r.recollections.Forget(uid)
 	r.certificates.Forget(uid)
+	r.databaseCertificates.Forget(uid)
 	r.snapshots.Forget(uid)
 }
 
@@ -214,7 +218,7 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 
 // withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone.
 func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
-	if !in.SkipDatabase || resources.External(c) != nil {
+	if !in.SkipDatabase || resources.Elsewhere(c) {
 		return desired
 	}
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
@@ -315,7 +319,11 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	return nil
 }
 
-const certificateAuthority = "odh-platform-operator-model-catalog-ca"
+// The common names of the CAs of server and database.
+const (
+	certificateAuthority = "odh-platform-operator-model-catalog-ca"
+	databaseAuthority    = "odh-platform-operator-model-catalog-database-ca"
+)
 
 // issues reports whether the serving certificate is made here: where no platform does it, and the user does not.
 func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
@@ -338,7 +346,24 @@ func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog
 	return nil
 }
 
-// awaitRenewal brings the Catalog back when its certificate is due.
+// keepDatabaseCertificate issues the certificate of a database that serves TLS. Its only client is ours, so that no platform needs to
+// know the CA.
+func (r *catalogs) keepDatabaseCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if !resources.EncryptsDatabase(c) || !resources.OwnsDatabase(c, r.snapshot(c).Inputs) {
+		r.databaseCertificates.Leave(c)
+		return nil
+	}
+	err := r.databaseCertificates.Keep(ctx, c, servingcert.Wanted{
+		Namespace: c.Namespace, Name: resources.DatabaseCertificate, Authority: databaseAuthority, Service: resources.DatabaseName,
+		Labels: resources.Labels(resources.DatabaseName),
+	})
+	if err != nil {
+		return r.notApplied(c, err)
+	}
+	return nil
+}
+
+// awaitRenewal brings the Catalog back when one of its certificates is due.
 func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return r.certificates.AwaitRenewal(c.UID)
+	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.databaseCertificates.AwaitRenewal(c.UID))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // references are what the pods of a Deployment read when they start, so that a change rolls them: the Secret of the database. The
@@ -22,10 +23,14 @@ import (
 // proxy is ours and never another. The Secret of a database elsewhere is among them only if it has the name of our own: the
 // catalog may read no other Secrets, among which are the passwords of registries.
 func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
-	if ext := resources.External(c); ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
+	if ext := resources.External(c); resources.Connection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
 	}
-	return []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
+	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
+	if resources.EncryptsDatabase(c) {
+		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: resources.DatabaseCertificate, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, common.CAKey}})
+	}
+	return refs
 }
 
 // sourcesOfUsers are the ConfigMaps of users without whose key the server does not start. It notices changes by itself, so that

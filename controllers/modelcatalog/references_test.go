@@ -24,7 +24,10 @@ import (
 // What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
 // for the Secret of a database elsewhere, which the catalog may not read.
 func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
-	for _, c := range []*aihubv1alpha1.Catalog{sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"}))} {
+	for _, c := range []*aihubv1alpha1.Catalog{
+		sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
+		sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "db"}})),
+	} {
 		b := newBench(t, c)
 		b.settle()
 		for _, name := range []string{resources.Name, resources.DatabaseName} {

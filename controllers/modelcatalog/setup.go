@@ -196,6 +196,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
 		r.certificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
+		r.databaseCertificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock, Condition: ConditionDatabaseCertificate}
 		r.inputs = func() resources.Inputs { return r.effective().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {

@@ -17,6 +17,9 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionHubKeys exists, and is False, only while Secrets are labelled as keys for Hugging Face and are of no use.
 	ConditionHubKeys = "HuggingFaceKeysReady"
+	// ConditionDatabaseCertificate exists, and is False, only while a certificate of the database runs out that the operator did not
+	// issue.
+	ConditionDatabaseCertificate = "DatabaseCertificateReady"
 )
 
 // Reasons of the condition, beside those of package serving.

@@ -95,3 +95,7 @@ func withResources(catalog, postgres *corev1.ResourceRequirements) func(*aihubv1
 func withExternal(e aihubv1alpha1.ExternalDatabase) func(*aihubv1alpha1.CatalogSpec) {
 	return func(s *aihubv1alpha1.CatalogSpec) { s.Database = &aihubv1alpha1.CatalogDatabase{External: &e} }
 }
+
+func withDatabase(d aihubv1alpha1.CatalogDatabase) func(*aihubv1alpha1.CatalogSpec) {
+	return func(s *aihubv1alpha1.CatalogSpec) { s.Database = &d }
+}

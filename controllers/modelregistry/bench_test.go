@@ -75,12 +75,13 @@ func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		clock: clocktesting.NewFakeClock(now), cached: writing, whole: w.server, live: w.server, pods: w.server,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
-			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind, claimKind, sliceKind},
+			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind, claimKind, cronJobKind, sliceKind},
 		}),
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
 		readLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
 	w.certificates = &servingcert.Keeper{Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock}
+	w.databaseCertificates = &servingcert.Keeper{Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock, Condition: ConditionDatabaseCertificate}
 	return w
 }
 
@@ -135,7 +136,7 @@ func scopes() meta.RESTMapper {
 		m.Add(kind, meta.RESTScopeRoot)
 	}
 	for _, kind := range []schema.GroupVersionKind{
-		deploymentKind, serviceKind, serviceAccountKind, secretKind, configMapKind, claimKind, policyKind, roleKind, roleBindingKind, sliceKind,
+		deploymentKind, serviceKind, serviceAccountKind, secretKind, configMapKind, claimKind, cronJobKind, policyKind, roleKind, roleBindingKind, sliceKind,
 		capability.Route, capability.HTTPRoute, capability.ReferenceGrant, v1beta1.GroupVersion.WithKind(v1beta1.Kind), corev1.SchemeGroupVersion.WithKind("Pod"),
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)

@@ -42,7 +42,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 	if err := r.keepCredentials(ctx, m); err != nil {
 		return err
 	}
-	return r.keepClaim(ctx, m)
+	return r.keepClaims(ctx, m)
 }
 
 // keepFormerData puts the marks of data right that a registry does not use any more: it must not go with its registry by an owner
@@ -255,5 +255,13 @@ func connect(m *v1beta1.ModelRegistry, to credentials) {
 		Image:           wish.Image,
 		RetentionPolicy: wish.RetentionPolicy,
 		Storage:         wish.Storage,
+		Resources:       wish.Resources,
+		ServerTLS:       wish.ServerTLS,
+		MajorVersion:    wish.MajorVersion,
+		Backup:          wish.Backup,
+	}
+	if resources.EncryptsDatabase(m) {
+		m.Spec.Postgres.SSLMode = common.VerifyFull
+		m.Spec.Postgres.SSLRootCertificateSecret = &v1beta1.SecretKeyValue{Name: resources.DatabaseTLSName(m), Key: common.CAKey}
 	}
 }

@@ -112,11 +112,11 @@ func (r *registries) matching(ctx context.Context, concerned func(*v1beta1.Model
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {
-	return generates(m) && name == resources.ClaimName(m)
+	return generates(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
 }
 
 func usesSecret(m *v1beta1.ModelRegistry, name string) bool {
-	return name == resources.ServingSecretName(m) || generates(m) && name == resources.CredentialsName(m) || refersTo(m, reference.Secret, name)
+	return name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, name) || refersTo(m, reference.Secret, name)
 }
 
 func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {

@@ -3,6 +3,7 @@ package modelregistry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,7 @@ const lookAgain = 30 * time.Second
 
 // observe reports whether the server answers, and if not, why.
 func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.reportLeftover(ctx, m); err != nil {
+	if err := errors.Join(r.reportLeftover(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
 	d, err := r.deployment(ctx, m.Namespace, resources.ServiceName(m))

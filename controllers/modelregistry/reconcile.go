@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -48,8 +49,13 @@ type registries struct {
 	certificates *servingcert.Keeper
 	// snapshots hold the Settings of the present reconcile, by the uid of the registry.
 	snapshots reconciler.Memory[Settings]
-	// refusals hold the refusal of a claim to grow, by the uid of the registry.
+	// databaseCertificates keeps those of generated databases.
+	databaseCertificates *servingcert.Keeper
+	// refusals hold the refusal of a claim to grow, by the uid of the claim.
 	refusals reconciler.Memory[refusedSize]
+	// wrote is what wrote the data of generated databases, unsaved why there can be no backups of them, by the uid of the registry.
+	wrote   reconciler.Memory[database.Image]
+	unsaved reconciler.Memory[database.Backups]
 	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
 	publishing sync.Mutex
 }
@@ -66,7 +72,7 @@ func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 		Finalizer: v1beta1.Finalizer,
 		Finalize:  r.finalize,
 		Gone:      r.forget,
-		Advice:    []string{ConditionLeftover, servingcert.ReasonExpires},
+		Advice:    []string{ConditionLeftover, ConditionBackup, servingcert.ReasonExpires},
 	}
 }
 
@@ -80,6 +86,7 @@ func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 		{Name: "learning the domain", Run: r.awaitDomain},
 		{Name: "keeping the data", Run: r.reportErrors(r.keepData)},
 		{Name: "keeping the serving certificate", Run: r.reportErrors(r.keepCertificate)},
+		{Name: "keeping the certificate of the database", Run: r.reportErrors(r.keepDatabaseCertificate)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
 		{Name: "observing the server", Run: r.reportErrors(r.observe)},
 		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
@@ -94,7 +101,9 @@ func (r *registries) forget(uid types.UID) {
 	r.certificates.Forget(uid)
 	r.stored.Forget(uid)
 	r.snapshots.Forget(uid)
-	r.refusals.Forget(uid)
+	r.databaseCertificates.Forget(uid)
+	r.wrote.Forget(uid)
+	r.unsaved.Forget(uid)
 }
 
 // reportErrors reports whatever ends a phase in the condition that users look at. Waiting is no failure.
@@ -122,6 +131,7 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 	if err != nil {
 		return err
 	}
+	r.keepVersion(m, used)
 	in, err := r.inputs(ctx, m, used)
 	if err != nil {
 		return err
@@ -145,6 +155,9 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 		}
 		if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
 			return unexposed
+		}
+		if err := r.writeBackup(ctx, m, used, in); err != nil {
+			return errors.Join(unexposed, err)
 		}
 	}
 	held, err := r.held(ctx, m, used)
@@ -260,7 +273,7 @@ func (r *registries) keepCertificate(ctx context.Context, m *v1beta1.ModelRegist
 	})
 }
 
-// awaitRenewal brings the registry back when its certificate is due.
+// awaitRenewal brings the registry back when one of its certificates is due.
 func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return r.certificates.AwaitRenewal(m.UID)
+	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.databaseCertificates.AwaitRenewal(m.UID))
 }

@@ -3,9 +3,12 @@ package modelregistry
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
@@ -16,6 +19,9 @@ func references(m *v1beta1.ModelRegistry) []reference.Reference {
 	switch {
 	case m.Spec.Postgres != nil:
 		p := m.Spec.Postgres
+		if p.ConnectionSecretName != "" {
+			refs = append(refs, ofSecrets(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
+		}
 		refs = append(refs, ofSecrets(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
 		refs = append(refs, ofAuthority(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
 	case m.Spec.MySQL != nil:
@@ -38,16 +44,25 @@ func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 
 // databaseReferences are what the pods of a generated database read when they start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
-	return []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
+	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
+	if resources.EncryptsDatabase(m) {
+		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: resources.DatabaseTLSName(m), Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}})
+	}
+	return refs
 }
 
-// awaitedOfUsers leaves out what is about to be made without users: the credentials of a generated database, and the serving
-// certificate unless the spec names one.
+// awaitedOfUsers leaves out what is about to be made without users: credentials and certificate of a generated database, and the
+// serving certificate unless the spec names one.
 func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	issued := m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && x.Name == resources.CredentialsName(m))
+		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, x.Name))
 	})
+}
+
+// madeForDatabase reports whether a Secret is made for a generated database.
+func madeForDatabase(m *v1beta1.ModelRegistry, name string) bool {
+	return name == resources.CredentialsName(m) || name == resources.DatabaseTLSName(m)
 }
 
 func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {

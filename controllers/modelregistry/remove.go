@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +43,11 @@ func placesOf(desired apply.Desired) (map[place]bool, error) {
 // removeUnwanted removes what the registry does not want any more: its own objects, those that only their labels lead to it, and
 // what the original left that never became ours. At rest that costs no request.
 func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	if err := r.applier.Prune(ctx, m, append(desired[:len(desired):len(desired)], keptDatabase(m)...), prunable(in), nil); err != nil {
+	kept := keptDatabase(m)
+	if backsUp(m) {
+		kept.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
+	}
+	if err := r.applier.Prune(ctx, m, append(desired[:len(desired):len(desired)], kept...), prunable(in), nil); err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
 	wanted, err := placesOf(desired)
@@ -62,7 +67,7 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 
 // prunable are the kinds that a registry owns and of which an object may become unwanted.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{policyKind, budgetKind, configMapKind, deploymentKind, serviceKind}
+	kinds := []schema.GroupVersionKind{cronJobKind, policyKind, budgetKind, configMapKind, deploymentKind, serviceKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
 	}

@@ -46,6 +46,9 @@ func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistr
 		defaultTo(&to.database, resources.DefaultDatabase)
 		connect(used, to)
 		desired = append(desired, resources.ClaimFor(m))
+		if backsUp(m) {
+			desired = append(desired, resources.BackupClaimFor(m))
+		}
 	}
 	settings.fill(used, settings.DefaultDomain)
 	if generates(m) {
@@ -54,6 +57,9 @@ func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistr
 			return nil, err
 		}
 		desired = append(desired, database...)
+		if backsUp(m) {
+			desired = append(desired, resources.BuildBackup(used, in)...)
+		}
 	}
 	server, err := resources.Build(used, in)
 	return append(desired, server...), err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -98,6 +99,7 @@ var (
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
 	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
 	sliceKind          = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
 )
 
@@ -108,6 +110,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: deploymentKind, Namespace: namespace, Whole: true},
 		{Kind: sliceKind, Namespace: namespace, Whole: true},
 		{Kind: claimKind, Namespace: namespace, Whole: true},
+		{Kind: cronJobKind, Namespace: namespace, Whole: true},
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: policyKind, Namespace: namespace},
@@ -164,6 +167,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			readLog:    logs,
 		}
 		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
+		r.databaseCertificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock, Condition: ConditionDatabaseCertificate}
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -186,6 +190,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(changed)).
 		Owns(&appsv1.Deployment{}).
+		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.Service{}, builder.OnlyMetadata).
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).

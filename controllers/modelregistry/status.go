@@ -26,9 +26,17 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
 	ConditionLeftover = "UnusedDatabase"
-	// ConditionStorage exists, and is False, only while the claim of a generated database cannot become what spec.postgres.storage
-	// asks for.
+	// ConditionStorage exists, and is False, only while the claims of a generated database and its backups cannot become what
+	// spec.postgres.storage and spec.postgres.backup.storage ask for.
 	ConditionStorage = "StorageInSync"
+	// ConditionDatabaseImage exists, and is False, only while a generated database does not run the image that it is to run, because that
+	// could not read its data. Its reasons, and those of ConditionBackup, are in package database.
+	ConditionDatabaseImage = "DatabaseImageInSync"
+	// ConditionBackup exists while backups are asked for, and says how the last one ended. It takes nothing from Ready.
+	ConditionBackup = "BackupReady"
+	// ConditionDatabaseCertificate exists, and is False, only while a certificate of a generated database runs out that the operator
+	// did not issue.
+	ConditionDatabaseCertificate = "DatabaseCertificateReady"
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
 	// servingcert.Condition exists, and is False, only while a certificate runs out that the operator did not issue.
 )

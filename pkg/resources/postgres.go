@@ -60,6 +60,8 @@ type Postgres struct {
 	Volume *corev1ac.VolumeApplyConfiguration
 	// Exclusive makes it the only server on a volume that outlives its pod.
 	Exclusive bool
+	// Certificate is the Secret with the certificate that it shows to clients; empty for connections in plain text.
+	Certificate string
 	// Selector finds its pods.
 	Selector map[string]string
 }
@@ -92,12 +94,16 @@ func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyCo
 	} else {
 		StopPostgresFast(container)
 	}
+	volumes := []*corev1ac.VolumeApplyConfiguration{p.Volume}
+	if p.Certificate != "" {
+		volumes = append(volumes, servePostgresTLS(container, p.Certificate))
+	}
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(PostgresGraceSeconds).
 		WithSecurityContext(p.Security).
 		WithContainers(container).
-		WithVolumes(p.Volume)
+		WithVolumes(volumes...)
 	return appsv1ac.Deployment(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(appsv1ac.DeploymentSpec().
 		WithReplicas(1).
 		WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).

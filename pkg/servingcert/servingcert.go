@@ -3,6 +3,7 @@
 package servingcert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -64,12 +65,14 @@ type known struct {
 	expires time.Time
 }
 
-// Keeper keeps the certificates of one component, one for each owner. Its fields are all needed.
+// Keeper keeps the certificates of one component, one for each owner. Its fields are needed but for Condition.
 type Keeper struct {
 	// Cached holds the metadata of Secrets; Live reads past the cache.
 	Cached, Live client.Reader
 	Applier      *apply.Applier
 	Clock        clock.PassiveClock
+	// Condition is the type of the condition that it reports in, Condition where it is empty: an owner may have certificates of two Keepers.
+	Condition string
 
 	owners sync.Map // of types.UID to known
 }
@@ -100,8 +103,10 @@ func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted)
 // Leave ends the care for the certificate of an owner that needs none.
 func (k *Keeper) Leave(owner reconciler.Object) {
 	k.Forget(owner.GetUID())
-	conditions.Remove(owner.ConditionsRef(), Condition)
+	conditions.Remove(owner.ConditionsRef(), k.condition())
 }
+
+func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
 
 // Forget drops what is remembered for an owner that is gone.
 func (k *Keeper) Forget(owner types.UID) { k.owners.Delete(owner) }
@@ -185,14 +190,14 @@ func foreign(s *corev1.Secret, want Wanted) known {
 func (k *Keeper) report(owner reconciler.Object, want Wanted) {
 	found, _ := k.of(owner.GetUID())
 	if !found.theirs || found.due.IsZero() || k.Clock.Now().Before(found.due) {
-		conditions.Remove(owner.ConditionsRef(), Condition)
+		conditions.Remove(owner.ConditionsRef(), k.condition())
 		return
 	}
 	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is good until %s: renew it", want.Name, found.expires.UTC().Format(time.RFC3339))
 	if !want.Provided {
 		text += "; or delete the Secret, and one is issued in its place"
 	}
-	conditions.Set(owner.ConditionsRef(), Condition, metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
+	conditions.Set(owner.ConditionsRef(), k.condition(), metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
 }
 
 // DNSNames are all names under which clients in the cluster know a Service, and the one under which a forwarded port is reached.

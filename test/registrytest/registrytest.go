@@ -111,6 +111,21 @@ func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.Database = "team_models"
 }
 
+// Whole is a generated database with everything that it can have.
+func Whole(s *v1beta1.ModelRegistrySpec) {
+	p := s.Postgres
+	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = v1beta1.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
+	p.Resources = &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		Claims:   []corev1.ResourceClaim{{Name: "ignored"}},
+	}
+	p.Backup = &v1beta1.PostgresBackup{
+		Schedule: "15 3 * * *", Keep: new(int32(14)), Suspend: new(true),
+		Storage: &v1beta1.PostgresStorage{Size: new(resource.MustParse("10Gi")), StorageClassName: new("slow")},
+	}
+}
+
 // Everywhere sets what most specs leave to defaults.
 func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	s.Rest.ServiceRoute, s.Rest.Port = v1beta1.RouteEnabled, new(int32(9090))

@@ -47,10 +47,26 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	if postgres.RetentionPolicy != "" && !slices.Contains(policies, postgres.RetentionPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("retentionPolicy"), postgres.RetentionPolicy, policies))
 	}
-	if storage := postgres.Storage; storage != nil && storage.Size != nil && storage.Size.Sign() <= 0 {
-		errs = append(errs, field.Invalid(path.Child("storage", "size"), storage.Size.String(), "size must be greater than zero"))
+	errs = append(errs, sizeErrors(postgres.Storage, path.Child("storage"))...)
+	if backup := postgres.Backup; backup != nil {
+		errs = append(errs, sizeErrors(backup.Storage, path.Child("backup", "storage"))...)
+		if backup.Keep != nil && *backup.Keep < 1 {
+			errs = append(errs, field.Invalid(path.Child("backup", "keep"), *backup.Keep, "keep must be at least 1"))
+		}
+	}
+	described := generated(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
+	if described && postgres.ConnectionSecretName != "" {
+		errs = append(errs, field.Invalid(path.Child("connectionSecretName"), postgres.ConnectionSecretName,
+			"it is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"))
 	}
 	return errs
+}
+
+func sizeErrors(storage *v1beta1.PostgresStorage, path *field.Path) field.ErrorList {
+	if storage == nil || storage.Size == nil || storage.Size.Sign() > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("size"), storage.Size.String(), "size must be greater than zero")}
 }
 
 // namespaceErrors refuses a namespace that is not the configured one, if there is one.

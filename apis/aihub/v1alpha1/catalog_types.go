@@ -120,6 +120,9 @@ type CatalogResources struct {
 }
 
 // CatalogDatabase is a PostgreSQL database: one that is run beside the server, or an existing one.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.external) && has(self.connection))",message="external and connection are two ways to an existing database: set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.serverTLS) || !(has(self.external) || has(self.connection))",message="serverTLS is that of the database that is run beside the server: remove it, or remove external and connection"
 type CatalogDatabase struct {
 	// volume of the database that is run beside the server. Its content is created again from the sources.
 	// +optional
@@ -128,6 +131,15 @@ type CatalogDatabase struct {
 	// external is an existing database; none is run beside the server then.
 	// +optional
 	External *ExternalDatabase `json:"external,omitempty"`
+
+	// connection is an existing database, described by a Secret alone; none is run beside the server then.
+	// +optional
+	Connection *DatabaseConnection `json:"connection,omitempty"`
+
+	// serverTLS encrypts the connections to the database that is run beside the server, with a certificate of a CA of the operator that
+	// the server verifies. Disabled, which is also the meaning of an empty field, leaves them in plain text.
+	// +optional
+	ServerTLS Switch `json:"serverTLS,omitempty"`
 }
 
 // CatalogVolume is a volume that lives as long as its pod.

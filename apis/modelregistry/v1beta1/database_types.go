@@ -1,6 +1,9 @@
 package v1beta1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // SecretKeyValue names one key of a Secret in the namespace of the registry.
 type SecretKeyValue struct {
@@ -45,9 +48,11 @@ const (
 //
 // The first rule has tests of presence for its message's sake: without them an absent field would be an error of its own.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.generateDeployment) && self.generateDeployment) || (has(self.host) && size(self.host) > 0) || (has(self.hostAddress) && size(self.hostAddress) > 0)",message="GenerateDeployment must be set to true if host/hostAddress are not provided"
+// +kubebuilder:validation:XValidation:rule="(has(self.generateDeployment) && self.generateDeployment) || (has(self.host) && size(self.host) > 0) || (has(self.hostAddress) && size(self.hostAddress) > 0) || (has(self.connectionSecretName) && size(self.connectionSecretName) > 0)",message="GenerateDeployment must be set to true if host/hostAddress are not provided"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || size(self.database) == 0 || (has(self.username) && size(self.username) > 0)",message="Username must be set if database is specified"
 // +kubebuilder:validation:XValidation:rule="!(has(self.generateDeployment) && self.generateDeployment) || ((!has(self.host) || size(self.host) == 0) && (!has(self.hostAddress) || size(self.hostAddress) == 0))",message="host and hostAddress must not be set when generateDeployment is true"
+// +kubebuilder:validation:XValidation:rule="!has(self.connectionSecretName) || size(self.connectionSecretName) == 0 || !((has(self.generateDeployment) && self.generateDeployment) || (has(self.host) && size(self.host) > 0) || (has(self.hostAddress) && size(self.hostAddress) > 0) || (has(self.username) && size(self.username) > 0) || (has(self.database) && size(self.database) > 0) || has(self.passwordSecret))",message="connectionSecretName is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"
+// +kubebuilder:validation:XValidation:rule="(has(self.generateDeployment) && self.generateDeployment) || !(has(self.resources) || has(self.serverTLS) || has(self.majorVersion) || has(self.backup))",message="resources, serverTLS, majorVersion and backup are those of a generated database: remove them, or set generateDeployment to true"
 type PostgresConfig struct {
 	// host name of the server.
 	// +optional
@@ -91,7 +96,7 @@ type PostgresConfig struct {
 	// +optional
 	RetentionPolicy RetentionPolicy `json:"retentionPolicy,omitempty"`
 
-	// storage of a generated database, taken into account when its volume is created.
+	// storage of a generated database. A larger size makes its volume grow, if the class of the volume allows that.
 	// +optional
 	Storage *PostgresStorage `json:"storage,omitempty"`
 
@@ -123,6 +128,33 @@ type PostgresConfig struct {
 	// image overrides the one that the platform ships, for a generated database.
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// connectionSecretName names a Secret with the way to an existing database, in the form that CloudNativePG (CLUSTER-app) and Crunchy
+	// Postgres for Kubernetes (CLUSTER-pguser-USER) write. Host, port, database, user and password are those of its key uri; port is
+	// ignored. sslMode applies, which is disable unless set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ConnectionSecretName string `json:"connectionSecretName,omitempty"`
+
+	// resources of the container of a generated database. claims are ignored.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// serverTLS encrypts the connections to a generated database, with a certificate of a CA of the operator that every client
+	// verifies. Disabled, which is also the meaning of an empty field, leaves them in plain text.
+	// +optional
+	ServerTLS Switch `json:"serverTLS,omitempty"`
+
+	// majorVersion of PostgreSQL in image, for an image whose name does not tell it. The operator never runs another major version than
+	// the one that wrote the data.
+	// +optional
+	// +kubebuilder:validation:Minimum=9
+	// +kubebuilder:validation:Maximum=99
+	MajorVersion *int32 `json:"majorVersion,omitempty"`
+
+	// backup of a generated database.
+	// +optional
+	Backup *PostgresBackup `json:"backup,omitempty"`
 }
 
 // PostgresStorage is the volume of a generated database.

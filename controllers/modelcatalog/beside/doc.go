@@ -16,7 +16,7 @@ package beside
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources;serving-runtime-catalog-sources,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-postgres-tls;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-oauth-cookie-secret,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,resourceNames=model-catalog-postgres,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list

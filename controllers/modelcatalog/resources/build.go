@@ -57,9 +57,25 @@ func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
 	return c.Spec.Database.External
 }
 
+// Connection is the database that the spec describes by a Secret alone, nil when there is none.
+func Connection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
+	if c.Spec.Database == nil {
+		return nil
+	}
+	return c.Spec.Database.Connection
+}
+
+// Elsewhere reports whether the spec names an existing database.
+func Elsewhere(c *aihubv1alpha1.Catalog) bool { return External(c) != nil || Connection(c) != nil }
+
 // OwnsDatabase reports whether a database is run beside the server.
 func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
-	return !in.SkipDatabase && External(c) == nil
+	return !in.SkipDatabase && !Elsewhere(c)
+}
+
+// EncryptsDatabase reports whether the database that is run beside the server serves TLS.
+func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
+	return !Elsewhere(c) && c.Spec.Database != nil && c.Spec.Database.ServerTLS == aihubv1alpha1.Enabled
 }
 
 // ServingSecret names the Secret with the certificate of the proxy.

@@ -28,7 +28,7 @@ func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	meta := metaOf(c, DatabaseName)
 	meta.Labels = Labels(DatabaseName)
-	d := resources.Postgres{
+	server := resources.Postgres{
 		Container: databaseContainer, Image: in.Images.Postgres, Port: databasePort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			resources.FromSecret("POSTGRESQL_USER", DatabaseName, KeyUser),
@@ -41,7 +41,14 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 		Security:  resources.PodSecurity(),
 		Volume:    corev1ac.Volume().WithName(databaseVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(databaseSize(c))),
 		Selector:  Selector(DatabaseName),
-	}.Deployment(meta).WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
+	}
+	if EncryptsDatabase(c) {
+		server.Certificate = DatabaseCertificate
+		if !in.OpenShift { // which gives every namespace a group of its own
+			server.Security.WithFSGroup(PodGroup)
+		}
+	}
+	d := server.Deployment(meta).WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
 	d.Spec.WithRevisionHistoryLimit(0).Template.WithLabels(map[string]string{"sidecar.istio.io/inject": "false"})
 	resources.Place(d.Spec.Template.Spec, &c.Spec.Pods)
 	container := d.Spec.Template.Spec.Containers[0].

@@ -39,6 +39,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 	if !in.OpenShift {
 		security.WithFSGroup(PodGroup)
 	}
+	container := server(c, in)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(Name).
 		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
@@ -47,8 +48,11 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 			copying("catalog-data-init", inVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
 			copying("benchmark-data-init", inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
 		).
-		WithContainers(server(c, in)).
+		WithContainers(container).
 		WithVolumes(serverVolumes(in)...)
+	if mode, secret := verification(c); secret != "" {
+		pod.WithVolumes(resources.VerifyPostgres(container, mode, secret))
+	}
 	if Proxied(c) {
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
@@ -153,6 +157,13 @@ func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
 
 // databaseEnv is where its database is.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
+	if to := Connection(c); to != nil {
+		env := resources.ConnectionEnv(to.SecretName)
+		if to.SSLMode != "" && to.CASecretName == "" {
+			env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(to.SSLMode))
+		}
+		return env
+	}
 	host, secret := DatabaseName, DatabaseName
 	ext := External(c)
 	if ext != nil {
@@ -171,6 +182,17 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(ext.SSLMode))
 	}
 	return env
+}
+
+// verification says how the server verifies its database, and with the CA in which Secret; without a Secret there is none.
+func verification(c *aihubv1alpha1.Catalog) (mode, secret string) {
+	if EncryptsDatabase(c) {
+		return resources.VerifyFull, DatabaseCertificate
+	}
+	if to := Connection(c); to != nil {
+		return to.SSLMode, to.CASecretName
+	}
+	return "", ""
 }
 
 // hubKeyEnv are the keys for Hugging Face. A pod starts without one that is removed at that moment.

@@ -12,6 +12,8 @@ import (
 const (
 	Name         = "model-catalog"
 	DatabaseName = "model-catalog-postgres"
+	// DatabaseCertificate is the Secret with the certificate of the database.
+	DatabaseCertificate = "model-catalog-postgres-tls"
 
 	DefaultSources = "default-catalog-sources"
 	ModelSources   = "model-catalog-sources"

@@ -11,6 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Flags of the server.
@@ -55,7 +56,11 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 		return backend{}, err
 	}
 	b := backend{args: []string{flagType + "postgres", FlagDSN + dsn}}
-	b.secretEnv(envPostgresPassword, p.PasswordSecret)
+	if p.ConnectionSecretName != "" {
+		b.env = append(b.env, resources.FromSecret(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
+	} else {
+		b.secretEnv(envPostgresPassword, p.PasswordSecret)
+	}
 	b.secretEnv(envSSLPassword, p.SSLPasswordSecret)
 	if p.SSLMode == "verify-full" {
 		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,21 +51,27 @@ func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.
 	return apply.Object{Config: config, Ownership: dataOwnership(m)}
 }
 
-// ClaimFor is the volume claim of a generated database. It is made once: what the spec says later has no effect on it.
+// ClaimFor is the volume claim of a generated database. It is made once, and can only grow later.
 func ClaimFor(m *v1beta1.ModelRegistry) apply.Object {
+	var storage *v1beta1.PostgresStorage
+	if p := m.Spec.Postgres; p != nil {
+		storage = p.Storage
+	}
+	return apply.Object{Config: claim(m, ClaimName(m), storage), Ownership: dataOwnership(m)}
+}
+
+// claim asks for a volume of the size and class of the spec.
+func claim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStorage) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	size := resource.MustParse(defaultClaimSize)
 	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce)
-	if p := m.Spec.Postgres; p != nil && p.Storage != nil {
-		if p.Storage.Size != nil {
-			size = *p.Storage.Size
+	if storage != nil {
+		if storage.Size != nil {
+			size = *storage.Size
 		}
-		spec.StorageClassName = p.Storage.StorageClassName
+		spec.StorageClassName = storage.StorageClassName
 	}
 	spec.WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
-	return apply.Object{
-		Config:    corev1ac.PersistentVolumeClaim(ClaimName(m), m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec),
-		Ownership: dataOwnership(m),
-	}
+	return corev1ac.PersistentVolumeClaim(name, m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec)
 }
 
 // dataOwnership keeps the data of a generated database unless the spec wants it to go with the registry.
@@ -88,30 +95,43 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 
 // databaseDeployment is the server of a generated database, the only one on its volume.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	name := m.Spec.Postgres.Database
-	if name == "" {
-		name = DefaultDatabase
-	}
-	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
+	volume := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
 	meta := metaOf(m, DatabaseName(m))
 	meta.Labels = databaseLabels(m)
-	d := resources.Postgres{
+	server := resources.Postgres{
 		Container: "postgres", Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
-			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(name)),
+			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(databaseOf(m))),
 			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
 			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
 		},
 		Readiness: databaseProbe(5, checkCommand),
 		Liveness:  databaseProbe(30, checkCommand, "--live"),
 		Security:  podSecurity(in, true),
-		Volume:    corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim),
+		Volume:    corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(volume),
 		Exclusive: true,
 		Selector:  DatabaseSelector(m),
-	}.Deployment(meta)
+	}
+	if given := m.Spec.Postgres.Resources; given != nil {
+		server.Resources = resources.Requirements(given.Requests, given.Limits)
+	}
+	if EncryptsDatabase(m) {
+		server.Certificate = DatabaseTLSName(m)
+	}
+	d := server.Deployment(meta)
 	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
 	in.PostgresStamp.Mark(d)
 	return d
+}
+
+// databaseOf is the name of a generated database.
+func databaseOf(m *v1beta1.ModelRegistry) string {
+	return cmp.Or(m.Spec.Postgres.Database, DefaultDatabase)
+}
+
+// EncryptsDatabase reports whether a generated database serves TLS.
+func EncryptsDatabase(m *v1beta1.ModelRegistry) bool {
+	return m.Spec.Postgres != nil && m.Spec.Postgres.ServerTLS == v1beta1.Enabled
 }
 
 // databaseProbe runs the check that the image brings. Times are in seconds.

@@ -16,6 +16,8 @@ import (
 const (
 	envPostgresPassword = "POSTGRES_PASSWORD"
 	envMySQLPassword    = "MYSQL_PASSWORD"
+	// envPostgresURI is the whole address, with user and password, which a Secret of an operator of databases has escaped already.
+	envPostgresURI = "POSTGRES_URI"
 )
 
 // hostFormat is a DNS name or an IPv4 address, and in lists of PostgreSQL a port of its own.
@@ -29,6 +31,9 @@ var pasted = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
 
 // postgresDSN is the address of a PostgreSQL database as a URL. The kubelet puts the password in its place.
 func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
+	if p.ConnectionSecretName != "" {
+		return "$(" + envPostgresURI + ")" + sslMode(p), nil
+	}
 	field, host := "host", p.Host
 	if host == "" {
 		field, host = "hostAddress", p.HostAddress
@@ -44,11 +49,15 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if user != "" {
 		user += "@"
 	}
-	dsn := "postgresql://" + user + hosts + ":" + portOf(p.Port, v1beta1.DefaultPostgresPort) + "/" + escaped(p.Database)
-	if p.SSLMode != "" {
-		dsn += "?sslmode=" + escaped(string(p.SSLMode))
+	return "postgresql://" + user + hosts + ":" + portOf(p.Port, v1beta1.DefaultPostgresPort) + "/" + escaped(p.Database) + sslMode(p), nil
+}
+
+// sslMode ends the address of a database.
+func sslMode(p *v1beta1.PostgresConfig) string {
+	if p.SSLMode == "" {
+		return ""
 	}
-	return dsn, nil
+	return "?sslmode=" + escaped(string(p.SSLMode))
 }
 
 // postgresHosts are the hosts as a URL holds them: one, or several that the client tries in turn.

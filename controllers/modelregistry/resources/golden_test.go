@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
@@ -18,6 +19,7 @@ import (
 func TestGolden(t *testing.T) {
 	described := registrytest.Registry(registrytest.Proxied)
 	described.Annotations = map[string]string{annotationDisplayName: "Team A", annotationDescription: "Models of team A", "example.com/note": "not ours"}
+	whole := registrytest.Registry(registrytest.Generated, registrytest.Whole)
 	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.ServingCertificate = false }) }
 	for name, c := range map[string]struct {
 		m  *v1beta1.ModelRegistry
@@ -42,10 +44,17 @@ func TestGolden(t *testing.T) {
 		"identity-provider-openshift": {registrytest.Registry(registrytest.Proxied), with(openshift, func(in *Inputs) { in.HasUserAPI = false })},
 		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
 		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
-		"long-name-openshift":         {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
 			s.Pods = registrytest.Placed()
 		}), plain},
+		"generated-whole-plain":       {whole, plain},
+		"generated-whole-openshift":   {whole, openshift},
+		"connection-plain": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
+			s.Postgres = &v1beta1.PostgresConfig{
+				ConnectionSecretName: "models-app", SSLMode: "verify-full", SSLRootCertificateSecret: registrytest.Secret("models-ca", "ca.crt"),
+			}
+		}), plain},
+		"long-name-openshift": {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
 			in.Stamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
 			in.PostgresStamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
@@ -55,6 +64,9 @@ func TestGolden(t *testing.T) {
 			objects := built(t, c.m, c.in)
 			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
 				objects = append(objects, builtDatabase(t, c.m, c.in)...)
+				if p.Backup != nil {
+					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaimFor(c.m)}, BuildBackup(c.m, c.in)...))...)
+				}
 			}
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)
 			checkPods(t, objects)

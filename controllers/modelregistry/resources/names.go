@@ -48,6 +48,9 @@ func CredentialsName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgr
 // ClaimName is the volume claim of a generated database.
 func ClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-storage" }
 
+// DatabaseTLSName is the Secret with the certificate of a generated database.
+func DatabaseTLSName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-tls" }
+
 func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Name }
 
 // UsersName is the name of the Group, and of the RoleBinding that gives it the Role.

@@ -40,10 +40,13 @@ func databaseEgress(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.EgressPolicy(meta, DatabaseSelector(m))
 }
 
-// databasePolicy lets only the server reach a generated database.
+// databasePolicy lets only the server reach a generated database, and its backups.
 func databasePolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	meta := metaOf(m, DatabaseName(m))
 	meta.Labels = databaseLabels(m)
-	return resources.IngressPolicy(meta, DatabaseSelector(m),
-		resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m))))
+	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m)))
+	if m.Spec.Postgres.Backup != nil {
+		clients.WithFrom(resources.PodsWith(backupSelector(m)))
+	}
+	return resources.IngressPolicy(meta, DatabaseSelector(m), clients)
 }

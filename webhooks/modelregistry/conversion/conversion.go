@@ -21,7 +21,10 @@ const (
 )
 
 // PostgresOnlyInV1beta1 lists the fields of spec.postgres that v1alpha1 does not have.
-var PostgresOnlyInV1beta1 = []string{"generateDeployment", "retentionPolicy", "storage", "image"}
+var PostgresOnlyInV1beta1 = []string{
+	"generateDeployment", "retentionPolicy", "storage", "image",
+	"connectionSecretName", "resources", "serverTLS", "majorVersion", "backup",
+}
 
 // OnlyInV1beta1 lists the fields of spec that v1alpha1 does not have.
 var OnlyInV1beta1 = []string{

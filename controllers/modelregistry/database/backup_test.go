@@ -1,0 +1,37 @@
+package database
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestBackupsOf(t *testing.T) {
+	at := func(hour int) *metav1.Time { return new(metav1.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC)) }
+	running := []corev1.ObjectReference{{Name: "job"}}
+	for name, c := range map[string]struct {
+		suspend *bool
+		status  batchv1.CronJobStatus
+		want    metav1.ConditionStatus
+		reason  string
+		part    string
+	}{
+		"new":                         {nil, batchv1.CronJobStatus{}, metav1.ConditionUnknown, ReasonPending, "15 3 * * *"},
+		"the first one runs":          {nil, batchv1.CronJobStatus{LastScheduleTime: at(3), Active: running}, metav1.ConditionUnknown, ReasonPending, "15 3 * * *"},
+		"the first one failed":        {nil, batchv1.CronJobStatus{LastScheduleTime: at(3)}, metav1.ConditionFalse, ReasonFailed, "The backup of 2026-01-02T03:00:00Z failed (there is none yet)"},
+		"succeeded":                   {new(false), batchv1.CronJobStatus{LastScheduleTime: at(3), LastSuccessfulTime: at(4)}, metav1.ConditionTrue, ReasonSucceeded, "2026-01-02T04:00:00Z"},
+		"the next one runs":           {nil, batchv1.CronJobStatus{LastScheduleTime: at(5), LastSuccessfulTime: at(4), Active: running}, metav1.ConditionTrue, ReasonSucceeded, "2026-01-02T04:00:00Z"},
+		"the next one failed":         {nil, batchv1.CronJobStatus{LastScheduleTime: at(5), LastSuccessfulTime: at(4)}, metav1.ConditionFalse, ReasonFailed, "the last one ended at 2026-01-02T04:00:00Z"},
+		"suspended, though it failed": {new(true), batchv1.CronJobStatus{LastScheduleTime: at(5)}, metav1.ConditionFalse, ReasonSuspended, "spec.postgres.backup.suspend"},
+	} {
+		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}, Status: c.status}
+		job.Spec.Schedule, job.Spec.Suspend = "15 3 * * *", c.suspend
+		if got := BackupsOf(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

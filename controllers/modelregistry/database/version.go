@@ -1,0 +1,99 @@
+package database
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// Annotations of a claim say which PostgreSQL wrote the data in it: another major version cannot read them. A new claim has the first
+// one with the value of nothing.
+const (
+	annotationMajor = "modelregistry.opendatahub.io/postgres-major-version"
+	annotationImage = "modelregistry.opendatahub.io/postgres-image"
+	nothing         = "none"
+)
+
+// Image is an image with the major version of PostgreSQL in it, 0 if that is unknown.
+type Image struct {
+	Name  string
+	Major int32
+}
+
+// Wanted is the image that a spec asks for; stated is the version that it states.
+func Wanted(name string, stated *int32) Image {
+	if stated != nil {
+		return Image{name, *stated}
+	}
+	return Image{name, resources.PostgresMajor(name)}
+}
+
+// Empty are the annotations of a claim without data.
+func Empty() map[string]string { return map[string]string{annotationMajor: nothing} }
+
+// Wrote returns the image whose PostgreSQL wrote the data in a claim: that of the server which runs on it, or else that which the claim
+// names. A claim that says nothing was made before there were annotations, so what once ran to the end of its rollout counts.
+func Wrote(claim *corev1.PersistentVolumeClaim, server *appsv1.Deployment, wanted Image) Image {
+	recorded := Image{Name: claim.Annotations[annotationImage]}
+	said := claim.Annotations[annotationMajor]
+	if major, err := strconv.ParseInt(said, 10, 32); err == nil {
+		recorded.Major = int32(major)
+	}
+	if len(server.Spec.Template.Spec.Containers) == 0 {
+		return recorded
+	}
+	live := wanted
+	if name := server.Spec.Template.Spec.Containers[0].Image; name != wanted.Name {
+		live = Wanted(name, nil)
+	}
+	if live.Major != 0 && (runs(server) || said == "" && ranOnce(server)) {
+		return live
+	}
+	return recorded
+}
+
+// runs reports whether the pods of the present template serve.
+func runs(d *appsv1.Deployment) bool {
+	s := &d.Status
+	return s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.UpdatedReplicas == s.Replicas && s.AvailableReplicas == s.Replicas
+}
+
+// ranOnce reports whether a rollout came to its end, wherever its pods are now.
+func ranOnce(d *appsv1.Deployment) bool {
+	return conditions.OfDeployment(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
+}
+
+// Annotate records on a claim what wrote its data.
+func (i Image) Annotate(annotations map[string]string) {
+	if i.Major != 0 {
+		annotations[annotationMajor], annotations[annotationImage] = strconv.Itoa(int(i.Major)), i.Name
+	}
+}
+
+// Reasons for which an image is not run.
+const (
+	ReasonMajorDiffers = "MajorVersionDiffers"
+	ReasonMajorUnknown = "MajorVersionUnknown"
+)
+
+// Refusal says why a wanted image must not run on the data of a claim that another one wrote; without a reason it may. The field is
+// that which names the wanted image.
+func Refusal(wanted, wrote Image, claim, field string) (reason, message string) {
+	if wrote.Major == 0 || wanted.Major == wrote.Major || wanted.Name == wrote.Name {
+		return "", ""
+	}
+	stays := fmt.Sprintf("The database stays at image %s.", wrote.Name)
+	if wanted.Major == 0 {
+		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not tell its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
+			"PersistentVolumeClaim %s, which no other major version can read. %s Set spec.postgres.majorVersion to the version in the image",
+			field, wanted.Name, wrote.Major, claim, stays)
+	}
+	return ReasonMajorDiffers, fmt.Sprintf("%s is %s with PostgreSQL %d, which cannot read the data in PersistentVolumeClaim %s that PostgreSQL %d wrote. "+
+		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see \"Change the major version of PostgreSQL\" in docs/production.md",
+		field, wanted.Name, wanted.Major, claim, wrote.Major, stays, wrote.Major)
+}

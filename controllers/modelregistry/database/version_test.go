@@ -1,0 +1,94 @@
+package database
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func server(image string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+func serves(d *appsv1.Deployment) {
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+}
+
+func served(d *appsv1.Deployment) {
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "NewReplicaSetAvailable"}}
+}
+
+func older(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
+
+func TestWrote(t *testing.T) {
+	none, fifteen := Empty(), map[string]string{}
+	Image{"postgres:15", 15}.Annotate(fifteen)
+	for name, c := range map[string]struct {
+		claim  map[string]string
+		server *appsv1.Deployment
+		want   Image
+	}{
+		"a new claim":                             {none, &appsv1.Deployment{}, Image{}},
+		"a new claim, whose server starts":        {none, server("postgres:16", served), Image{}},
+		"a new claim, whose server has started":   {none, server("postgres:16", serves), Image{"postgres:16", 16}},
+		"recorded, without a server":              {fifteen, &appsv1.Deployment{}, Image{"postgres:15", 15}},
+		"recorded, another one does not start":    {fifteen, server("postgres:16", served), Image{"postgres:15", 15}},
+		"recorded, the status is of before":       {fifteen, server("postgres:16", serves, older), Image{"postgres:15", 15}},
+		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", serves), Image{"postgres:16", 16}},
+		"recorded, the image runs but is unnamed": {fifteen, server("db:x", serves), Image{"postgres:15", 15}},
+		"of an older release":                     {nil, server("postgres:15", serves), Image{"postgres:15", 15}},
+		"of an older release, its node is down":   {nil, server("postgres:15", served), Image{"postgres:15", 15}},
+		"of an older release, never started":      {nil, server("postgres:15"), Image{}},
+		"stated by the spec":                      {none, server("mine@sha256:1", serves), Image{"mine@sha256:1", 14}},
+		"edited by hand":                          {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
+	} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: c.claim}}
+		if diff := cmp.Diff(c.want, Wrote(claim, c.server, Wanted("mine@sha256:1", new(int32(14))))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What is not known is not recorded, so that what was known stays.
+func TestAnnotate(t *testing.T) {
+	have := map[string]string{"a": "b"}
+	Image{Name: "x"}.Annotate(have)
+	if !maps.Equal(have, map[string]string{"a": "b"}) {
+		t.Errorf("%v", have)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		wanted, wrote Image
+		reason        string
+		parts         []string
+	}{
+		"the same":            {Image{"postgres:16.4", 16}, Image{"postgres:16.3", 16}, "", nil},
+		"no data yet":         {Image{"postgres:17", 17}, Image{}, "", nil},
+		"newer":               {Image{"postgres:17", 17}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"spec.postgres.image is postgres:17 with PostgreSQL 17", "PostgreSQL 16 wrote", "stays at image postgres:16", "docs/production.md"}},
+		"older":               {Image{"postgres:15", 15}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"PostgreSQL 15"}},
+		"unknown":             {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
+		"unknown, but it ran": {Image{"mine", 0}, Image{"mine", 16}, "", nil},
+	} {
+		reason, message := Refusal(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
+		if reason != c.reason || (message == "") != (reason == "") {
+			t.Errorf("%s: %q %q", name, reason, message)
+		}
+		for _, part := range c.parts {
+			if !strings.Contains(message, part) {
+				t.Errorf("%s: %q says nothing of %q", name, message, part)
+			}
+		}
+	}
+}

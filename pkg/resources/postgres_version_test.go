@@ -1,0 +1,29 @@
+package resources
+
+import "testing"
+
+func TestPostgresMajor(t *testing.T) {
+	for image, want := range map[string]int32{
+		"quay.io/sclorg/postgresql-16-c10s:latest":                       16,
+		"quay.io/sclorg/postgresql-16-c10s:20260610":                     16,
+		"registry.redhat.io/rhel9/postgresql-15@sha256:0123":             15,
+		"registry.redhat.io/rhel9/postgresql-16:9.5-1749":                16,
+		"mirror.example.com:5000/a/postgresql-13-centos7:17@sha256:0123": 13,
+		"postgres:17":                             17,
+		"postgres:16.4-alpine":                    16,
+		"postgres16:latest":                       16,
+		"docker.io/bitnami/postgresql:16.3.0-r14": 16,
+		"ghcr.io/cloudnative-pg/postgresql:v9.6":  9,
+		"postgres:latest":                         0,
+		"postgres":                                0,
+		"postgres@sha256:1616":                    0,
+		"postgresql:20260610":                     0,
+		"example.com/postgresql-16/database:1":    0, // a folder
+		"example.com/database:16":                 0, // of something
+		"":                                        0,
+	} {
+		if got := PostgresMajor(image); got != want {
+			t.Errorf("%s: %d, want %d", image, got, want)
+		}
+	}
+}
