@@ -58,16 +58,17 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 		WithResources(PostgresResources()).
 		WithSecurityContext(ContainerSecurity().WithReadOnlyRootFilesystem(true)).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(backupVolume).WithMountPath(BackupDir))
+	volumes := []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(backupVolume).
+		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(b.Claim))}
+	if b.Certificate != "" {
+		volumes = append(volumes, VerifyPostgres(container, VerifyFull, b.Certificate))
+	}
 	pod := corev1ac.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithAutomountServiceAccountToken(false).
 		WithSecurityContext(b.Security).
 		WithContainers(container).
-		WithVolumes(corev1ac.Volume().WithName(backupVolume).
-			WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(b.Claim)))
-	if b.Certificate != "" {
-		pod.WithVolumes(VerifyPostgres(container, VerifyFull, b.Certificate))
-	}
+		WithVolumes(volumes...)
 	return batchv1ac.CronJob(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(batchv1ac.CronJobSpec().
 		WithSchedule(b.Schedule).
 		WithTimeZone("Etc/UTC").

@@ -39,7 +39,10 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 	if !in.OpenShift {
 		security.WithFSGroup(PodGroup)
 	}
-	container := server(c, in)
+	container, volumes := server(c, in), serverVolumes(in)
+	if mode, secret := verification(c); secret != "" {
+		volumes = append(volumes, resources.VerifyPostgres(container, mode, secret))
+	}
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(Name).
 		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
@@ -49,10 +52,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 			copying("benchmark-data-init", inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
 		).
 		WithContainers(container).
-		WithVolumes(serverVolumes(in)...)
-	if mode, secret := verification(c); secret != "" {
-		pod.WithVolumes(resources.VerifyPostgres(container, mode, secret))
-	}
+		WithVolumes(volumes...)
 	if Proxied(c) {
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)

@@ -149,6 +149,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		"a Secret of foreign CAs":             {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
 		"a password by the name of its own":   {"", "demo", external("passwordSecret: {name: demo-postgres-credentials, key: k}"), `another server for Secret "demo-postgres-credentials"`},
 		"a key by the name of its own":        {"", "demo", external("passwordSecret: {name: demo-kube-rbac-proxy, key: tls.key}"), `another server for Secret "demo-kube-rbac-proxy"`},
+		"a foreign database":                  {"", "demo", "{postgres: {connectionSecretName: other-credentials}}", "get secrets other-credentials"},
 		"a foreign domain":                    {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {

@@ -54,6 +54,26 @@ var _ = Describe("A new Catalog", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
+	It("encrypts the connection to its database, and takes another one by its Secret alone", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+			s.Database = &aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled}
+		}))
+		own, server := secret(ns, "model-catalog-postgres-tls"), deployment(ns, "model-catalog")
+		w.Get(ctx, own)
+		Expect(metav1.IsControlledBy(own, c)).To(BeTrue())
+		w.Get(ctx, server)
+		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "PGSSLMODE", Value: "verify-full"}))
+		w.settle()
+		w.ExpectAtRest(w.manager.User, quiet)
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
+		w.WaitGone(ctx, deployment(ns, "model-catalog-postgres"))
+		w.WaitFor(ctx, server, func(g Gomega) {
+			g.Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Key", "dbname")))
+		})
+	}, NodeTimeout(specTimeout))
+
 	It("uses its own resources and size [modelregistry-76]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)

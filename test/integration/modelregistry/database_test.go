@@ -6,8 +6,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,5 +110,104 @@ var _ = Describe("A generated database", func() {
 			})
 		}
 		Expect(claim.Spec).To(Equal(*spec))
+	}, NodeTimeout(specTimeout))
+
+	It("is backed up on a claim that stays, and serves TLS", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres.ServerTLS = v1beta1.Enabled
+			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "99 3 * * *"}
+		}))
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupRefused")
+		Expect(condition(m, "BackupReady").Message).To(ContainSubstring("correct spec.postgres.backup"))
+		backup := func(change any) {
+			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"backup": change}}})
+		}
+		backup(map[string]any{"schedule": "15 3 * * *"})
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionUnknown, "BackupPending")
+		job, policy := child(m, &batchv1.CronJob{}, "-postgres-backup"), child(m, &networkingv1.NetworkPolicy{}, "-postgres-backup")
+		claim, certificate := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-backup"), child(m, &corev1.Secret{}, "-postgres-tls")
+		for _, o := range []client.Object{job, policy, claim, certificate} {
+			env.Get(ctx, o)
+			Expect(metav1.IsControlledBy(o, m)).To(Equal(o != client.Object(claim)), "%T", o)
+		}
+		Expect(certificate.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("a failure and a success of the CronJob")
+		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastScheduleTime": "2026-01-02T03:15:00Z"}}, "status")
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupFailed")
+		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastSuccessfulTime": "2026-01-02T03:16:00Z"}}, "status")
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionTrue, "BackupSucceeded")
+		backup(map[string]any{"suspend": true})
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupSuspended")
+
+		By("the removal of the field, and of the registry")
+		backup(nil)
+		env.WaitGone(ctx, job)
+		env.WaitGone(ctx, policy)
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "BackupReady")).To(Equal(metav1.Condition{})) })
+		remove(ctx, m)
+		env.Get(ctx, claim)
+	}, NodeTimeout(specTimeout))
+
+	It("is not backed up on a foreign claim", func(ctx SpecContext) {
+		m := registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "@daily"}
+		})
+		create(ctx, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-postgres-backup"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		})
+		ready(ctx, m)
+		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupClaimForeign")
+		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace + "-postgres-backup"}, &batchv1.CronJob{})).NotTo(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("stays at its image while the next one has another major version, and at its size while that is smaller", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		claim, d := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &appsv1.Deployment{}, "-postgres")
+		env.WaitFor(ctx, claim, func(g Gomega) {
+			g.Expect(claim.Annotations).To(HaveKeyWithValue("modelregistry.opendatahub.io/postgres-major-version", "16"))
+		})
+		postgres := func(change map[string]any) {
+			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": change}})
+		}
+		postgres(map[string]any{"image": "quay.io/example/postgresql:17", "storage": map[string]any{"size": "1Gi"}, "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}})
+		env.WaitForCondition(ctx, m, "DatabaseImageInSync", metav1.ConditionFalse, "MajorVersionDiffers")
+		env.WaitForCondition(ctx, m, "StorageInSync", metav1.ConditionFalse, "ClaimDiffers")
+		Expect(condition(m, "StorageInSync").Message).To(ContainSubstring("cannot shrink to 1Gi"))
+		env.WaitFor(ctx, d, func(g Gomega) {
+			c := d.Spec.Template.Spec.Containers[0]
+			g.Expect(c.Image + " " + c.Resources.Requests.Cpu().String()).To(Equal("quay.io/example/postgresql:16 1"))
+		})
+		postgres(map[string]any{"image": "example.com/mine", "storage": map[string]any{"size": "50Gi"}})
+		env.WaitForCondition(ctx, m, "DatabaseImageInSync", metav1.ConditionFalse, "MajorVersionUnknown")
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(condition(m, "StorageInSync").Message).To(ContainSubstring("cannot grow to 50Gi"), "its class does not allow that")
+		})
+		postgres(map[string]any{"majorVersion": 16, "storage": nil})
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(condition(m, "DatabaseImageInSync")).To(Equal(metav1.Condition{}))
+			g.Expect(condition(m, "StorageInSync")).To(Equal(metav1.Condition{}))
+		})
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine")) })
+	}, NodeTimeout(specTimeout))
+
+	It("is another one by the Secret of its operator alone", func(ctx SpecContext) {
+		m := registry(namespace, namespace, unrouted, func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres = &v1beta1.PostgresConfig{ConnectionSecretName: "models-app", SSLMode: "require"}
+		})
+		create(ctx, certificate(m), m)
+		env.WaitForCondition(ctx, m, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
+		Expect(condition(m, "ReferencesReady").Message).To(ContainSubstring("Secret models-app does not exist"))
+		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "models-app"}, StringData: map[string]string{"uri": "postgresql://u:p@h:5432/d"}})
+		available(ctx, m)
+		d := child(m, &appsv1.Deployment{}, "")
+		env.Get(ctx, d)
+		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--embedmd-database-dsn=$(POSTGRES_URI)?sslmode=require"))
 	}, NodeTimeout(specTimeout))
 })

@@ -51,6 +51,19 @@ var _ = Describe("A new registry", func() {
 		Entry("a block of v1alpha1, which is ignored", "{rest: {}, "+external+", istio: {gateway: {domain: example.com}}}", func(m *unstructured.Unstructured) {
 			Expect(at(m, "istio")).To(BeNil())
 		}),
+		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "postgres", "connectionSecretName")).To(Equal("app"))
+		}),
+		Entry("all that a generated database can have, which the older version keeps", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
+			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
+			older := m.DeepCopy()
+			older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
+			env.Patch(context.Background(), older, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+			env.Get(context.Background(), m)
+			Expect(at(m, "postgres", "backup", "keep")).To(Equal(int64(3)))
+			Expect(at(m, "postgres", "serverTLS")).To(Equal("Enabled"))
+		}),
 		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(m *unstructured.Unstructured) {
 			Expect(at(m, "postgres", "storage", "size")).To(Equal("10Gi"))
 		}),
@@ -71,6 +84,20 @@ var _ = Describe("A new registry", func() {
 		Entry("a wrong port", "{rest: {port: 0}, "+external+"}", "spec.rest.port"),
 		Entry("a policy that there is not", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
 		Entry("storage of no size", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
+		Entry("a Secret with the connection, and a host", "{rest: {}, postgres: {connectionSecretName: app, host: h}}", "connectionSecretName is used instead of"),
+		Entry("a Secret with the connection, and a password", "{rest: {}, postgres: {connectionSecretName: app, passwordSecret: {name: a, key: b}}}", "connectionSecretName is used instead of"),
+		Entry("a Secret with the connection, and a generated database", "{rest: {}, postgres: {connectionSecretName: app, generateDeployment: true}}", "connectionSecretName is used instead of"),
+		Entry("resources of a database that is not generated", "{rest: {}, postgres: {host: h, resources: {}}}", "are those of a generated database"),
+		Entry("TLS of a database that is not generated", "{rest: {}, postgres: {connectionSecretName: app, serverTLS: Enabled}}", "are those of a generated database"),
+		Entry("backups of a database that is not generated", "{rest: {}, postgres: {host: h, backup: {schedule: '@daily'}}}", "are those of a generated database"),
+		Entry("a version of a database that is not generated", "{rest: {}, postgres: {generateDeployment: false, host: h, majorVersion: 16}}", "are those of a generated database"),
+		Entry("TLS that there is not", "{rest: {}, postgres: {generateDeployment: true, serverTLS: Maybe}}", "spec.postgres.serverTLS"),
+		Entry("a version that there is not", "{rest: {}, postgres: {generateDeployment: true, majorVersion: 160}}", "spec.postgres.majorVersion"),
+		Entry("backups without a schedule", "{rest: {}, postgres: {generateDeployment: true, backup: {}}}", "spec.postgres.backup.schedule"),
+		Entry("backups on four fields", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '0 3 * *'}}}", "schedule must have five fields"),
+		Entry("backups in a time zone", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: 'TZ=UTC 0 3 * * *'}}}", "schedule must have five fields"),
+		Entry("no backups to keep", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', keep: 0}}}", "spec.postgres.backup.keep"),
+		Entry("backups of no size", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', storage: {size: 0}}}}", "size must be greater than zero"),
 		Entry("a host that is none, D31", "{rest: {}, postgres: {host: 'db/x?y=z'}}", "spec.postgres.host: Invalid value"),
 		Entry("a user that is none, D31", "{rest: {}, postgres: {host: db, username: \"u\\nimage: x\"}}", "spec.postgres.username: Invalid value"),
 		Entry("a database that is none, D31", "{rest: {}, mysql: {host: db, username: u, database: 'd?tls=false'}}", "spec.mysql.database: Invalid value"),

@@ -33,6 +33,31 @@ var _ = Describe("A Catalog", func() {
 		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"), client.DryRunAll)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
+	It("has one database", func(ctx SpecContext) {
+		for spec, text := range map[string]string{
+			"{connection: {secretName: app}}":                                         "",
+			"{connection: {secretName: app, sslMode: verify-full, caSecretName: ca}}": "",
+			"{serverTLS: Enabled}":                                                    "",
+			"{connection: {}}":                                                        "spec.database.connection.secretName: Required value",
+			"{connection: {secretName: app, caSecretName: ca}}":                       "caSecretName is used only when the server is verified",
+			"{connection: {secretName: app, sslMode: require, caSecretName: ca}}":     "caSecretName is used only when the server is verified",
+			"{connection: {secretName: app, sslMode: always}}":                        "spec.database.connection.sslMode",
+			"{connection: {secretName: app}, external: {host: h, secretName: s}}":     "set one of them",
+			"{connection: {secretName: app}, serverTLS: Enabled}":                     "serverTLS is that of the database that is run beside the server",
+			"{external: {host: h, secretName: s}, serverTLS: Disabled}":               "serverTLS is that of the database that is run beside the server",
+			"{serverTLS: 'true'}":                                                     "spec.database.serverTLS",
+		} {
+			c := catalog("default", "catalog")
+			Expect(unstructured.SetNestedMap(c.Object, object(spec).Object, "spec", "database")).To(Succeed())
+			err := env.Admin.Create(ctx, c, client.DryRunAll)
+			if text == "" {
+				Expect(err).NotTo(HaveOccurred(), spec)
+				continue
+			}
+			Expect(err).To(MatchError(ContainSubstring(text)), spec)
+		}
+	}, NodeTimeout(specTimeout))
+
 	It("has a volume of some size", func(ctx SpecContext) {
 		for size, ok := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
 			c := catalog("default", "catalog")
