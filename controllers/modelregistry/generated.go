@@ -40,7 +40,7 @@ func (r *registries) wroteClaim(ctx context.Context, m *v1beta1.ModelRegistry, c
 	return database.Wrote(claim, server, wanted), nil
 }
 
-// keepVersion leaves a generated database at its image while the one that is asked for has another major version of PostgreSQL.
+// keepVersion leaves a generated database at its image while the wanted one has another major version of PostgreSQL.
 func (r *registries) keepVersion(m, used *v1beta1.ModelRegistry) {
 	reason := ""
 	if generates(m) {

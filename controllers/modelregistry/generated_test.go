@@ -259,6 +259,6 @@ func TestDatabaseTLS(t *testing.T) {
 	}
 	w.waits(w.reconcile(stored("other", ownDatabase)), "available")
 	if w.get(&corev1.Secret{}, "ns", "other-postgres-tls") {
-		t.Error("a certificate that nobody asked for")
+		t.Error("a certificate that no registry wants")
 	}
 }

@@ -32,7 +32,7 @@ const (
 	// ConditionDatabaseImage exists, and is False, only while a generated database does not run the image that it is to run, because that
 	// could not read its data. Its reasons, and those of ConditionBackup, are in package database.
 	ConditionDatabaseImage = "DatabaseImageInSync"
-	// ConditionBackup exists while backups are asked for, and says how the last one ended. It takes nothing from Ready.
+	// ConditionBackup exists while spec.postgres.backup is set, and says how the last one ended. It takes nothing from Ready.
 	ConditionBackup = "BackupReady"
 	// ConditionDatabaseCertificate exists, and is False, only while a certificate of a generated database runs out that the operator
 	// did not issue.

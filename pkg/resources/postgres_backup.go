@@ -82,7 +82,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(b.Labels).WithSpec(pod)))))
 }
 
-// Policy lets the pods of backups reach the database and name servers, and nobody reach them.
+// Policy lets the pods of backups reach the database and name servers, and no client reach them.
 func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]string, port int32) *policyConfig {
 	policy := EgressPolicy(meta, b.Labels, outTo(corev1.ProtocolTCP, port).WithTo(PodsWith(database)),
 		outTo(corev1.ProtocolUDP, dnsPorts...), outTo(corev1.ProtocolTCP, dnsPorts...))

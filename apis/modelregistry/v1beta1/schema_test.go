@@ -55,6 +55,12 @@ var facts = []fact{
 	{"spec.postgres.sslRootCertificateConfigMap", "ab", "object", "required=[key name]"},
 	{"spec.postgres.sslRootCertificateSecret", "ab", "object", "required=[key name]"},
 	{"spec.postgres.image", "b", "string", ""},
+	{"spec.postgres.connectionSecretName", "b", "string", "maxLength=253"},
+	{"spec.postgres.resources", "b", "object", ""},
+	{"spec.postgres.serverTLS", "b", "string", "enum=[Enabled Disabled]"},
+	{"spec.postgres.majorVersion", "b", "integer", "minimum=9 maximum=99"},
+	{"spec.postgres.backup", "b", "object", "required=[schedule]"},
+	{"spec.postgres.backup.keep", "b", "integer", "minimum=1 maximum=1000"},
 	{"spec.mysql", "ab", "object", "required=[database host username]"},
 	{"spec.mysql.port", "ab", "integer", "default=3306 minimum=1 maximum=65535"},
 	{"spec.mysql.skipDBCreation", "ab", "boolean", "default=false"},
@@ -236,6 +242,9 @@ func TestMessagesOfRules(t *testing.T) {
 			"each topologySpreadConstraints entry must have a maxSkew above zero, and DoNotSchedule or ScheduleAnyway in whenUnsatisfiable",
 			"priorityClassName must be the name of a PriorityClass: lowercase letters, digits, - and ., with a letter or digit at both ends",
 			"a volume must have exactly one of configMap, secret, projected, persistentVolumeClaim, emptyDir and csi",
+			"connectionSecretName is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other",
+			"resources, serverTLS, majorVersion and backup are those of a generated database: remove them, or set generateDeployment to true",
+			"schedule must have five fields (minute, hour, day of the month, month and day of the week), such as '15 3 * * *', or be one of @hourly, @daily, @weekly, @monthly and @yearly",
 		},
 	} {
 		got := map[string]bool{}
