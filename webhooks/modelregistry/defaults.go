@@ -43,7 +43,7 @@ func defaultBeta(object, old map[string]any, s Settings) {
 		return
 	}
 	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, block(spec, "postgres")["generateDeployment"] == true)
+	dropEmptyDatabases(spec, serverless(block(spec, "postgres")))
 	if oauth := block(spec, "oauthProxy"); oauth != nil {
 		moveProxy(spec, oauth, block(old, "spec"))
 	}
@@ -61,7 +61,7 @@ func defaultAlpha(object, old map[string]any, s Settings) {
 		return
 	}
 	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, kept.Postgres["generateDeployment"] == true)
+	dropEmptyDatabases(spec, serverless(kept.Postgres))
 	conversion.ReplaceIstio(spec)
 	if s.OpenShift && spec["oauthProxy"] == nil {
 		spec["oauthProxy"] = map[string]any{}
@@ -71,7 +71,8 @@ func defaultAlpha(object, old map[string]any, s Settings) {
 }
 
 // carryKept gives a v1alpha1 object back what only v1beta1 can say about it, where a client that knows nothing of it left it
-// out, and returns it. Who names a server no longer wants one to be generated, which v1alpha1 has no other word for.
+// out, and returns it. Who names a server wants neither a generated database nor one that a Secret describes any more, for which
+// v1alpha1 has no other word.
 func carryKept(object, old map[string]any) conversion.Kept {
 	kept, err := conversion.KeptIn(object)
 	if err != nil {
@@ -84,7 +85,9 @@ func carryKept(object, old map[string]any) conversion.Kept {
 		}
 	}
 	if postgres := block(block(object, "spec"), "postgres"); hasServer(postgres) {
-		delete(kept.Postgres, "generateDeployment")
+		for _, other := range []string{"generateDeployment", "connectionSecretName", "resources", "serverTLS", "majorVersion", "backup"} {
+			delete(kept.Postgres, other)
+		}
 	}
 	if wanted := kept.Text(); wanted != text {
 		annotate(object, wanted)
@@ -108,13 +111,18 @@ func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
 }
 
 // dropEmptyDatabases removes databases that name no server, as clients send them that write out every field.
-func dropEmptyDatabases(spec map[string]any, generated bool) {
-	if postgres := block(spec, "postgres"); postgres != nil && !hasServer(postgres) && !generated {
+func dropEmptyDatabases(spec map[string]any, serverless bool) {
+	if postgres := block(spec, "postgres"); postgres != nil && !hasServer(postgres) && !serverless {
 		delete(spec, "postgres")
 	}
 	if mysql := block(spec, "mysql"); mysql != nil && empty(mysql["host"]) {
 		delete(spec, "mysql")
 	}
+}
+
+// serverless reports whether a database needs no server by name: it is generated, or a Secret describes it.
+func serverless(postgres map[string]any) bool {
+	return postgres["generateDeployment"] == true || !empty(postgres["connectionSecretName"])
 }
 
 func hasServer(postgres map[string]any) bool {

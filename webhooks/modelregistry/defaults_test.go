@@ -30,6 +30,8 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}"},
 		"both proxies": {true, "{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}",
 			"{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"a database described by a Secret": {false, "{rest: {serviceRoute: disabled}, postgres: {connectionSecretName: app}}",
+			"{rest: {serviceRoute: disabled}, postgres: {connectionSecretName: app}}"},
 		"a generated database [modelregistry-4]": {false, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}",
 			"{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}"},
 		"a database by its address": {false, "{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}, mysql: {host: '', username: u}}",
@@ -178,7 +180,8 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 
 // A client of v1alpha1 that knows nothing of the annotation and sends a whole object loses nothing.
 func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
-	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
+	const whole = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
+	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
 	shown, err := conversion.Convert(stored, alpha)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +208,7 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 	same(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
 		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
 	})))
-	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, image: i}, kubeRBACProxy: {serviceRoute: enabled}}")
+	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {serviceRoute: enabled}}")
 	same(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
