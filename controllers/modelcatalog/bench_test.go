@@ -129,7 +129,7 @@ func (b *bench) restart() {
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
 	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}}
-	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret} {
+	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		side.secrets[name] = &reading{Reader: cached}
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}

@@ -56,7 +56,7 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	issued := m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, x.Name))
+		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m)))
 	})
 }
 

@@ -279,6 +279,26 @@ func TestKeepRenewsWhatWasRestored(t *testing.T) {
 	}
 }
 
+// An owner with two certificates has a condition for each: what one Keeper reports the other leaves alone.
+func TestConditionsOfTwoKeepers(t *testing.T) {
+	b := newBench(t)
+	b.pass()
+	theirs := b.secret()
+	theirs.Data = b.issuedBy("team", 90*24*time.Hour)
+	b.update(theirs)
+	b.Condition = "DatabaseCertificateReady"
+	b.clock.Step(b.pass())
+	b.pass()
+	other := &Keeper{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
+	other.Leave(b.owner)
+	if c, _ := conditions.Get(b.owner.Status.Conditions, "DatabaseCertificateReady"); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
+		t.Errorf("conditions %v", b.owner.Status.Conditions)
+	}
+	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 {
+		t.Errorf("conditions %v", b.owner.Status.Conditions)
+	}
+}
+
 // What another client provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
 func TestKeepWritesNothingThatIsProvided(t *testing.T) {
 	b := newBench(t)
