@@ -48,16 +48,22 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("retentionPolicy"), postgres.RetentionPolicy, policies))
 	}
 	errs = append(errs, sizeErrors(postgres.Storage, path.Child("storage"))...)
-	if backup := postgres.Backup; backup != nil {
-		errs = append(errs, sizeErrors(backup.Storage, path.Child("backup", "storage"))...)
-		if backup.Keep != nil && *backup.Keep < 1 {
-			errs = append(errs, field.Invalid(path.Child("backup", "keep"), *backup.Keep, "keep must be at least 1"))
-		}
-	}
+	errs = append(errs, backupErrors(postgres.Backup, path.Child("backup"))...)
 	described := generated(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
 	if described && postgres.ConnectionSecretName != "" {
 		errs = append(errs, field.Invalid(path.Child("connectionSecretName"), postgres.ConnectionSecretName,
 			"it is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"))
+	}
+	return errs
+}
+
+func backupErrors(backup *v1beta1.PostgresBackup, path *field.Path) field.ErrorList {
+	if backup == nil {
+		return nil
+	}
+	errs := sizeErrors(backup.Storage, path.Child("storage"))
+	if backup.Keep != nil && *backup.Keep < 1 {
+		errs = append(errs, field.Invalid(path.Child("keep"), *backup.Keep, "keep must be at least 1"))
 	}
 	return errs
 }
