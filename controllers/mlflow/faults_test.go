@@ -12,6 +12,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
@@ -89,8 +90,8 @@ func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 type workloads struct {
 	// unready: no replica of the server becomes ready.
 	unready bool
-	// failing: the migration fails for good.
-	failing bool
+	// failing: the migration fails for good. checkFails: the check before it does.
+	failing, checkFails bool
 }
 
 func (w workloads) run(t testing.TB, s client.Client) {
@@ -110,11 +111,11 @@ func (w workloads) run(t testing.TB, s client.Client) {
 			t.Fatal(err)
 		}
 	}
-	for _, job := range migrationJobs(t, s) {
+	for _, job := range jobs(t, s) {
 		if migration.PhaseOf(&job) != migration.JobRunning {
 			continue
 		}
-		if w.failing {
+		if checks := job.Name == "mlflow-migration-check"; w.failing && !checks || w.checkFails && checks {
 			job.Status.Conditions = []batchv1.JobCondition{{
 				Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonPodFailurePolicy,
 				Message: "Container db-migrate for pod opendatahub/x failed with exit code 11 matching FailJob rule at index 0",
@@ -128,13 +129,18 @@ func (w workloads) run(t testing.TB, s client.Client) {
 	}
 }
 
-func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
+func jobs(t testing.TB, s client.Client, options ...client.ListOption) []batchv1.Job {
 	t.Helper()
-	jobs := &batchv1.JobList{}
-	if err := s.List(t.Context(), jobs); err != nil {
+	list := &batchv1.JobList{}
+	if err := s.List(t.Context(), list, options...); err != nil {
 		t.Fatal(err)
 	}
-	return jobs.Items
+	return list.Items
+}
+
+func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
+	t.Helper()
+	return jobs(t, s, client.MatchingLabels{resources.LabelMigrationJob: "true"})
 }
 
 // A Job that has the name of the migration and is not ours is named in a condition and left alone; when it is gone, the database is

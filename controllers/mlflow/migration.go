@@ -58,7 +58,7 @@ func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores appl
 				server.Spec.WithReplicas(0)
 			}
 		}
-	case migration.DoNotTouch:
+	case migration.DoNotTouch, migration.ServeOn:
 		return withoutWorkloads(server), withoutWorkloads(chores)
 	case migration.Drain:
 		return withoutWorkloads(server), chores
@@ -90,6 +90,19 @@ func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources
 	if d.Rolls() {
 		return nil
 	}
+	return awaitMigration(d)
+}
+
+// follow reports how far the servers are, and waits for a check that decides whether they may be stopped.
+func (r *objects) follow(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
+	err := r.observeRollout(ctx, m)
+	if d.Workloads == migration.ServeOn {
+		err = errors.Join(err, awaitMigration(d))
+	}
+	return err
+}
+
+func awaitMigration(d *migration.Decision) error {
 	return &reconciler.Wait{
 		For: "the database migration (" + d.Rule + ")", Retry: d.Retry, Unready: true, Stalled: d.Report != nil && !d.Report.Progressing,
 	}
@@ -98,13 +111,9 @@ func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources
 func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	switch d.Step {
 	case migration.StepCreate:
-		err := r.applier.Create(ctx, m, apply.Object{Config: resources.MigrationJob(m, in, d.Record.Force)})
-		if _, taken := errors.AsType[*apply.ForeignError](err); taken {
-			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseAfter}
-		}
-		if err != nil {
-			return failMigration(m, err)
-		}
+		return r.createJob(ctx, m, resources.MigrationJob(m, in, d.Record.Force))
+	case migration.StepCheck:
+		return r.createJob(ctx, m, resources.CheckJob(m, in, d.Subject))
 	case migration.StepDelete:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
 		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
@@ -113,6 +122,17 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources
 	case migration.StepUnmark:
 		return r.unmark(ctx, m)
 	case migration.StepNone, migration.StepLook:
+	}
+	return nil
+}
+
+func (r *objects) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
+	err := r.applier.Create(ctx, m, apply.Object{Config: job})
+	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
+		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseAfter}
+	}
+	if err != nil {
+		return failMigration(m, err)
 	}
 	return nil
 }

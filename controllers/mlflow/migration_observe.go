@@ -58,7 +58,40 @@ func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inp
 	if err := r.lookForChores(ctx, m, in, pods, seen); err != nil {
 		return nil, err
 	}
-	return seen, r.lookForServers(ctx, m, in, pods, seen)
+	if err := r.lookForServers(ctx, m, in, pods, seen); err != nil {
+		return nil, err
+	}
+	return seen, r.lookForCheck(ctx, m, in, seen)
+}
+
+// lookForCheck finds the Job that tries image and databases, where a server would be stopped. One that an earlier MLflow left
+// checks nothing.
+func (r *objects) lookForCheck(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, seen *migration.Workloads) error {
+	if !seen.Runs {
+		return nil
+	}
+	job := &batchv1.Job{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.CheckJobName(m)}, job)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading check Job %s: %w", resources.CheckJobName(m), err)
+	}
+	kin := kinOf(job, m)
+	if kin == kinNone {
+		return nil
+	}
+	state, err := r.jobState(ctx, m, in, job)
+	if err != nil {
+		return err
+	}
+	state.Left = kin == kinLeft
+	seen.Check = &migration.Check{JobState: state}
+	if kin == kinOwn {
+		seen.Check.For = job.Annotations[resources.CheckForAnnotation]
+	}
+	return nil
 }
 
 // lookAt puts a migration Job into the place that it has in the cluster, if it has one. name is that of the Job that is wanted.
@@ -219,6 +252,7 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in res
 		if s.Name == resources.NameOf(m) {
 			state := conditions.Rollout(d)
 			seen.Serving = state.Ready && state.Desired > 0
+			seen.Runs = exists && metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && resources.OrOne(d.Spec.Replicas) > 0
 		}
 		own := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
 		busy := max(own, d.Status.Replicas)

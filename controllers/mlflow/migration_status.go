@@ -38,8 +38,8 @@ func failMigration(m *mlflowv1.MLflow, err error) error {
 	return err
 }
 
-// refused reports that the server is kept from following this build.
-func refused(m *mlflowv1.MLflow) (message string, is bool) {
+// keptAsIs reports that the Deployment of the server is kept from following this build, and the condition that says why.
+func keptAsIs(m *mlflowv1.MLflow) (c metav1.Condition, is bool) {
 	c, found := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
-	return c.Message, found && c.Reason == migration.ReasonDowngradeRefused
+	return c, found && migration.KeepsServer(c.Reason)
 }

@@ -240,7 +240,7 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		"An object that is no longer wanted could not be removed", errors.Join(r.prune(ctx, m, in, p.All()), r.pruneArtifacts(ctx, m, p.All(), &migration))))
 	end := r.carryOut(ctx, m, in, &migration)
 	if end == nil {
-		end = r.observeRollout(ctx, m)
+		end = r.follow(ctx, m, &migration)
 	}
 	if unreachable := r.expose(ctx, m, in, p.Exposed, aside); unreachable != nil {
 		failApply(m, unreachable)
@@ -331,7 +331,7 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 // observe reports how far the Deployment of a server is, unless it is ready.
 func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
 	d, err := r.deployment(ctx, s)
-	if _, is := refused(m); is && apierrors.IsNotFound(err) {
+	if _, is := keptAsIs(m); is && apierrors.IsNotFound(err) {
 		// It is left as it is, so it may lack the label by which the cache knows it.
 		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
 	}
@@ -343,7 +343,7 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		return false, err
 	}
 	state := conditions.Rollout(d)
-	if _, is := refused(m); !is && state.Desired == 0 {
+	if _, is := keptAsIs(m); !is && state.Desired == 0 {
 		// This reconciliation has started what the migration had stopped, and the cache does not show it yet.
 		state.Ready, state.Desired = false, s.Replicas
 	}

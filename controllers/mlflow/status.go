@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
@@ -112,7 +111,7 @@ func reportReady(m *mlflowv1.MLflow) {
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)
 	setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
-	keepRefusal(m)
+	reportKept(m)
 }
 
 // reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known. Once
@@ -138,13 +137,17 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
 	}
 	setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
-	keepRefusal(m)
+	reportKept(m)
 }
 
-// keepRefusal reports that a refused downgrade stops all progress, whatever the untouched server does.
-func keepRefusal(m *mlflowv1.MLflow) {
-	if text, is := refused(m); is {
-		setCondition(m, ConditionProgressing, metav1.ConditionFalse, migration.ReasonDowngradeRefused, text)
+// reportKept reports what a server waits for that is kept as it is, whatever it does: a refused downgrade ends all progress.
+func reportKept(m *mlflowv1.MLflow) {
+	if c, is := keptAsIs(m); is {
+		progressing := metav1.ConditionTrue
+		if c.Status == metav1.ConditionFalse {
+			progressing = metav1.ConditionFalse
+		}
+		setCondition(m, ConditionProgressing, progressing, c.Reason, c.Message)
 	}
 }
 

@@ -64,12 +64,13 @@ func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
 	return spec
 }
 
-// migrate runs the container, and holds what every run has to keep: no part of a URI is seen.
-func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string) ended {
+// migrate runs the container, with further arguments of the program, and holds what every run has to keep: no part of a URI is seen.
+func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) ended {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
 	defer cancel()
 	c := migrationContainer(p.t, spec, version)
+	c.Args[0] = strings.Join(append([]string{c.Args[0]}, args...), " ")
 	p.must(os.RemoveAll(p.path("termination-log")))
 	end := p.run(ctx, &c)
 	for _, secret := range []string{password, url.PathEscape(password), "hunter2", "://", "localhost", "db.invalid"} {

@@ -27,7 +27,7 @@ func refuseDowngrade(f *Facts) Decision {
 	}}
 }
 
-func forgetDowngrade(f *Facts) Decision {
+func resume(f *Facts) Decision {
 	return Decision{Workloads: RunAsSpecified, Report: Succeeded(f.Generation)}
 }
 

@@ -46,6 +46,10 @@ type Workloads struct {
 	Others []JobState
 	// Leftover is a finished Job with the current name that an earlier MLflow left; nil when there is none.
 	Leftover *JobState
+	// Runs: the server is meant to run, and was not stopped.
+	Runs bool
+	// Check is the Job that tries image and databases before the server is stopped; nil when there is none.
+	Check *Check
 	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
 	Scheduling bool
 	// Chores are the unfinished Jobs of the CronJobs.

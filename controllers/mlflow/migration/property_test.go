@@ -47,7 +47,7 @@ func anyFacts(t *rapid.T) *Facts {
 			ObservedGeneration: rapid.Int64Range(0, 2).Draw(t, "condition generation"), Message: "as before",
 			Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status"),
 			Reason: rapid.SampledFrom([]string{ReasonMigrationRunning, ReasonMigrationFailed, ReasonMigrationSucceeded, ReasonMigrationRetrying,
-				ReasonForceMigrationRunning, ReasonForceMigrationScalingDown, ReasonForceMigrationRestart, ReasonDowngradeRefused, ReasonMigrationError}).Draw(t, "reason"),
+				ReasonForceMigrationRunning, ReasonForceMigrationScalingDown, ReasonForceMigrationRestart, ReasonDowngradeRefused, ReasonMigrationError, ReasonMigrationCheckFailed}).Draw(t, "reason"),
 		}
 	}
 	if rapid.Bool().Draw(t, "current job") {
@@ -72,6 +72,10 @@ func anyFacts(t *rapid.T) *Facts {
 		c.Phase = JobRunning
 		f.Live.Chores = append(f.Live.Chores, c)
 	}
+	f.Live.Runs = rapid.Bool().Draw(t, "runs")
+	if rapid.Bool().Draw(t, "checked") {
+		f.Live.Check = &Check{JobState: anyJob(t, "check"), For: rapid.SampledFrom([]string{f.checkFor(), "else"}).Draw(t, "check for")}
+	}
 	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
 	return f
 }
@@ -94,7 +98,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if !d.Rolls() && d.Step != StepUnmark && d.Report == nil {
 		t.Fatalf("the server is stopped without a word: %+v", d)
 	}
-	ends := d.Rolls() || d.Report != nil && d.Report.Status == metav1.ConditionFalse
+	ends := d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch || d.Report != nil && d.Report.Status == metav1.ConditionFalse
 	if !ends && d.Retry <= 0 {
 		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}
@@ -103,15 +107,23 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 }
 
-// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short, and no
-// server that is stopped under the Jobs beside it.
+// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short, no server that is stopped under the Jobs beside
+// it, and none that runs before a check has succeeded.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unseen := *f
 	unseen.Live = nil
-	if early := Decide(&unseen); d.Workloads == ScaleToZero && early.Step == StepLook && f.Live.Working() {
+	early := Decide(&unseen)
+	if d.Workloads == ScaleToZero && early.Step == StepLook && f.Live.Working() {
 		t.Fatalf("the server is stopped while Jobs beside it continue: %+v", d)
 	}
+	if d.Workloads == ScaleToZero && early.Step == StepLook && f.unchecked() {
+		t.Fatalf("a server is stopped, and nothing says that its successor can start: %+v", d)
+	}
 	switch d.Step {
+	case StepCheck:
+		if !f.Live.Runs || f.Live.Check != nil || d.Subject != f.checkFor() {
+			t.Fatalf("a check is made: %+v", d)
+		}
 	case StepCreate:
 		if f.Live.Job != nil || f.Live.Leftover != nil || len(f.Live.Others) > 0 || !f.Live.Quiet() || !f.requested() {
 			t.Fatalf("a Job is made: %+v", d)
@@ -121,6 +133,9 @@ func checkSafety(t *rapid.T, f *Facts, d Decision) {
 		}
 	case StepDelete:
 		ends := slices.ContainsFunc(f.Live.Chores, func(c ChoreJob) bool { return c.Overdue && c.JobState == *d.Job })
+		if f.Live.Check != nil && d.Job == &f.Live.Check.JobState {
+			break // it changes nothing
+		}
 		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Leaving {
 			t.Fatalf("a Job is deleted that works, or goes anyway: %+v", d.Job)
 		}

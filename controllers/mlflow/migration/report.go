@@ -12,6 +12,8 @@ const ConditionMigration = "Migration"
 // Reasons of the conditions while a migration is requested. Those with Force are for a migration that the annotation
 // asked for; clients of the original know them.
 const (
+	ReasonMigrationChecking         = "MigrationChecking"
+	ReasonMigrationCheckFailed      = "MigrationCheckFailed"
 	ReasonMigrationRunning          = "MigrationRunning"
 	ReasonMigrationScalingDown      = "MigrationScalingDown"
 	ReasonMigrationRetrying         = "MigrationRetrying"
@@ -39,4 +41,9 @@ func Succeeded(generation int64) *Report {
 		Status: metav1.ConditionTrue, Reason: ReasonMigrationSucceeded,
 		Message: fmt.Sprintf("Migration for generation %d completed successfully", generation),
 	}
+}
+
+// KeepsServer says of a reason of the condition that the Deployment of the server stays as it is.
+func KeepsServer(reason string) bool {
+	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
 }

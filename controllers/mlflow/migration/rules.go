@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -20,6 +21,8 @@ const (
 	ScaleToZero serving = "stand down"
 	// DoNotTouch means that the Deployment and the CronJobs stay as they are, whatever they are.
 	DoNotTouch serving = "leave alone"
+	// ServeOn is DoNotTouch while a check decides whether the server may be stopped.
+	ServeOn serving = "serve on"
 )
 
 // Step is the one thing that a decision does beside that.
@@ -29,6 +32,7 @@ type Step string
 const (
 	StepNone   Step = ""
 	StepLook   Step = "look at the cluster"
+	StepCheck  Step = "create the Job that checks"
 	StepCreate Step = "create the Job"
 	StepDelete Step = "delete a Job"
 	StepUnmark Step = "remove the annotation"
@@ -57,6 +61,8 @@ type Decision struct {
 	// Step is done after the objects are applied. Job is the Job that it is about.
 	Step Step
 	Job  *JobState
+	// Subject stands for the migration that a Job to create checks.
+	Subject string
 	// Report is what the conditions say; nil leaves them to the rollout.
 	Report *Report
 	// Record replaces what is written down; nil leaves it.
@@ -66,7 +72,9 @@ type Decision struct {
 }
 
 // Rolls reports that the reconciliation continues with the rollout of the server.
-func (d *Decision) Rolls() bool { return d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch }
+func (d *Decision) Rolls() bool {
+	return d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch || d.Workloads == ServeOn
+}
 
 // migrationRule is one line of the state machine.
 type migrationRule struct {
@@ -93,11 +101,14 @@ func Decide(f *Facts) Decision {
 
 // migrationRules are the state machine. Rules above "look" need nothing but the object, so that an object at rest costs
 // no request; those below may rely on Live.
-var migrationRules = []migrationRule{
+var migrationRules = slices.Concat(restRules, checkRules, workRules)
+
+// restRules decide without Live, until it is needed.
+var restRules = []migrationRule{
 	{"a downgrade is refused",
 		func(f *Facts) bool { return f.Force == "" && f.downgrade() }, refuseDowngrade},
-	{"a refused downgrade is over",
-		func(f *Facts) bool { return !f.requested() && f.reasonIs(ReasonDowngradeRefused) }, forgetDowngrade},
+	{"what kept the server as it was is over",
+		func(f *Facts) bool { return !f.requested() && f.Condition != nil && KeepsServer(f.Condition.Reason) }, resume},
 	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() },
 		func(*Facts) Decision { return Decision{Workloads: RunAsSpecified} }},
@@ -110,6 +121,10 @@ var migrationRules = []migrationRule{
 		func(*Facts) Decision {
 			return Decision{Workloads: ScaleToZero, Step: StepLook}
 		}},
+}
+
+// workRules stop the server and migrate.
+var workRules = []migrationRule{
 	{"the Job is on its way out",
 		func(f *Facts) bool { return f.Live.Job != nil && f.Live.Job.Leaving }, awaitDeletion},
 	{"the Job does not answer the annotation",

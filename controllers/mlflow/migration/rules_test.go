@@ -139,14 +139,16 @@ const (
 )
 
 // ruleCases cover every rule, and what one could take for it.
-var ruleCases = []ruleCase{
+var ruleCases = slices.Concat(workCases, checkCases)
+
+var workCases = []ruleCase{
 	{"[D16] the recorded version is newer", situation(unseen, recorded("3.15.0"), always), "a downgrade is refused", DoNotTouch, StepNone,
 		ReasonDowngradeRefused, "The database was migrated to MLflow 3.15.0, and this operator supports 3.14.0", "", 0},
 	{"[D16] a newer version was migrated to and never rolled out", situation(unseen, recorded("3.13.0"), wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.15.0" })),
 		"a downgrade is refused", DoNotTouch, StepNone, ReasonDowngradeRefused, "migrated to MLflow 3.15.0", "", 0},
 	{"[D16] a forced downgrade is tried", situation(unseen, recorded("3.15.0"), forced("a")), "look", ScaleToZero, StepLook, "", "", "", 0},
 	{"[D16] the newer operator is back", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
-		"a refused downgrade is over", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
+		"what kept the server as it was is over", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
 	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
 	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},

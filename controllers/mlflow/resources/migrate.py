@@ -1,4 +1,5 @@
-"""Brings the databases of MLflow to the schema of the MLflow that this image holds.
+"""Brings the databases of MLflow to the schema of the MLflow that this image holds. With the argument "check", it opens them
+and changes nothing.
 
 The text travels in an environment variable of the migration Job. Kubernetes replaces a dollar sign before a parenthesis
 there, so none occurs. Exit codes are read by the operator, which never copies a message: what is printed here names no URI
@@ -13,13 +14,16 @@ import warnings
 
 TERMINATION_LOG = "/dev/termination-log"
 
-# What the operator's table of exit codes lists. All but the last are final: the same run would end the same way again.
+# What the operator's table of exit codes lists. All but the last two are final: the same run would end the same way again.
 WRONG_VERSION = 10
 BACKEND_NOT_SQL = 11
 REGISTRY_NOT_SQL = 12
 WRONG_REVISION = 13
 BROKEN_HISTORY = 14
 TRY_AGAIN = 15
+NOT_READABLE = 16
+
+CHECKS = sys.argv[1:] == ["check"]
 
 SQL_DIALECTS = ("sqlite", "postgresql", "mysql")
 
@@ -79,9 +83,13 @@ def check_version():
         raise Failure(WRONG_VERSION, f"this image holds MLflow {installed}, expected is {supported}")
 
 
-def close_gap(engine):
+def repairs_gap():
     """Some images repair databases that a release before them left between two revisions."""
-    if importlib.util.find_spec("mlflow.store.db.migration_gap") is None:
+    return importlib.util.find_spec("mlflow.store.db.migration_gap") is not None
+
+
+def close_gap(engine):
+    if not repairs_gap():
         return
     from mlflow.store.db.migration_gap import fix_migration_gap_if_needed
 
@@ -108,14 +116,30 @@ def migrate(name, uri):
     print(f"{name} store: at revision {after}", flush=True)
 
 
+def check(name, uri):
+    """Opens a store and looks for its revision in the history of this image. It changes nothing, and tries once."""
+    if uri.startswith("sqlite"):  # opening a file may create it
+        print(f"{name} store: a file, which is not opened", flush=True)
+        return
+    from mlflow.store.db import utils
+
+    revision = utils._get_schema_version(utils.create_sqlalchemy_engine(uri))
+    if revision is not None and not repairs_gap():
+        from alembic.script import ScriptDirectory
+
+        ScriptDirectory.from_config(utils._get_alembic_config(db_url="")).get_revision(revision)
+    print(f"{name} store: at revision {revision}", flush=True)
+
+
 def run():
     found = stores()
     if not found:
         print("no store is configured, there is nothing to migrate", flush=True)
         return
     check_version()
+    work = check if CHECKS else migrate
     for name, uri in found:
-        migrate(name, uri)
+        work(name, uri)
 
 
 def classified(error):
@@ -123,6 +147,8 @@ def classified(error):
     kind, text = type(error).__name__, str(error).lower()
     if any(sign in text for sign in HISTORY_ERRORS):
         return Failure(BROKEN_HISTORY, f"the schema has no place in the history of this image: {kind}")
+    if CHECKS:
+        return Failure(NOT_READABLE, f"a database cannot be opened or read: {kind}")
     return Failure(TRY_AGAIN, f"the migration failed: {kind}")
 
 

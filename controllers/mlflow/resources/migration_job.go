@@ -26,6 +26,7 @@ const (
 	ForcedByAnnotation = "mlflow.opendatahub.io/forced-by"
 
 	envMigrationProgram = "MIGRATION_PYTHON_SCRIPT"
+	migrationArgs       = `exec python3.12 -c "$` + envMigrationProgram + `"`
 	envSupportedVersion = "SUPPORTED_MLFLOW_VERSION"
 
 	// maxJobName is the longest name of a Job: its pods bear it as a label.
@@ -38,7 +39,10 @@ const (
 
 // MigrationJobName distinguishes what would be migrated: version and generation.
 func MigrationJobName(m *mlflowv1.MLflow, in Inputs) string {
-	suffix := fmt.Sprintf("-mg-%s-g%d", versionKey(in.Version), m.Generation)
+	return jobName(m, fmt.Sprintf("-mg-%s-g%d", versionKey(in.Version), m.Generation))
+}
+
+func jobName(m *mlflowv1.MLflow, suffix string) string {
 	base := NameOf(m)
 	if room := maxJobName - len(suffix); len(base) > room {
 		base = strings.TrimRight(base[:room], "-.")
@@ -74,7 +78,7 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApp
 			WithBackoffLimit(attempts).
 			WithTTLSecondsAfterFinished(ttl).
 			WithPodFailurePolicy(terminalExits()).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(migrationPod(m, in))))
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(migrationPod(m, in, migrationArgs, serverUsesVolume(m)))))
 	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
 	// when it is cut short.
 	if wanted := m.Spec.Migration; wanted != nil {
@@ -117,14 +121,14 @@ func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 			WithValues(codes...)))
 }
 
-// migrationPod has the volumes of the server, without what only a server needs.
-func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration {
+// migrationPod has the certificates of the server, and its volume where wanted, without what only a server needs.
+func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in))
 	needed := Tracking(m).needs(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
-		WithArgs(`exec python3.12 -c "$` + envMigrationProgram + `"`).
+		WithArgs(args).
 		WithResources(needed).
 		WithSecurityContext(containerSecurity(m))
 	container.Env, container.EnvFrom = migrationEnv(m, in, authorities.env), userEnvFrom(m)
@@ -132,7 +136,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfigura
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true).
 		WithRestartPolicy(corev1.RestartPolicyNever)
-	parts := []part{withScratch(m), withVolume(m, serverUsesVolume(m)), withTLS(in, Tracking(m)), authorities, withMetrics(in), withArchival(m)}
+	parts := []part{withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, withMetrics(in), withArchival(m)}
 	for i := range parts {
 		parts[i].args = nil // of the server
 	}
@@ -177,6 +181,7 @@ var migrationExits = []migrationExit{
 	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head"},
 	{14, true, "migration failed because Alembic could not resolve the schema revision graph"},
 	{15, false, "migration failed due to a retryable database or migration error"},
+	{16, false, "a database cannot be opened or read; check its address, its user and its password"},
 }
 
 // MigrationExitOf finds the meaning of an exit code, if the program gives it.

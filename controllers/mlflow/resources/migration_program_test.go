@@ -27,6 +27,7 @@ func TestMigrationExits(t *testing.T) {
 		13: {"migration completed but the resulting schema revision does not match the image's Alembic head", true},
 		14: {"migration failed because Alembic could not resolve the schema revision graph", true},
 		15: {"migration failed due to a retryable database or migration error", false},
+		16: {"a database cannot be opened or read; check its address, its user and its password", false},
 	}
 	got := map[int32]meaning{}
 	for code := int32(-1); code <= 256; code++ {
@@ -78,14 +79,14 @@ type migrationRun struct {
 }
 
 // runMigration runs the program with a fake of MLflow.
-func runMigration(t *testing.T, env map[string]string) migrationRun {
+func runMigration(t *testing.T, env map[string]string, args ...string) migrationRun {
 	t.Helper()
 	modules, err := filepath.Abs("testdata/migrate")
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := filepath.Join(t.TempDir(), "termination-log")
-	command := exec.Command(python(t), "-c", strings.ReplaceAll(migrationProgram, "/dev/termination-log", log))
+	command := exec.Command(python(t), append([]string{"-c", strings.ReplaceAll(migrationProgram, "/dev/termination-log", log)}, args...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PYTHONPATH=" + modules, "PYTHONDONTWRITEBYTECODE=1"}
 	for name, value := range env {
 		command.Env = append(command.Env, name+"="+value)

@@ -101,7 +101,7 @@ var _ = Describe("The database of an older MLflow", func() {
 			}
 		}
 		Expect(order).To(Equal([]string{
-			"cronjobs/mlflow-gc", "cronjobs/mlflow-trace-archival", "deployments/mlflow", "jobs/mlflow-mg-3140-g1",
+			"jobs/" + checkJob, "cronjobs/mlflow-gc", "cronjobs/mlflow-trace-archival", "deployments/mlflow", "jobs/mlflow-mg-3140-g1",
 			"deployments/mlflow", "cronjobs/mlflow-gc", "cronjobs/mlflow-trace-archival",
 		}))
 	}, NodeTimeout(specTimeout))

@@ -71,7 +71,7 @@ func remove(ctx context.Context, object client.Object) {
 func sweep(ctx context.Context) {
 	GinkgoHelper()
 	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-	migrations := client.MatchingLabels{"mlflow.opendatahub.io/migration-job": "true"}
+	migrations := client.MatchingLabels{"component": "mlflow-migration"} // and the Jobs that check before them
 	Expect(env.Admin.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(namespace), migrations, background)).To(Succeed())
 	Expect(env.Admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels{"component": "mlflow-migration"})).To(Succeed())
 	Eventually(func() []batchv1.Job { return jobs(ctx) }).WithContext(ctx).Should(BeEmpty())

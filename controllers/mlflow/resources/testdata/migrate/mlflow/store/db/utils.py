@@ -33,3 +33,11 @@ def _upgrade_db(engine):
 
 def _get_latest_schema_revision():
     return HEAD
+
+
+def create_sqlalchemy_engine(uri):
+    return create_sqlalchemy_engine_with_retry(uri)
+
+
+def _get_alembic_config(db_url):
+    return HEAD

@@ -1,0 +1,76 @@
+package migration
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+func runs(f *Facts) { f.Live.Runs, f.Live.Serving, f.Live.Busy, f.Live.Settled = true, true, 1, false }
+
+// check is the Job of a check for what would be migrated, as the facts say it before this change.
+func check(phase jobPhase, changes ...func(*JobState)) change {
+	return func(f *Facts) {
+		c := &Check{JobState: aJob("mlflow-migration-check", phase), For: f.checkFor()}
+		for _, change := range changes {
+			change(&c.JobState)
+		}
+		f.Live.Check = c
+	}
+}
+
+func upgrade(changes ...change) *Facts {
+	return situation(append([]change{recorded("3.10.1"), runs}, changes...)...)
+}
+
+func because(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
+
+// checkCases are those of a server that runs when a migration is requested.
+var checkCases = []ruleCase{
+	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "before the server is stopped", "", WatchDelay},
+	{"CronJobs continue beside it", upgrade(scheduling, beside(started)), "the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "", "", WatchDelay},
+	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), wrote(done)), "the server runs and nothing is checked", ServeOn, StepCheck,
+		ReasonMigrationChecking, "", "", WatchDelay},
+	{"a rollout that is pending for another database", situation(runs, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+		"the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "", "", WatchDelay},
+	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", ServeOn, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", WatchDelay},
+	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", ServeOn, StepNone, ReasonMigrationCheckFailed,
+		"check Job mlflow-migration-check does not succeed: no such image", "", WatchDelay},
+	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration", ServeOn, StepDelete,
+		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was made for another migration", "", fallbackDelay},
+	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration", ServeOn, StepDelete,
+		ReasonMigrationChecking, "", "", fallbackDelay},
+	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration", ServeOn, StepDelete,
+		ReasonMigrationChecking, "", "", fallbackDelay},
+	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Live.Check.For = "" }), "the check is for another migration", ServeOn, StepDelete,
+		ReasonMigrationChecking, "", "", RecreateDelay},
+	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is on its way out", ServeOn, StepNone, ReasonMigrationChecking, "to be gone", "", RecreateDelay},
+	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", ServeOn, StepNone, ReasonMigrationCheckFailed,
+		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct the spec", "", 0},
+	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated later", ServeOn, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", retryDelay / 2},
+	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", ServeOn, StepDelete, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackDelay},
+	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "what kept the server as it was is over",
+		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
+	{"somebody starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
+		ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"somebody starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"a Job of the original has migrated", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
+	{"without a server there is nothing to keep", situation(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+}
+
+// A failed check is reported in one way until it succeeds, so that its repetitions write nothing.
+func TestFailedCheckKeepsItsWords(t *testing.T) {
+	before, after := Decide(upgrade(check(JobFailed))), Decide(upgrade(check(JobFailed, longAgo)))
+	if *before.Report != *after.Report {
+		t.Errorf("%+v, then %+v", before.Report, after.Report)
+	}
+	ends := Decide(upgrade(check(JobFailed, terminal))).Report
+	if ends.Status != metav1.ConditionFalse || ends.Progressing || !strings.Contains(ends.Message, "Correct the spec") {
+		t.Errorf("%+v", ends)
+	}
+}

@@ -1,0 +1,80 @@
+package mlflow_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// outdated makes the database of a server one of an older MLflow, and its next pods those of another image.
+func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
+	GinkgoHelper()
+	manager.Away(ctx)
+	env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
+	env.Patch(ctx, m, imagePatch(image))
+	manager.Restart(ctx)
+}
+
+// serves says that the server is as it was before an upgrade.
+func serves(ctx context.Context, m *mlflowv1.MLflow) {
+	GinkgoHelper()
+	env.Get(ctx, m)
+	Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+	d := deployment()
+	env.Get(ctx, d)
+	Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+	Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
+}
+
+var _ = Describe("Before a migration stops a server", func() {
+	It("its image is pulled, and the server runs on until then", func(ctx SpecContext) {
+		m := ready(ctx, server(withJobs))
+		mark := env.Mark()
+		outdated(ctx, m, neverStarts)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
+		serves(ctx, m)
+		Expect(conditionOf(m, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
+		check := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: checkJob}}
+		env.Get(ctx, check)
+		for _, v := range check.Spec.Template.Spec.Volumes {
+			Expect(v.PersistentVolumeClaim).To(BeNil(), "the volume may be bound to the node of the server")
+		}
+		waiting := env.Mark()
+		Consistently(func() framework.Entries {
+			return env.Since(waiting).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		Expect(made(mark)).To(BeEmpty())
+
+		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
+		migrated(ctx, m)
+		Expect(made(mark)).To(Equal([]string{"mlflow-mg-3140-g3"}))
+		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
+			job := cronJob(name)
+			env.Get(ctx, job)
+			Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("its database is opened, and the server runs on when that cannot be used", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		mark := env.Mark()
+		outdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
+		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph. Correct the spec")
+		serves(ctx, m)
+		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		env.Settle(manager.User, calm, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("a server that is stopped by hand, which needs no check")
+		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
+		Expect(made(mark)).To(HaveLen(1))
+	}, NodeTimeout(specTimeout))
+})

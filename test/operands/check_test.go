@@ -1,0 +1,76 @@
+//go:build operands
+
+package operands
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// check is the argument with which the program changes nothing.
+const check = "check"
+
+// TestCheckChangesNothing: the check says how a database is, and the database is afterwards what it was before.
+func TestCheckChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	all := stores(t, p, "checked")
+	server, file := all[0], all[1]
+	says := func(uri, stdout string) {
+		t.Helper()
+		got := p.migrate(fromSecret(p, uri, ""), supported, check)
+		if got.code != 0 || got.stdout != stdout {
+			t.Errorf("ended with %+v, want\n%s", got, stdout)
+		}
+		report.add("check, "+strings.TrimSpace(stdout), got.brief())
+	}
+	says(server.uri, "backend store: at revision None\n")
+	if tables := p.python("tables.py", server.uri); tables != "" {
+		t.Errorf("the check made %s", tables)
+	}
+	p.python("schema.py", server.uri, revision3101, "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (7, 'old', '/old', 'active')")
+	says(server.uri, "backend store: at revision "+revision3101+"\n")
+	if at := p.python("revision.py", server.uri); at != revision3101 {
+		t.Errorf("the database is at %s after the check", at)
+	}
+	says(file.uri, "backend store: a file, which is not opened\n")
+	if _, err := os.Stat(p.path("checked.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the check made the file: %v", err)
+	}
+}
+
+// TestCheckFailures: what would have stopped a migration stops the check, before the server is stopped.
+func TestCheckFailures(t *testing.T) {
+	t.Parallel()
+	newer := stores(t, newPod(t), "checkednewer")[0].uri
+	newPod(t).python("schema.py", newer, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+	const closed = "a database cannot be opened or read: OperationalError"
+	for _, c := range []struct {
+		name    string
+		uri     func(p *pod) string
+		version string
+		code    int
+		message string
+	}{
+		{"another version", func(*pod) string { return newer }, "3.13.0", 10, "this image holds MLflow 3.14.0, expected is 3.13.0"},
+		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a revision that the image does not know", func(*pod) string { return newer }, supported, 14, "the schema has no place in the history of this image: CommandError"},
+		{"a server that does not answer", unreachable, supported, 16, closed},
+		{"a password that is wrong", func(*pod) string {
+			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
+		}, supported, 16, closed},
+		{"a database that does not exist", func(*pod) string { return database.uri("nowhere", "sslmode=require") }, supported, 16, closed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			got := p.migrate(fromSecret(p, c.uri(p), ""), c.version, check)
+			if got.code != c.code || got.termination != c.message {
+				t.Errorf("ended with %+v, want %d: %s", got, c.code, c.message)
+			}
+			report.add("check, "+c.name, got.brief())
+		})
+	}
+}
