@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -18,6 +19,7 @@ func TestServerRunsOnWhileTheCheckFails(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
+	w.image("broken")
 	m := current(t, w.server)
 	m.Status.Version = "3.10.1"
 	if err := w.server.Status().Update(t.Context(), m); err != nil {
@@ -50,12 +52,7 @@ func TestServerRunsOnWhileTheCheckFails(t *testing.T) {
 		t.Errorf("the server is down, and Available=%s %s: %s", available.Status, available.Reason, available.Message)
 	}
 
-	m = current(t, w.server)
-	m.Spec.Image = &mlflowv1.ImageConfig{Image: "fixed"}
-	m.Generation++
-	if err := w.server.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	w.image("fixed")
 	w.until("ready with another image", workloads{}, func(m *mlflowv1.MLflow) bool { return migratedAndReady(m) && m.Status.Version == settings.Version })
 	if made := w.madeJobs(since); made != 1 {
 		t.Errorf("%d migration Jobs", made)
@@ -82,5 +79,45 @@ func TestFailingCheckIsQuiet(t *testing.T) {
 	}
 	if writes := w.server.Writes[since:]; len(writes) > 0 {
 		t.Errorf("%+v", writes)
+	}
+}
+
+// A second wish that comes before the server is ready again is checked as well, and is not taken for the first.
+func TestCheckBeforeARolloutIsDone(t *testing.T) {
+	w := newFixture(t, everything())
+	w.until("migrated", workloads{unready: true}, rolloutPending)
+	w.until("ready", workloads{}, func(m *mlflowv1.MLflow) bool { return conditions.IsTrue(m.Status.Conditions, ConditionAvailable) })
+	w.force("again")
+	if _, err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if m := current(t, w.server); unmarked(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
+		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
+	}
+}
+
+// image changes the image of the spec.
+func (w *fixture) image(name string) {
+	w.t.Helper()
+	m := current(w.t, w.server)
+	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
+	if err := w.server.Update(w.t.Context(), m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// passCheck reconciles until the check is made, and lets it succeed.
+func (w *fixture) passCheck() {
+	w.t.Helper()
+	if _, err := w.settle(); err != nil {
+		w.t.Fatal(err)
+	}
+	check := &batchv1.Job{}
+	if !w.get("mlflow-migration-check", check) {
+		w.t.Fatal("nothing is checked")
+	}
+	check.Status.Succeeded = 1
+	if err := w.server.Status().Update(w.t.Context(), check); err != nil {
+		w.t.Fatal(err)
 	}
 }

@@ -321,8 +321,10 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 			return err
 		}
 	}
-	if err := r.concludeMigration(ctx, m); err != nil {
-		return err
+	if _, is := keptAsIs(m); !is { // else the servers that are ready are those of before
+		if err := r.concludeMigration(ctx, m); err != nil {
+			return err
+		}
 	}
 	reportReady(m)
 	return nil
