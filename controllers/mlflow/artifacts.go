@@ -26,9 +26,9 @@ func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) 
 		return nil
 	}
 	in := r.inputs()
-	if !in.HTTPRoutes {
-		fail(m, ReasonHTTPRouteFailed, "spec.artifactsServer.enabled needs the HTTPRoute API (gateway.networking.k8s.io), which the cluster does not serve: "+
-			"install the Gateway API, or set spec.artifactsServer.enabled to false")
+	if !in.ViaGateway() {
+		fail(m, ReasonHTTPRouteFailed, "spec.artifactsServer.enabled needs the HTTPRoute API (gateway.networking.k8s.io), which the cluster does not serve or --exposure does not use: "+
+			"install the Gateway API, publish behind a Gateway, or set spec.artifactsServer.enabled to false")
 		return &reconciler.Wait{For: "the HTTPRoute API"}
 	}
 	for _, store := range resources.SecretStores(m) {

@@ -25,6 +25,14 @@ func issues(m *mlflowv1.MLflow, in resources.Inputs) bool {
 	return !provided && !in.OpenShift
 }
 
+// authorities are the CAs of the certificates that were issued here, by the names of servers.
+func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
+	return map[string][]byte{
+		resources.Tracking(m).Name:  r.certificates.Authority(m.UID),
+		resources.Artifacts(m).Name: r.artifactsCertificates.Authority(m.UID),
+	}
+}
+
 // keepCertificates issues the serving certificates where no platform does, and renews what it issued. All have one condition, which is
 // about the first that is not what it should be.
 func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) error {

@@ -18,10 +18,13 @@ import (
 type publication struct{ condition, reason, format string }
 
 var publications = map[string]publication{
-	capability.HTTPRoute.Kind:      {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile HttpRoute: %v"},
-	capability.ConsoleLink.Kind:    {ConditionConsoleLink, ReasonConsoleLinkFailed, "Failed to reconcile ConsoleLink: %v"},
-	budgetKind.Kind:                {ConditionBudget, ReasonBudgetFailed, "Failed to reconcile PodDisruptionBudget: %v"},
-	capability.ServiceMonitor.Kind: {ConditionMonitor, ReasonServiceMonitorFailed, "Failed to reconcile ServiceMonitor: %v"},
+	capability.HTTPRoute.Kind:        {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile HttpRoute: %v"},
+	capability.ConsoleLink.Kind:      {ConditionConsoleLink, ReasonConsoleLinkFailed, "Failed to reconcile ConsoleLink: %v"},
+	budgetKind.Kind:                  {ConditionBudget, ReasonBudgetFailed, "Failed to reconcile PodDisruptionBudget: %v"},
+	capability.ServiceMonitor.Kind:   {ConditionMonitor, ReasonServiceMonitorFailed, "Failed to reconcile ServiceMonitor: %v"},
+	capability.BackendTLSPolicy.Kind: {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile BackendTLSPolicy: %v"},
+	configMapKind.Kind:               {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile the ConfigMap of the BackendTLSPolicy: %v"},
+	ingressKind.Kind:                 {ConditionRoute, ReasonHTTPRouteFailed, "Failed to reconcile Ingress: %v"},
 }
 
 // expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
@@ -54,7 +57,7 @@ func reportPublication(m *mlflowv1.MLflow, err error) bool {
 	if !ok {
 		return false
 	}
-	if failed.Kind == capability.HTTPRoute.Kind {
+	if p.condition == ConditionRoute {
 		withdraw(m, failed.Name)
 	}
 	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf(p.format, failed.Err))

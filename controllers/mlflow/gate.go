@@ -163,7 +163,7 @@ func overlay(in resources.Inputs, spec *platformv1alpha1.MLflowOperatorSpec) res
 	if title := strings.TrimSpace(spec.SectionTitle); title != "" {
 		in.SectionTitle = title
 	}
-	if spec.Gateway != nil {
+	if spec.Gateway != nil && !in.Exposure.Ingress() {
 		if url := domainURL(spec.Gateway.Domain); url != "" {
 			in.ExternalURL = url
 		}

@@ -215,7 +215,8 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		failApply(m, err)
 		return err
 	}
-	in.VerifyPostgres, m.Status.Scale = resources.KeepsVerification(d), common.Scaled(d, resources.Tracking(m).Selector())
+	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(d), r.authorities(m)
+	m.Status.Scale = common.Scaled(d, resources.Tracking(m).Selector())
 	stamps, err := r.stamps(ctx, m, in.Namespace)
 	if err != nil {
 		failApply(m, err)

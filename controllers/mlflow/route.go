@@ -77,7 +77,7 @@ func withdraw(m *mlflowv1.MLflow, route string) {
 
 // readRefusal looks the route up in the cache. A route that is not there, or whose API just goes, is not refused.
 func (r *objects) readRefusal(ctx context.Context, name string, in resources.Inputs) (*metav1.Condition, error) {
-	if !in.HTTPRoutes {
+	if !in.ViaGateway() {
 		return nil, nil
 	}
 	route := wholeObject(capability.HTTPRoute)

@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
@@ -52,7 +53,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=experiments,verbs=get;list;update
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consolelinks,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=list;watch
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mlflow-artifact-connection;mlflow-archive-secret,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs,verbs=get;list;watch
@@ -70,7 +71,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch;create
 // +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls;mlflow-artifacts-tls,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
-// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config;mlflow-ca;mlflow-artifacts-ca,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=pods,verbs=list
@@ -79,6 +80,10 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=policy,resources=poddisruptionbudgets,resourceNames=mlflow;mlflow-artifacts,verbs=get;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;create;patch;delete
+// +kubebuilder:rbac:namespace=system,groups=gateway.networking.k8s.io,resources=backendtlspolicies,verbs=create
+// +kubebuilder:rbac:namespace=system,groups=gateway.networking.k8s.io,resources=backendtlspolicies,resourceNames=mlflow-ca;mlflow-artifacts-ca,verbs=get;patch;delete
+// +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=ingresses,verbs=list;watch;create
+// +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=ingresses,resourceNames=mlflow,verbs=get;patch;delete
 
 // Settings are what the manager's configuration says about MLflow.
 type Settings struct {
@@ -98,23 +103,33 @@ type Settings struct {
 	Version string
 	// Authors says what no author may let pods use.
 	Authors admission.Rules
+	// Exposure says how servers are published, except on OpenShift.
+	Exposure config.Exposure
 }
 
 // Inputs joins the settings with what the cluster serves.
 func (s Settings) Inputs(served capability.Set) resources.Inputs {
-	return resources.Inputs{
-		Namespace:        s.Namespace,
-		OpenShift:        served.OpenShift(),
-		ConsoleLinks:     served.Has(capability.ConsoleLink),
-		HTTPRoutes:       served.Has(capability.HTTPRoute),
-		ServiceMonitors:  served.Has(capability.ServiceMonitor),
-		Image:            s.Image,
-		GatewayName:      s.GatewayName,
-		GatewayNamespace: s.GatewayNamespace,
-		ExternalURL:      s.ExternalURL,
-		SectionTitle:     s.SectionTitle,
-		Version:          s.Version,
+	in := resources.Inputs{
+		BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
+		Namespace:          s.Namespace,
+		OpenShift:          served.OpenShift(),
+		ConsoleLinks:       served.Has(capability.ConsoleLink),
+		HTTPRoutes:         served.Has(capability.HTTPRoute),
+		ServiceMonitors:    served.Has(capability.ServiceMonitor),
+		Image:              s.Image,
+		GatewayName:        s.GatewayName,
+		GatewayNamespace:   s.GatewayNamespace,
+		ExternalURL:        s.ExternalURL,
+		SectionTitle:       s.SectionTitle,
+		Version:            s.Version,
 	}
+	if !in.OpenShift {
+		in.Exposure = s.Exposure
+	}
+	if in.Exposure.Ingress() {
+		in.ExternalURL = resources.IngressURL(in.Exposure.IngressDomain)
+	}
+	return in
 }
 
 var (
@@ -126,13 +141,14 @@ var (
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	jobKind            = batchv1.SchemeGroupVersion.WithKind("Job")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 	bindingKind        = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
 // optionalKinds are the children whose APIs may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.ConsoleLink}
+var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
 // Optional are the kinds beside those of package capability that are used while they are served.
 func Optional() []schema.GroupVersionKind {
@@ -149,6 +165,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
 		{Kind: budgetKind, Namespace: namespace},
+		{Kind: ingressKind, Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
 		{Kind: jobKind, Namespace: namespace},
 		{Kind: roleKind},
@@ -157,6 +174,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: configMapKind, Namespace: namespace, Everything: true},
 		{Kind: capability.ServiceMonitor, Namespace: namespace},
 		{Kind: capability.HTTPRoute, Namespace: namespace},
+		{Kind: capability.BackendTLSPolicy, Namespace: namespace},
 		{Kind: capability.ConsoleLink},
 		{Kind: mlflowOperatorKind, Everything: true},
 		{Kind: artifactstore.Kind, Whole: true, Everything: true},
@@ -225,6 +243,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
+		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
 		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
 		Owns(&batchv1.Job{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
@@ -269,9 +288,10 @@ var artifactsKinds = []schema.GroupVersionKind{serviceKind, deploymentKind}
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{budgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind}
+	kinds := []schema.GroupVersionKind{budgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
+		capability.BackendTLSPolicy: in.BackendTLSPolicies,
 	} {
 		if served {
 			kinds = append(kinds, kind)

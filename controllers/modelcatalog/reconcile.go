@@ -148,7 +148,7 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 	if !known {
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
 	}
-	in.AdminGroups = groups
+	in.AdminGroups, in.Authority = groups, r.certificates.Authority(c.UID)
 	var err error
 	if in.Proxy, err = r.proxyFor(c); err != nil {
 		return in, err
@@ -227,12 +227,15 @@ func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desir
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them. Secrets stay, and so do
 // the ConfigMaps of users, which have no owner.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, budgetKind, roleBindingKind}
+	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, budgetKind, roleBindingKind, ingressKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
 	}
 	if in.ReferenceGrants {
 		kinds = append(kinds, capability.ReferenceGrant)
+	}
+	if in.BackendTLSPolicies {
+		kinds = append(kinds, capability.BackendTLSPolicy)
 	}
 	return kinds
 }

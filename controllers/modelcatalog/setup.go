@@ -66,7 +66,7 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=config.openshift.io,resources=proxies,resourceNames=cluster,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 
 // Settings are what the manager's configuration says about the catalog.
 type Settings struct {
@@ -121,7 +121,7 @@ func (r *catalogs) snapshot(c *aihubv1alpha1.Catalog) snapshot {
 
 // inputs joins the settings with what the cluster serves.
 func (s Settings) inputs(served capability.Set, domain string) resources.Inputs {
-	return resources.Inputs{
+	in := resources.Inputs{
 		OpenShift:       served.Has(capability.Route),
 		HTTPRoutes:      served.Has(capability.HTTPRoute),
 		ReferenceGrants: served.Has(capability.ReferenceGrant),
@@ -129,7 +129,13 @@ func (s Settings) inputs(served capability.Set, domain string) resources.Inputs 
 		Domain:          clusterdomain.Prefer(s.DefaultDomain, domain),
 		Images:          s.Images,
 		SkipDatabase:    s.SkipCatalogDatabase,
+
+		BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 	}
+	if !in.OpenShift {
+		in.Exposure = s.Exposure
+	}
+	return in
 }
 
 // knowsDomain reports whether the domain of Routes is certain, be it none.
@@ -144,6 +150,7 @@ var (
 	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
@@ -153,7 +160,7 @@ var (
 )
 
 // optionalKinds are the children whose APIs may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant}
+var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
 
 // Caches says what is held in memory: children by our label. What belongs to users is held in narrow caches.
 func Caches(namespace string) []component.CacheNeed {
@@ -163,7 +170,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: sliceKind, Namespace: namespace, Whole: true},
 		{Kind: clusterBindingKind},
 	}
-	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, budgetKind, roleKind, roleBindingKind} {
+	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, budgetKind, roleKind, roleBindingKind, ingressKind} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
 	}
 	for _, kind := range optionalKinds {
@@ -232,6 +239,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
+		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
 		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
 		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
@@ -275,6 +283,6 @@ func comesAndGoes() predicate.Predicate {
 // ofCatalog admits what bears the labels of the catalog or one of its names, whatever its labels have become: other components
 // keep objects of the same kinds in the cache.
 func ofCatalog() predicate.Predicate {
-	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName)
+	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
 	return predicate.Or(apply.MadeBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
 }

@@ -16,18 +16,36 @@ import (
 
 // inputs joins the settings with what the cluster serves.
 func (s Settings) inputs(served capability.Set) resources.Inputs {
-	return resources.Inputs{
+	in := resources.Inputs{
 		OpenShift:       served.Has(capability.Route),
 		HasUserAPI:      served.Has(capability.UserGroup),
 		HTTPRoutes:      served.Has(capability.HTTPRoute),
 		ReferenceGrants: served.Has(capability.ReferenceGrant),
 		Gateway:         s.Gateway,
+
+		BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 	}
+	if !in.OpenShift {
+		in.Exposure = s.Exposure
+	}
+	return in
+}
+
+// ownDomain is the configured domain of registries that name none: that of Ingresses where they publish them.
+func (s Settings) ownDomain(served capability.Set) string {
+	if s.DefaultDomain == "" && s.Exposure.Ingress() && !served.Has(capability.Route) {
+		return s.Exposure.IngressDomain
+	}
+	return s.DefaultDomain
 }
 
 // defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
 func (r *registries) defaultDomain(m *v1beta1.ModelRegistry) string {
-	return clusterdomain.Prefer(r.effective(m).DefaultDomain, r.domain.Domain())
+	s := r.effective(m)
+	if s.Exposure.Ingress() {
+		return clusterdomain.Prefer(s.ownDomain(r.served()), r.domain.Domain())
+	}
+	return clusterdomain.Prefer(s.DefaultDomain, r.domain.Domain())
 }
 
 // awaitHub waits for the decisions of the platform and takes them for this reconcile.

@@ -65,7 +65,7 @@ func (h held) without(desired apply.Desired) apply.Desired {
 		switch {
 		case err != nil:
 			return false
-		case kind == capability.Route, kind == capability.HTTPRoute:
+		case kind == capability.Route, kind == capability.HTTPRoute, kind == ingressKind:
 			return true
 		case kind == serviceKind:
 			return !h.proxied

@@ -196,6 +196,7 @@ func refuse(m *v1beta1.ModelRegistry, err error) error {
 func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (resources.Inputs, error) {
 	in := r.effective(m).inputs(r.served())
 	in.NamedDomain = m.Spec.KubeRBACProxy != nil && m.Spec.KubeRBACProxy.Domain != ""
+	in.Authority = r.certificates.Authority(m.UID)
 	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
 	if err != nil {

@@ -67,12 +67,15 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 
 // prunable are the kinds that a registry owns and of which an object may become unwanted.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{cronJobKind, policyKind, budgetKind, configMapKind, deploymentKind, serviceKind}
+	kinds := []schema.GroupVersionKind{cronJobKind, policyKind, budgetKind, configMapKind, deploymentKind, serviceKind, ingressKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
 	}
 	if in.ReferenceGrants {
 		kinds = append(kinds, capability.ReferenceGrant)
+	}
+	if in.BackendTLSPolicies {
+		kinds = append(kinds, capability.BackendTLSPolicy)
 	}
 	return kinds
 }

@@ -50,7 +50,7 @@ func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistr
 			desired = append(desired, resources.BackupClaimFor(m))
 		}
 	}
-	settings.fill(used, settings.DefaultDomain)
+	settings.fill(used, settings.ownDomain(served))
 	if generates(m) {
 		database, err := resources.BuildDatabase(used, in)
 		if err != nil {

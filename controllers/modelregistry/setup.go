@@ -58,7 +58,7 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=user.openshift.io,resources=groups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 
 // Settings are what the manager's configuration says about registries.
@@ -94,6 +94,7 @@ var (
 	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
@@ -124,6 +125,8 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: capability.UserGroup},
 		{Kind: capability.HTTPRoute},
 		{Kind: capability.ReferenceGrant},
+		{Kind: capability.BackendTLSPolicy},
+		{Kind: ingressKind, Namespace: namespace},
 	}
 }
 
@@ -195,6 +198,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
+		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
 		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
 		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
@@ -214,7 +218,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
 	for kind, h := range map[schema.GroupVersionKind]handler.EventHandler{
-		capability.Route: owned, capability.ReferenceGrant: owned, capability.HTTPRoute: byLabels(), capability.UserGroup: byLabels(),
+		capability.Route: owned, capability.ReferenceGrant: owned, capability.BackendTLSPolicy: owned, capability.HTTPRoute: byLabels(), capability.UserGroup: byLabels(),
 	} {
 		served.WatchMetadata(ctx, c, kind, h)
 	}

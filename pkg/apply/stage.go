@@ -24,7 +24,7 @@ const (
 // stages lists the kinds that are no guards, whatever their group.
 var stages = map[Stage]sets.Set[string]{
 	Workloads: sets.New("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod"),
-	Exposure: sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "ConsoleLink", "ServiceMonitor", "PodMonitor",
+	Exposure: sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "BackendTLSPolicy", "ConsoleLink", "ServiceMonitor", "PodMonitor",
 		"PrometheusRule", "PodDisruptionBudget", "HorizontalPodAutoscaler"),
 }
 

@@ -15,8 +15,9 @@ var (
 	UserGroup        = kind("user.openshift.io", "v1", "Group")
 	ConsoleLink      = kind("console.openshift.io", "v1", "ConsoleLink")
 
-	HTTPRoute      = kind("gateway.networking.k8s.io", "v1", "HTTPRoute")
-	ReferenceGrant = kind("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")
+	HTTPRoute        = kind("gateway.networking.k8s.io", "v1", "HTTPRoute")
+	ReferenceGrant   = kind("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")
+	BackendTLSPolicy = kind("gateway.networking.k8s.io", "v1", "BackendTLSPolicy")
 
 	ServiceMonitor = kind("monitoring.coreos.com", "v1", "ServiceMonitor")
 	PrometheusRule = kind("monitoring.coreos.com", "v1", "PrometheusRule")
@@ -43,7 +44,7 @@ var (
 func Known() []schema.GroupVersionKind {
 	return slices.Clone([]schema.GroupVersionKind{
 		Route, OpenShiftIngress, OpenShiftProxy, UserGroup, ConsoleLink,
-		HTTPRoute, ReferenceGrant,
+		HTTPRoute, ReferenceGrant, BackendTLSPolicy,
 		ServiceMonitor, PrometheusRule,
 		RayCluster,
 		InferenceService, ServingRuntime, ClusterServingRuntime,

@@ -59,7 +59,9 @@ type Config struct {
 	Authors admission.Rules
 	// Logging are the options of the zap logger, as the --zap-* flags set them.
 	Logging zap.Options
-	MLflow  MLflow
+	// Exposure is for mlflow, modelregistry and modelcatalog.
+	Exposure Exposure
+	MLflow   MLflow
 	// ModelRegistry is for the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
@@ -187,6 +189,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	if cfg.enabled, err = src.components(p.Components, p.Selection); err != nil {
 		return Config{}, err
 	}
+	cfg.ModelRegistry.Exposure = cfg.Exposure
 	cfg.resolveNamespaces(src, read)
 	if err := cfg.resolveModelMesh(src, read); err != nil {
 		return Config{}, err
@@ -248,6 +251,9 @@ func (c *Config) validate() error {
 	if float64(le.RenewDeadline) <= 1.2*float64(le.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
+	}
+	if err := c.Exposure.validate(); err != nil {
+		return err
 	}
 	if a := c.Metrics.BindAddress; a == c.Health.BindAddress && a != "0" && !strings.HasSuffix(a, ":0") {
 		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", a)

@@ -13,6 +13,8 @@ type ModelRegistry struct {
 	// DefaultDomain is the domain of Routes; empty is that of the cluster.
 	DefaultDomain string
 	Gateway       RegistryGateway
+	// Exposure is that of all components.
+	Exposure Exposure
 	// Images are those of custom resources that name none; none is empty.
 	Images RegistryImages
 	// ValidateInReconciler: objects may have come past the webhooks.

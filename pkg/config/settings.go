@@ -23,7 +23,7 @@ type setting struct {
 
 // settings is the table of all settings but the component switches, which have rules of their own.
 func settings(c *Config) []setting {
-	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), mlflowSettings(c), registrySettings(&c.ModelRegistry),
+	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), exposureSettings(&c.Exposure), mlflowSettings(c), registrySettings(&c.ModelRegistry),
 		catalogSettings(&c.ModelRegistry), rayClusterSettings(c),
 		modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images), loggingSettings(c))
 }

@@ -23,7 +23,10 @@ type Published struct {
 	// Port is one of the Service. Gateways know it by its number.
 	Port intstr.IntOrString
 
-	// Host and Path are where routers publish it; without a host they choose one.
+	// ServerName is in the certificate of the server; empty for one without TLS.
+	ServerName string
+
+	// Host and Path are where routers publish it; without a host they choose one. Ingresses publish all paths of the host.
 	Host, Path string
 	// TLS says who ends it, and with which CA the router knows the server.
 	TLS *routev1.TLSConfig

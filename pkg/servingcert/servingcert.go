@@ -63,6 +63,8 @@ type known struct {
 	theirs bool
 	// expires is the end of one that is not ours.
 	expires time.Time
+	// authority is the certificate of the CA of one that is ours.
+	authority []byte
 }
 
 // Keeper keeps the certificates of one component, one for each owner. Its fields are needed but for Condition.
@@ -110,6 +112,12 @@ func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
 
 // Forget drops what is remembered for an owner that is gone.
 func (k *Keeper) Forget(owner types.UID) { k.owners.Delete(owner) }
+
+// Authority returns the certificate of the CA that issued the certificate of an owner, in PEM; nil when another one did.
+func (k *Keeper) Authority(owner types.UID) []byte {
+	found, _ := k.of(owner)
+	return found.authority
+}
 
 // AwaitRenewal returns a *reconciler.Wait until something is due about the certificate of an owner, nil when nothing will be. It
 // belongs to the last phase: what comes back earlier for other reasons looks at the certificate as well.
@@ -164,7 +172,7 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 			return err
 		}
 	}
-	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next})
+	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey]})
 	return nil
 }
 

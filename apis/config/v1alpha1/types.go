@@ -48,6 +48,10 @@ type PlatformOperatorConfiguration struct {
 	// +optional
 	Admission *Admission `json:"admission,omitempty"`
 
+	// Exposure says how servers are published where OpenShift has no Routes.
+	// +optional
+	Exposure *Exposure `json:"exposure,omitempty"`
+
 	// Logging sets what is logged and how.
 	// +optional
 	Logging *Logging `json:"logging,omitempty"`
@@ -116,6 +120,26 @@ type Admission struct {
 	// Default: "baseline".
 	// +optional
 	PodSecurityLevel string `json:"podSecurityLevel,omitempty"`
+}
+
+// Exposure says how servers are published where OpenShift has no Routes.
+type Exposure struct {
+	// Kind is "auto" (MLflow by an HTTPRoute, registries and the catalog not at all), "gateway" (all by HTTPRoutes) or "ingress" (all by
+	// Ingresses). Default: EXPOSURE, else "auto".
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// IngressClass is the class of Ingresses. Default: INGRESS_CLASS, else the default class of the cluster.
+	// +optional
+	IngressClass string `json:"ingressClass,omitempty"`
+
+	// IngressDomain is the domain of the hosts of Ingresses. Default: INGRESS_DOMAIN.
+	// +optional
+	IngressDomain string `json:"ingressDomain,omitempty"`
+
+	// IngressAnnotations are the annotations of Ingresses, each as key=value. Default: INGRESS_ANNOTATIONS.
+	// +optional
+	IngressAnnotations []string `json:"ingressAnnotations,omitempty"`
 }
 
 // Metrics configures the listener that serves /metrics.

@@ -102,7 +102,7 @@ type group struct {
 
 // groups sorts rows into tables, by the first part of their key in the file.
 func groups(rows []config.Row) []group {
-	order := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
+	order := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Publication", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
 	byTitle := map[string][]config.Row{}
 	for _, row := range rows {
 		title := titleOf(row)
@@ -137,7 +137,7 @@ func titleOf(row config.Row) string {
 // titles of the tables, by the sections of the file.
 var titles = map[string]string{
 	"components": "Components", "mlflow": "MLflow", "modelregistry": "Model Registry", "modelcatalog": "Model Catalog", "modelmesh": "ModelMesh",
-	"admission": "Authors of custom resources", "metrics": "Listeners", "health": "Listeners", "webhook": "Listeners",
+	"admission": "Authors of custom resources", "exposure": "Publication", "metrics": "Listeners", "health": "Listeners", "webhook": "Listeners",
 }
 
 func line(row config.Row) string {

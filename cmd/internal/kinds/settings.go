@@ -32,6 +32,7 @@ func MLflow(c config.Config) mlflow.Settings {
 		Platform:         c.Enabled(platform.ComponentName),
 		Version:          c.MLflow.Version,
 		Authors:          c.Authors,
+		Exposure:         c.Exposure,
 	}
 }
 

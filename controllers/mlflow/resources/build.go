@@ -8,6 +8,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -47,8 +48,12 @@ type Inputs struct {
 	Namespace string
 	// OpenShift: the platform signs serving certificates and has its own cipher policy.
 	OpenShift bool
-	// ConsoleLinks, HTTPRoutes and ServiceMonitors say which optional kinds are served.
-	ConsoleLinks, HTTPRoutes, ServiceMonitors bool
+	// ConsoleLinks, HTTPRoutes, BackendTLSPolicies and ServiceMonitors say which optional kinds are served.
+	ConsoleLinks, HTTPRoutes, BackendTLSPolicies, ServiceMonitors bool
+	// Exposure says what publishes the server; empty on OpenShift.
+	Exposure config.Exposure
+	// Authorities are the CAs of the certificates that were issued here, by the names of servers.
+	Authorities map[string][]byte
 	// Image is the MLflow image unless the spec names one.
 	Image string
 	// GatewayName and GatewayNamespace are the parent of the HTTPRoute.
@@ -131,11 +136,15 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	if in.ServiceMonitors {
 		desired.Add(serviceMonitor(m, in))
 	}
-	if in.HTTPRoutes {
+	switch {
+	case in.Exposure.Ingress():
+		desired.Add(ingress(m, in))
+	case in.HTTPRoutes:
 		desired.Add(httpRoute(m, in))
 		if Splits(m) {
 			desired.Add(artifactsRoute(m, in))
 		}
+		desired = append(desired, trust(m, in)...)
 	}
 	if in.ConsoleLinks && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
@@ -145,7 +154,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // ExternalURL is where users reach the server, "" when it is not published.
 func ExternalURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !in.HTTPRoutes || in.ExternalURL == "" {
+	if !in.ViaGateway() && !in.Exposure.Ingress() || in.ExternalURL == "" {
 		return ""
 	}
 	return publicURL(m, in)

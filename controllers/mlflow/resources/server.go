@@ -91,7 +91,7 @@ func (s Server) Selector() map[string]string { return map[string]string{LabelApp
 
 // ArtifactsURL is the public root of artifacts, "" when no server for them is published.
 func ArtifactsURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !Splits(m) || !in.HTTPRoutes || in.ExternalURL == "" {
+	if !Splits(m) || !in.ViaGateway() || in.ExternalURL == "" {
 		return ""
 	}
 	return artifactsRoot(m, in)

@@ -10,9 +10,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// serviceMonitor lets the Prometheus operator scrape the server. Only OpenShift
-// signs the serving certificate with an authority that Prometheus can be
-// pointed at; elsewhere the certificate is whatever the administrator made.
+// serviceMonitor lets the Prometheus operator scrape the server. It verifies certificates
+// of OpenShift, and those that were issued here; others are whatever the
+// administrator made.
 func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	scraped := map[string]string{LabelApp: name}
@@ -20,6 +20,14 @@ func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 		scraped[labelRole] = roleTracking
 	}
 	tls := monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}
+	if len(in.Authorities[name]) > 0 {
+		tls = monitoringv1.SafeTLSConfig{
+			CA: monitoringv1.SecretOrConfigMap{Secret: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: Tracking(m).Secret}, Key: corev1.ServiceAccountRootCAKey,
+			}},
+			ServerName: new(Tracking(m).host(in)),
+		}
+	}
 	if in.OpenShift {
 		tls = monitoringv1.SafeTLSConfig{
 			CA: monitoringv1.SecretOrConfigMap{ConfigMap: &corev1.ConfigMapKeySelector{

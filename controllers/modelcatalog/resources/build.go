@@ -13,8 +13,12 @@ import (
 type Inputs struct {
 	// OpenShift: Routes are served, and the platform signs serving certificates.
 	OpenShift bool
-	// HTTPRoutes and ReferenceGrants say which kinds of the Gateway API are served.
-	HTTPRoutes, ReferenceGrants bool
+	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies say which kinds of the Gateway API are served.
+	HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
+	// Exposure says what publishes the catalog; empty on OpenShift.
+	Exposure config.Exposure
+	// Authority is the CA of the certificate, if that was issued here.
+	Authority []byte
 	// Gateway says how the catalog is published; without a domain it is not.
 	Gateway config.RegistryGateway
 	// Domain is that of Routes, empty where none is known.
@@ -37,7 +41,9 @@ type Inputs struct {
 type HubKey struct{ Variable, Secret, Key string }
 
 // GatewayMode reports whether the catalog is published behind the Gateway.
-func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+func (in Inputs) GatewayMode() bool {
+	return (in.OpenShift || in.Exposure.Gateway()) && in.HTTPRoutes && in.Gateway.Domain != ""
+}
 
 // Proxied reports whether clients are authenticated by a sidecar.
 func Proxied(c *aihubv1alpha1.Catalog) bool {

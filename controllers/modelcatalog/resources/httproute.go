@@ -19,6 +19,10 @@ func published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 			objects.Add(referenceGrant(c, in))
 		}
 		objects = append(objects, apply.Object{Config: httpRoute(c, in), Ownership: apply.Unowned})
+		objects = append(objects, trust(c, in)...)
+	}
+	if in.Exposure.Ingress() {
+		objects.Add(ingress(c, in))
 	}
 	if in.OpenShift {
 		objects.Add(route(c, in), routerPolicy(c))
@@ -56,6 +60,26 @@ func atGateway(c *aihubv1alpha1.Catalog, in Inputs) resources.Published {
 		Prefixes:  []resources.Prefix{{Path: "/catalog/", Rewritten: "/"}},
 	}
 }
+
+func ingress(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
+	p := resources.Published{Service: Name, Port: intstr.FromString(endpointOf(c).name), Host: ingressHost(in)}
+	if Proxied(c) {
+		p.ServerName = serverName(c)
+	}
+	return p.Ingress(metaOf(c, RouteName), in.Exposure)
+}
+
+func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
+
+// trust lets Gateways speak TLS to a proxy whose certificate was issued here.
+func trust(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+	if !Proxied(c) || !in.BackendTLSPolicies || len(in.Authority) == 0 {
+		return nil
+	}
+	return resources.Published{Service: Name, ServerName: serverName(c)}.Trust(metaOf(c, AuthorityName), in.Authority)
+}
+
+func serverName(c *aihubv1alpha1.Catalog) string { return Name + "." + c.Namespace + ".svc" }
 
 func httpRoute(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	return atGateway(c, in).HTTPRoute(metav1.ObjectMeta{

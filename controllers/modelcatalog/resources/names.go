@@ -33,6 +33,7 @@ const (
 	IngressPolicy     = "model-catalog-ingress"
 	EgressPolicy      = "model-catalog-egress"
 	DatabaseEgress    = "model-catalog-postgres-egress"
+	AuthorityName     = "model-catalog-ca"
 	GrantName         = "allow-gateway-model-catalog"
 
 	serverPort   = 8080

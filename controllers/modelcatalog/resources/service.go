@@ -45,6 +45,8 @@ func externalAddress(in Inputs) string {
 	switch {
 	case in.GatewayMode():
 		return in.Gateway.Domain + "/catalog"
+	case in.Exposure.Ingress():
+		return ingressHost(in) + ":443"
 	case in.OpenShift && in.Domain != "":
 		return Name + "." + in.Domain + ":443"
 	default:

@@ -19,8 +19,12 @@ import (
 type Inputs struct {
 	// OpenShift: Routes are served, and the platform signs serving certificates and gives pods their groups.
 	OpenShift bool
-	// HasUserAPI, HTTPRoutes and ReferenceGrants say which optional kinds are served.
-	HasUserAPI, HTTPRoutes, ReferenceGrants bool
+	// HasUserAPI, HTTPRoutes, ReferenceGrants and BackendTLSPolicies say which optional kinds are served.
+	HasUserAPI, HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
+	// Exposure says what publishes the registry; empty on OpenShift.
+	Exposure config.Exposure
+	// Authority is the CA of the certificate, if that was issued here.
+	Authority []byte
 	// Gateway says how HTTPRoutes are published; a domain switches that on.
 	Gateway config.RegistryGateway
 	// ServingCertificate: the stored spec names no certificate, so the Service requests one of the platform.
@@ -36,7 +40,9 @@ type Inputs struct {
 }
 
 // GatewayMode reports whether the registry is published behind the gateway of the platform.
-func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+func (in Inputs) GatewayMode() bool {
+	return (in.OpenShift || in.Exposure.Gateway()) && in.HTTPRoutes && in.Gateway.Domain != ""
+}
 
 // Build lists the objects of a registry but for its generated database, in the order in which they are to be written:
 // identity and rights, what guards the network, the server, and at last what publishes it. The spec has its defaults, and
@@ -83,9 +89,13 @@ func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	if routed(m, in) {
 		desired.Add(secureRoute(m))
 	}
+	if published(m, in) {
+		desired.Add(ingress(m, in))
+	}
 	if !in.GatewayMode() {
 		return desired
 	}
+	desired = append(desired, trust(m, in)...)
 	if in.ReferenceGrants {
 		desired.Add(referenceGrant(m, in))
 	}

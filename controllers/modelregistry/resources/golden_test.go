@@ -47,8 +47,8 @@ func TestGolden(t *testing.T) {
 		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
 			s.Pods = registrytest.Placed()
 		}), plain},
-		"generated-whole-plain":       {whole, plain},
-		"generated-whole-openshift":   {whole, openshift},
+		"generated-whole-plain":     {whole, plain},
+		"generated-whole-openshift": {whole, openshift},
 		"connection-plain": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
 			s.Postgres = &v1beta1.PostgresConfig{
 				ConnectionSecretName: "models-app", SSLMode: "verify-full", SSLRootCertificateSecret: registrytest.Secret("models-ca", "ca.crt"),

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -49,6 +50,28 @@ func atGateway(m *v1beta1.ModelRegistry, in Inputs) resources.Published {
 		Prefixes:  []resources.Prefix{{Path: "/" + gatewayPath(m) + "/", Rewritten: "/"}},
 	}
 }
+
+// published reports whether there is an Ingress to the proxy.
+func published(m *v1beta1.ModelRegistry, in Inputs) bool {
+	proxy := m.Spec.KubeRBACProxy
+	return in.Exposure.Ingress() && proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled && routeHost(m) != ""
+}
+
+func ingress(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
+	return resources.Published{
+		Service: ServiceName(m), Port: intstr.FromString(securePortName), ServerName: serverName(m), Host: routeHost(m),
+	}.Ingress(metaOf(m, SecureRouteName(m)), in.Exposure)
+}
+
+// trust lets Gateways speak TLS to a proxy whose certificate was issued here.
+func trust(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+	if m.Spec.KubeRBACProxy == nil || in.Opening || !in.BackendTLSPolicies || len(in.Authority) == 0 {
+		return nil
+	}
+	return resources.Published{Service: ServiceName(m), ServerName: serverName(m)}.Trust(metaOf(m, ServiceName(m)+"-ca"), in.Authority)
+}
+
+func serverName(m *v1beta1.ModelRegistry) string { return ServiceName(m) + "." + m.Namespace + ".svc" }
 
 func httpRoute(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	name := HTTPRouteName(m)

@@ -61,7 +61,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 		return ""
 	case in.GatewayMode():
 		return gatewayHost(m, in)
-	case (routed(m, in) || ownHost(m, in)) && routeHost(m) != "":
+	case (routed(m, in) || ownHost(m, in) || published(m, in)) && routeHost(m) != "":
 		return fmt.Sprintf("%s:%d", routeHost(m), orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
 	}
 	return ""
@@ -73,7 +73,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	if in.GatewayMode() {
 		all = append(all, gatewayHost(m, in))
 	}
-	if (routed(m, in) || ownHost(m, in)) && routeHost(m) != "" {
+	if (routed(m, in) || ownHost(m, in) || published(m, in)) && routeHost(m) != "" {
 		all = append(all, routeHost(m))
 	}
 	inside := ServiceName(m) + "." + m.Namespace

@@ -1,0 +1,72 @@
+package resources
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
+)
+
+// One setting decides what leads to the server; without it that is what it has always been.
+func TestExposure(t *testing.T) {
+	ingress := config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}
+	issued := map[string][]byte{"mlflow": []byte("PEM")}
+	for name, c := range map[string]struct {
+		in   Inputs
+		want []string
+		url  string
+	}{
+		"auto":    {platformInputs["plain"], []string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"nothing": {platformInputs["bare"], nil, ""},
+		"gateway": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
+		"gateway, a certificate of others": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"gateway that knows no such policy": {onPlatform(Inputs{HTTPRoutes: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"ingress": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mlflowtest.Server()
+			var got []string
+			for _, o := range built(t, m, c.in) {
+				if slices.Contains([]string{"HTTPRoute", "Ingress", "ConfigMap", "BackendTLSPolicy"}, o.GetKind()) {
+					got = append(got, o.GetKind()+"/"+o.GetName())
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			if got := ExternalURL(m, c.in); got != c.url {
+				t.Errorf("URL %q", got)
+			}
+		})
+	}
+}
+
+// Prometheus verifies a certificate that was issued here, and no other: it would refuse a key that is not in the Secret.
+func TestServiceMonitorVerifies(t *testing.T) {
+	for name, c := range map[string]struct {
+		authorities map[string][]byte
+		skips       bool
+	}{
+		"issued here": {map[string][]byte{"mlflow": []byte("PEM")}, false},
+		"of others":   {map[string][]byte{"mlflow": nil}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := onPlatform(Inputs{ServiceMonitors: true, Authorities: c.authorities})
+			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.Server(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
+			if skips := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; skips != c.skips {
+				t.Errorf("skips the verification: %t", skips)
+			}
+			if !c.skips && (tls.CA.Secret == nil || tls.CA.Secret.Name != "mlflow-tls" || tls.CA.Secret.Key != "ca.crt" || *tls.ServerName != "mlflow.opendatahub.svc") {
+				t.Errorf("%+v", tls)
+			}
+		})
+	}
+}

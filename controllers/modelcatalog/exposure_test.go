@@ -1,0 +1,36 @@
+package modelcatalog
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// One setting decides what publishes the catalog on plain Kubernetes; without it nothing does.
+func TestExposure(t *testing.T) {
+	for kind, want := range map[string][]string{
+		config.ExposeAuto:    nil,
+		config.ExposeGateway: {"ReferenceGrant/allow-gateway-model-catalog", "HTTPRoute/model-catalog", "ConfigMap/model-catalog-ca", "BackendTLSPolicy/model-catalog-ca"},
+		config.ExposeIngress: {"Ingress/model-catalog-https"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			in := kubernetes()
+			behindGateway(&in)
+			in.HTTPRoutes, in.ReferenceGrants, in.BackendTLSPolicies, in.Authority = true, true, true, []byte("PEM")
+			in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}
+			var got []string
+			for _, o := range built(t, sample(), in) {
+				if slices.Contains([]string{"HTTPRoute", "ReferenceGrant", "Ingress", "BackendTLSPolicy"}, o.GetKind()) || o.GetName() == resources.AuthorityName && o.GetKind() == "ConfigMap" {
+					got = append(got, o.GetKind()+"/"+o.GetName())
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

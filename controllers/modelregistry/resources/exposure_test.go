@@ -1,0 +1,68 @@
+package resources
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
+)
+
+// One setting decides what publishes a registry on plain Kubernetes; without it nothing does.
+func TestExposure(t *testing.T) {
+	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
+	served := Inputs{HTTPRoutes: true, ReferenceGrants: true, BackendTLSPolicies: true, ServingCertificate: true, Gateway: gateway, Authority: []byte("PEM")}
+	by := func(kind string, changes ...func(*Inputs)) Inputs {
+		in := served
+		in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}
+		for _, change := range changes {
+			change(&in)
+		}
+		return in
+	}
+	proxied := []func(*v1beta1.ModelRegistrySpec){registrytest.Proxied}
+	inDomain := func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "apps.example.org" }
+	for name, c := range map[string]struct {
+		in      Inputs
+		spec    []func(*v1beta1.ModelRegistrySpec)
+		want    []string
+		address string
+	}{
+		"auto": {by(config.ExposeAuto), proxied, nil, ""},
+		"gateway": {by(config.ExposeGateway), proxied,
+			[]string{"ConfigMap/demo-ca", "BackendTLSPolicy/demo-ca", "ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
+		"gateway without a domain": {by(config.ExposeGateway, func(in *Inputs) { in.Gateway.Domain = "" }), proxied, nil, ""},
+		"gateway, a certificate of others": {by(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
+			[]string{"ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
+		"ingress":                 {by(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
+		"ingress, not wanted":     {by(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
+		"ingress without a proxy": {by(config.ExposeIngress), nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := registrytest.Called(registrytest.Registry(c.spec...), "demo")
+			desired, err := Build(m, c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, o := range desired {
+				kind, at, err := o.Place()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.Contains([]string{"HTTPRoute", "ReferenceGrant", "Ingress", "BackendTLSPolicy"}, kind.Kind) || at.Name == "demo-ca" {
+					got = append(got, kind.Kind+"/"+at.Name)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			if got := externalAddress(m, c.in); got != c.address {
+				t.Errorf("address %q", got)
+			}
+		})
+	}
+}
