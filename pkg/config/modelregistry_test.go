@@ -35,7 +35,7 @@ func registryVariables() (map[string]string, ModelRegistry) {
 			"SKIP_MODEL_CATALOG_DB_CREATION": "true", "CATALOG_POSTGRES_USER": "u", "CATALOG_POSTGRES_DATABASE": "d",
 		}, ModelRegistry{
 			Namespace: "registries", DefaultDomain: "apps.example.org",
-			Gateway:              RegistryGateway{Domain: "Gateway.example.org", Name: "gate", Namespace: "ingress", RouteNamespace: "apps"}, Exposure: Exposure{Kind: ExposeAuto},
+			Gateway: RegistryGateway{Domain: "Gateway.example.org", Name: "gate", Namespace: "ingress", RouteNamespace: "apps"}, Exposure: Exposure{Kind: ExposeAuto},
 			Images:               RegistryImages{REST: "r:1", KubeRBACProxy: "k:1", Postgres: "p:1", CatalogData: "c:1", BenchmarkData: "b:1"},
 			ValidateInReconciler: true, StorageMigration: StorageMigration{Source: "v1beta1", Target: "v1"},
 			SkipCatalogDatabase: true, CatalogPostgresUser: "u", CatalogPostgresDatabase: "d",

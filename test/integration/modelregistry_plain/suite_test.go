@@ -31,6 +31,8 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
+	// managerOptions are those of the manager.
+	managerOptions func() framework.ManagerOptions
 )
 
 func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries on plain Kubernetes") }
@@ -38,13 +40,16 @@ func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries o
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme))
 	account := env.InstallOperator(ctx, "test/integration/modelregistry_plain/testdata/one-namespace")
-	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
-		Env: []string{
-			"REGISTRIES_NAMESPACE=" + namespace, "ENABLE_WEBHOOKS=false", "REST_IMAGE=quay.io/example/model-registry:v1",
-			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
-		},
-	})
+	managerOptions = func() framework.ManagerOptions {
+		return framework.ManagerOptions{
+			ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+			Env: []string{
+				"REGISTRIES_NAMESPACE=" + namespace, "ENABLE_WEBHOOKS=false", "REST_IMAGE=quay.io/example/model-registry:v1",
+				"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
+			},
+		}
+	}
+	manager = env.StartManager(ctx, managerOptions())
 	webhooksAnswer(ctx)
 }, NodeTimeout(startTimeout))
 

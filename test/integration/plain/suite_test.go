@@ -34,10 +34,14 @@ func TestPlain(t *testing.T) { framework.Run(t, "MLflow on plain Kubernetes") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "plain", cluster.Plain, framework.WithTypes(mlflowv1.AddToScheme))
 	installed = env.InstallOperator(ctx, "config/default")
-	manager = env.StartManager(ctx, framework.ManagerOptions{
+	manager = env.StartManager(ctx, managerOptions())
+}, NodeTimeout(startTimeout))
+
+func managerOptions() framework.ManagerOptions {
+	return framework.ManagerOptions{
 		ServiceAccount: installed.ServiceAccount, Race: true,
 		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://gateway.example.com"},
-	})
-}, NodeTimeout(startTimeout))
+	}
+}
 
 var _ = AfterEach(func() { manager.ReportLog() })

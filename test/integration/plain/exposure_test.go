@@ -1,0 +1,98 @@
+package plain_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// optional is an object of a kind that has no Go type here.
+func optional(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func ingress() *networkingv1.Ingress { return &networkingv1.Ingress{ObjectMeta: object("mlflow")} }
+
+func there(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).Should(Succeed())
+}
+
+func gone(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Eventually(func() bool { return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)) }).WithContext(ctx).Should(BeTrue(), "%T %s", o, o.GetName())
+}
+
+// exposed runs a manager with a setting in place of the shared one.
+func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+	GinkgoHelper()
+	options := managerOptions()
+	options.Name, options.Env = name, append(options.Env, more...)
+	other := env.StartManager(ctx, options)
+	DeferCleanup(other.ReportLog)
+	return other
+}
+
+var _ = Describe("What publishes MLflow", Serial, func() {
+	It("follows the setting, and what another setting left goes", func(ctx SpecContext) {
+		m := server()
+		create(ctx, m)
+		there(ctx, route())
+		manager.Away(ctx)
+
+		By("a Gateway that verifies the server")
+		other := exposed(ctx, "gateway", "EXPOSURE=gateway")
+		policy, authority, secret := optional(capability.BackendTLSPolicy, "mlflow-ca"), &corev1.ConfigMap{ObjectMeta: object("mlflow-ca")}, certificate()
+		there(ctx, policy)
+		there(ctx, authority)
+		env.Get(ctx, secret)
+		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
+		hostname, _, _ := unstructured.NestedString(policy.Object, "spec", "validation", "hostname")
+		Expect(hostname).To(Equal("mlflow.opendatahub.svc"))
+		monitor := optional(capability.ServiceMonitor, "mlflow-metrics-monitor")
+		env.Get(ctx, monitor)
+		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+		other.Stop(ctx)
+
+		By("an Ingress")
+		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		there(ctx, ingress())
+		for _, o := range []client.Object{route(), policy, authority} {
+			gone(ctx, o)
+		}
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Status.URL).To(Equal("https://mlflow.apps.example.org/mlflow"))
+		}).WithContext(ctx).Should(Succeed())
+		published := ingress()
+		env.Get(ctx, published)
+		Expect(published.Spec.Rules[0].Host).To(Equal("mlflow.apps.example.org"))
+		Expect(published.Spec.IngressClassName).To(HaveValue(Equal("edge")))
+		Expect(metav1.IsControlledBy(published, m)).To(BeTrue())
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+		other.Stop(ctx)
+
+		By("what it was before")
+		manager.Restart(ctx)
+		gone(ctx, ingress())
+		there(ctx, route())
+	}, NodeTimeout(2*specTimeout))
+})
