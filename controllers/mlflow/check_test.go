@@ -59,7 +59,7 @@ func TestServerRunsOnWhileTheCheckFails(t *testing.T) {
 	}
 }
 
-// Nothing is written while a check goes on failing for the same reason.
+// Nothing is written while a check continues to fail for the same reason.
 func TestFailingCheckIsQuiet(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
@@ -106,8 +106,8 @@ func (w *fixture) image(name string) {
 	}
 }
 
-// passCheck reconciles until the check is made, and lets it succeed.
-func (w *fixture) passCheck() {
+// succeedCheck reconciles until the check is made, and lets it succeed.
+func (w *fixture) succeedCheck() {
 	w.t.Helper()
 	if _, err := w.settle(); err != nil {
 		w.t.Fatal(err)

@@ -280,7 +280,7 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.passCheck()
+	w.succeedCheck()
 	w.refuse = func(kind, name string) error {
 		if kind == "CronJob" && name == "mlflow-gc" {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "CronJob"}, "mlflow-gc", nil)
@@ -306,7 +306,7 @@ func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
 	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", podsOfJob: "run"}, corev1.PodRunning))
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
-	w.passCheck()
+	w.succeedCheck()
 	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}

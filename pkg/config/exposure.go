@@ -30,7 +30,7 @@ type Exposure struct {
 	IngressAnnotations map[string]string
 }
 
-// Gateway reports whether HTTPRoutes publish the servers, and the Gateway is told how to trust them.
+// Gateway reports whether HTTPRoutes publish the servers, and policies let the Gateway trust them.
 func (e Exposure) Gateway() bool { return e.Kind == ExposeGateway }
 
 // Ingress reports whether Ingresses publish the servers.

@@ -12,8 +12,8 @@ func TestExposure(t *testing.T) {
 		file string
 		want Exposure
 	}{
-		"nothing is said": {"exposure: {}", Exposure{Kind: ExposeAuto}},
-		"the Gateway":     {"exposure: {kind: gateway}", Exposure{Kind: ExposeGateway}},
+		"no setting":  {"exposure: {}", Exposure{Kind: ExposeAuto}},
+		"the Gateway": {"exposure: {kind: gateway}", Exposure{Kind: ExposeGateway}},
 		"an Ingress": {"exposure: {kind: ingress, ingressClass: nginx, ingressDomain: apps.example.org, ingressAnnotations: [cert-manager.io/cluster-issuer=ours, " +
 			"'nginx.ingress.kubernetes.io/whitelist-source-range=10.0.0.0/8,192.168.0.0/16', a=b=c]}", Exposure{
 			Kind: ExposeIngress, IngressClass: "nginx", IngressDomain: "apps.example.org", IngressAnnotations: map[string]string{

@@ -6,14 +6,12 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // authorityKey is where Gateways look for certificates of CAs in a ConfigMap.
@@ -21,12 +19,12 @@ const authorityKey = "ca.crt"
 
 // Ingress publishes the server at its host, with TLS. The name of the Secret with the certificate of the host stands there only for
 // cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
-func (p Published) Ingress(meta metav1.ObjectMeta, e config.Exposure) *networkingv1ac.IngressApplyConfiguration {
+func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) runtime.ApplyConfiguration {
 	annotations, ends := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {
 		annotations["nginx.ingress.kubernetes.io/backend-protocol"] = "HTTPS"
 	}
-	maps.Copy(annotations, e.IngressAnnotations)
+	maps.Copy(annotations, more)
 	for key := range annotations {
 		if strings.HasPrefix(key, "cert-manager.io/") {
 			ends.WithSecretName(meta.Name + "-ingress-tls")
@@ -39,23 +37,21 @@ func (p Published) Ingress(meta metav1.ObjectMeta, e config.Exposure) *networkin
 	spec := networkingv1ac.IngressSpec().WithTLS(ends).WithRules(networkingv1ac.IngressRule().WithHost(p.Host).
 		WithHTTP(networkingv1ac.HTTPIngressRuleValue().WithPaths(networkingv1ac.HTTPIngressPath().WithPath("/").WithPathType(networkingv1.PathTypePrefix).
 			WithBackend(networkingv1ac.IngressBackend().WithService(networkingv1ac.IngressServiceBackend().WithName(p.Service).WithPort(port))))))
-	if e.IngressClass != "" {
-		spec.WithIngressClassName(e.IngressClass)
+	if class != "" {
+		spec.WithIngressClassName(class)
 	}
 	return networkingv1ac.Ingress(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(annotations).WithSpec(spec)
 }
 
-// Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that says so.
+// Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that names it.
 // The metadata is that of both, in the namespace of the Service.
-func (p Published) Trust(meta metav1.ObjectMeta, authority []byte) apply.Desired {
-	var desired apply.Desired
-	desired.Add(
+func (p Published) Trust(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
+	return []runtime.ApplyConfiguration{
 		corev1ac.ConfigMap(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithData(map[string]string{authorityKey: string(authority)}),
 		gatewayv1ac.BackendTLSPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(gatewayv1ac.BackendTLSPolicySpec().
 			WithTargetRefs(gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().
 				WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))).
 			WithValidation(gatewayv1ac.BackendTLSPolicyValidation().WithHostname(gatewayv1.PreciseHostname(p.ServerName)).
 				WithCACertificateRefs(gatewayv1ac.LocalObjectReference().WithGroup("").WithKind("ConfigMap").WithName(gatewayv1.ObjectName(meta.Name))))),
-	)
-	return desired
+	}
 }

@@ -7,8 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 var shown = metav1.ObjectMeta{Name: "shop", Namespace: "ns", Labels: map[string]string{"a": "b"}}
@@ -25,10 +23,11 @@ func asYAML(t *testing.T, object any) string {
 func TestIngress(t *testing.T) {
 	for name, c := range map[string]struct {
 		published Published
-		exposure  config.Exposure
+		class     string
+		more      map[string]string
 		want      string
 	}{
-		"a server without TLS": {Published{Service: "shop", Port: intstr.FromInt32(80), Host: "shop.example.org"}, config.Exposure{}, `apiVersion: networking.k8s.io/v1
+		"a server without TLS": {Published{Service: "shop", Port: intstr.FromInt32(80), Host: "shop.example.org"}, "", nil, `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
   labels:
@@ -53,7 +52,7 @@ spec:
 `},
 		"TLS, a class and cert-manager": {
 			Published{Service: "shop", Port: intstr.FromString("https"), Host: "shop.example.org", ServerName: "shop.ns.svc"},
-			config.Exposure{IngressClass: "edge", IngressAnnotations: map[string]string{"cert-manager.io/cluster-issuer": "ours"}}, `apiVersion: networking.k8s.io/v1
+			"edge", map[string]string{"cert-manager.io/cluster-issuer": "ours"}, `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
   annotations:
@@ -83,7 +82,7 @@ spec:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, asYAML(t, c.published.Ingress(shown, c.exposure))); diff != "" {
+			if diff := cmp.Diff(c.want, asYAML(t, c.published.Ingress(shown, c.class, c.more))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -93,7 +92,7 @@ spec:
 func TestTrust(t *testing.T) {
 	var got string
 	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).Trust(shown, []byte("PEM")) {
-		got += asYAML(t, o.Config) + "---\n"
+		got += asYAML(t, o) + "---\n"
 	}
 	const want = `apiVersion: v1
 data:

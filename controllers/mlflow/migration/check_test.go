@@ -56,9 +56,9 @@ var checkCases = []ruleCase{
 	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", ServeOn, StepDelete, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackDelay},
 	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "what kept the server as it was is over",
 		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
-	{"somebody starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
+	{"a user starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"somebody starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"a user starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
 	{"a Job of the original has migrated", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
 	{"without a server there is nothing to keep", situation(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
 }

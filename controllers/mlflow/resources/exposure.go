@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,7 +21,7 @@ func ingress(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	return resources.Published{
 		Service: name, Port: intstr.FromString(portName), ServerName: Tracking(m).host(in), Host: BaseName + "." + in.Exposure.IngressDomain,
-	}.Ingress(metav1.ObjectMeta{Name: name, Namespace: in.Namespace, Labels: Labels(name)}, in.Exposure)
+	}.Ingress(metav1.ObjectMeta{Name: name, Namespace: in.Namespace, Labels: Labels(name)}, in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
 }
 
 // trust lets Gateways speak TLS to the servers whose certificates were issued here.
@@ -32,7 +30,7 @@ func trust(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	for _, s := range Servers(m) {
 		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
 			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired = slices.Concat(desired, p.Trust(metav1.ObjectMeta{Name: s.Name + "-ca", Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority))
+			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + "-ca", Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
 		}
 	}
 	return desired

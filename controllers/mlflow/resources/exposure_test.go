@@ -25,7 +25,7 @@ func TestExposure(t *testing.T) {
 		"nothing": {platformInputs["bare"], nil, ""},
 		"gateway": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway, a certificate of others": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway, a foreign certificate": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 		"gateway that knows no such policy": {onPlatform(Inputs{HTTPRoutes: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
@@ -56,7 +56,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 		skips       bool
 	}{
 		"issued here": {map[string][]byte{"mlflow": []byte("PEM")}, false},
-		"of others":   {map[string][]byte{"mlflow": nil}, true},
+		"foreign":     {map[string][]byte{"mlflow": nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := onPlatform(Inputs{ServiceMonitors: true, Authorities: c.authorities})

@@ -19,7 +19,7 @@ func published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 			objects.Add(referenceGrant(c, in))
 		}
 		objects = append(objects, apply.Object{Config: httpRoute(c, in), Ownership: apply.Unowned})
-		objects = append(objects, trust(c, in)...)
+		objects.Add(trust(c, in)...)
 	}
 	if in.Exposure.Ingress() {
 		objects.Add(ingress(c, in))
@@ -66,13 +66,13 @@ func ingress(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	if Proxied(c) {
 		p.ServerName = serverName(c)
 	}
-	return p.Ingress(metaOf(c, RouteName), in.Exposure)
+	return p.Ingress(metaOf(c, RouteName), in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
 }
 
 func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
 
 // trust lets Gateways speak TLS to a proxy whose certificate was issued here.
-func trust(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+func trust(c *aihubv1alpha1.Catalog, in Inputs) []runtime.ApplyConfiguration {
 	if !Proxied(c) || !in.BackendTLSPolicies || len(in.Authority) == 0 {
 		return nil
 	}

@@ -95,7 +95,7 @@ func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	if !in.GatewayMode() {
 		return desired
 	}
-	desired = append(desired, trust(m, in)...)
+	desired.Add(trust(m, in)...)
 	if in.ReferenceGrants {
 		desired.Add(referenceGrant(m, in))
 	}

@@ -35,7 +35,7 @@ func TestExposure(t *testing.T) {
 		"gateway": {by(config.ExposeGateway), proxied,
 			[]string{"ConfigMap/demo-ca", "BackendTLSPolicy/demo-ca", "ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
 		"gateway without a domain": {by(config.ExposeGateway, func(in *Inputs) { in.Gateway.Domain = "" }), proxied, nil, ""},
-		"gateway, a certificate of others": {by(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
+		"gateway, a foreign certificate": {by(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
 			[]string{"ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
 		"ingress":                 {by(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
 		"ingress, not wanted":     {by(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},

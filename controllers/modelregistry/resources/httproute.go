@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -60,11 +59,11 @@ func published(m *v1beta1.ModelRegistry, in Inputs) bool {
 func ingress(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	return resources.Published{
 		Service: ServiceName(m), Port: intstr.FromString(securePortName), ServerName: serverName(m), Host: routeHost(m),
-	}.Ingress(metaOf(m, SecureRouteName(m)), in.Exposure)
+	}.Ingress(metaOf(m, SecureRouteName(m)), in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
 }
 
 // trust lets Gateways speak TLS to a proxy whose certificate was issued here.
-func trust(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+func trust(m *v1beta1.ModelRegistry, in Inputs) []runtime.ApplyConfiguration {
 	if m.Spec.KubeRBACProxy == nil || in.Opening || !in.BackendTLSPolicies || len(in.Authority) == 0 {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
-	It("is published by an Ingress to its proxy where the setting says so, and only there", func(ctx SpecContext) {
+	It("is published by an Ingress to its proxy with the setting, and not without it", func(ctx SpecContext) {
 		manager.Away(ctx)
 		options := managerOptions()
 		options.Name, options.Env = "ingress", append(options.Env, "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org")
@@ -25,7 +25,7 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		env.ExpectAtRest(other.User, quiet)
 		all := &networkingv1.IngressList{}
 		Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
-		Expect(all.Items).To(HaveLen(1), "a registry that asks nobody who they are is not published")
+		Expect(all.Items).To(HaveLen(1), "a registry that does not authenticate its users is not published")
 		other.Stop(ctx)
 		manager.Restart(ctx)
 		env.WaitGone(ctx, published)
