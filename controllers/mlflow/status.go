@@ -110,8 +110,7 @@ func reportReady(m *mlflowv1.MLflow) {
 		text = messageBothReady
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)
-	setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
-	reportKept(m)
+	reportProgress(m, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
 }
 
 // reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known. Once
@@ -136,19 +135,18 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 	} else {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
 	}
-	setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
-	reportKept(m)
+	reportProgress(m, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
 }
 
-// reportKept reports what a server waits for that is kept as it is, whatever it does: a refused downgrade ends all progress.
-func reportKept(m *mlflowv1.MLflow) {
+// reportProgress reports how far the servers are, unless they are kept as they are: then what they wait for, a refused downgrade for good.
+func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reason, message string) {
 	if c, is := keptAsIs(m); is {
-		progressing := metav1.ConditionTrue
+		progressing, reason, message = metav1.ConditionTrue, c.Reason, c.Message
 		if c.Status == metav1.ConditionFalse {
 			progressing = metav1.ConditionFalse
 		}
-		setCondition(m, ConditionProgressing, progressing, c.Reason, c.Message)
 	}
+	setCondition(m, ConditionProgressing, progressing, reason, message)
 }
 
 // reportClaim shows what of spec.storage the live claim cannot follow, and hides the condition when it follows.
