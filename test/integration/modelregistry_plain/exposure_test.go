@@ -21,6 +21,8 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(published), published) }).WithContext(ctx).Should(Succeed())
 		Expect(published.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
 		Expect(published.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
+		available(ctx, open)
+		available(ctx, closed)
 		env.Settle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		all := &networkingv1.IngressList{}
