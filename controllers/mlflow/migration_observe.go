@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -252,7 +253,7 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in res
 		if s.Name == resources.NameOf(m) {
 			state := conditions.Rollout(d)
 			seen.Serving = state.Ready && state.Desired > 0
-			seen.Runs = exists && metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && resources.OrOne(d.Spec.Replicas) > 0
+			seen.Runs = exists && metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.OrOne(d.Spec.Replicas) > 0
 		}
 		own := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
 		busy := max(own, d.Status.Replicas)

@@ -314,8 +314,8 @@ func TestShippedValuesAreTheDefaults(t *testing.T) {
 	want := bare.ModelRegistry
 	want.Gateway.RouteNamespace = "opendatahub"
 	want.Images = got.Images
-	if got != want {
-		t.Errorf("registries\n%+v\nwant\n%+v", got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("registries (-want +got):\n%s", diff)
 	}
 }
 
