@@ -195,7 +195,7 @@ func TestSweep(t *testing.T) {
 // Kinds that are not served are not asked for (D2).
 func TestKindsToLookAt(t *testing.T) {
 	plainKinds, all := resources.Inputs{}, resources.Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}
-	if got := len(prunable(plainKinds)); got != 5 {
+	if got := len(prunable(plainKinds)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
 	}
 	if got := prunable(all); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
