@@ -77,7 +77,7 @@ func (p peer) start(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
 		for name := range strings.FieldsSeq(applied) { // without its pod they would refuse everything
-			if strings.Contains(name, "webhookconfiguration.") || strings.HasPrefix(name, "apiservice.") {
+			if strings.Contains(name, "webhookconfiguration.") {
 				kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", name)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,7 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 			return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
 		}
 	}
+	objects = slices.DeleteFunc(objects, isAPIService)
 	image, program, err := container(objects)
 	if err != nil {
 		return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
