@@ -113,7 +113,7 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Get(ctx, mlflow)
 		uri := mlflow.Spec.BackendStoreURI
-		good := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {backendStoreUri: 'sqlite:////mlflow/x.db'}}")
+		good := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {backendStoreUri: 'sqlite:////mlflow/x.db', serveArtifacts: true, artifactsDestination: 'file:///mlflow/artifacts', storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}")
 		Expect(odh(ctx, administrator(), "validate", "--cluster", "-f", good)).To(Equal(result{stdout: "mlflow/mlflow: ok\n"}))
 		bad := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: other}, spec: {backendStoreUri: 'mongodb://x', unknown: 1}}")
 		got := odh(ctx, administrator(), "validate", "--cluster", "-f", bad)
