@@ -64,6 +64,8 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		"a ConfigMap in a variable":              {"{env: [{name: A, valueFrom: {configMapKeyRef: {name: some, key: k}}}]}", "get configmaps some"},
 		"foreign CAs":                            {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
 		"data of another namespace":              {"{storage: {dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: others, namespace: kube-system}}}", "create persistentvolumeclaims"},
+		"a folder of the node":                   {"{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
+		"a higher priority":                      {"{priorityClassName: system-node-critical}", "create pods"},
 		"devices by a template":                  {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
@@ -71,8 +73,8 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 	}
 
 	It("does not get fields of pods that an MLflow does not have, nor a second MLflow", func(ctx SpecContext) {
-		m := object("", mlflow("{hostNetwork: true, hostPID: true, nodeName: n, priorityClassName: system-node-critical, schedulerName: s, automountServiceAccountToken: true, "+
-			"serviceAccount: "+managerAccount+", volumes: [{name: v, hostPath: {path: /}}], initContainers: [{name: i, image: evil}], sidecars: [{name: s, image: evil}]}"))
+		m := object("", mlflow("{hostNetwork: true, hostPID: true, nodeName: n, schedulerName: s, automountServiceAccountToken: true, "+
+			"serviceAccount: "+managerAccount+", initContainers: [{name: i, image: evil}], sidecars: [{name: s, image: evil}]}"))
 		Expect(as(mlflowEditor).Create(ctx, m, client.DryRunAll)).To(Succeed())
 		kept, want := m.Object["spec"], object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, want, client.DryRunAll)).To(Succeed())

@@ -42,6 +42,8 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		"a name of a host without an end":         {"", "catalog", "{database: {external: {host: " + long(254) + ", secretName: s}}}", "Too long"},
 		"a volume of less than nothing":           {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
 		"a proxy that is neither on nor off":      {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
+		"a folder of the node":                    {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
+		"a higher priority":                       {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
 		"readers by an unknown word":              {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {
@@ -55,7 +57,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 
 	It("gets one Catalog, no field of its pods, and no foreign password by a change of the host", func(ctx SpecContext) {
 		c := object(team, catalog("catalog", "{image: quay.io/evil/image, serviceAccountName: pipeline, hostNetwork: true, nodeName: n, "+
-			"volumes: [{name: v, hostPath: {path: /}}], resources: {catalog: {claims: [{name: others}]}}}"))
+			"resources: {catalog: {claims: [{name: others}]}}}"))
 		Expect(unstructured.SetNestedField(c.Object, int64(7), "status", "observedGeneration")).To(Succeed())
 		Expect(as(catalogEditor).Create(ctx, c)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -63,7 +65,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 			env.WaitGone(ctx, c)
 		}, NodeTimeout(specTimeout))
 		Expect(c.Object).NotTo(HaveKey("status"))
-		Expect(c.Object["spec"]).To(HaveLen(1), "only resources are a field of a Catalog")
+		Expect(c.Object["spec"]).To(HaveLen(2), "only resources are a field of a Catalog, and replicas have a default")
 		server := &appsv1.Deployment{}
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKey{Namespace: team, Name: "model-catalog"}, server)
