@@ -147,18 +147,9 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 // writeAll stops at what later objects need: a database that is recreated comes before the server, and so do the rights of its
 // proxy. What makes the server reachable holds up nothing.
 func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
-	var unexposed error
-	if generates(m) {
-		database, err := resources.BuildDatabase(used, in)
-		if err != nil {
-			return refuse(m, err)
-		}
-		if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
-			return unexposed
-		}
-		if err := r.writeBackup(ctx, m, used, in); err != nil {
-			return errors.Join(unexposed, err)
-		}
+	unexposed, err := r.writeDatabase(ctx, m, used, in)
+	if err != nil {
+		return errors.Join(unexposed, err)
 	}
 	held, err := r.held(ctx, m, used)
 	if err != nil {
@@ -184,6 +175,23 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 		return nil // what the pods that serve need stays; their end is an event
 	}
 	return r.removeUnwanted(ctx, m, desired, in)
+}
+
+// writeDatabase writes a generated database and what makes its backups. unexposed says what only keeps others from reaching it.
+func (r *registries) writeDatabase(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) (unexposed, err error) {
+	if !generates(m) {
+		return nil, nil
+	}
+	database, err := resources.BuildDatabase(used, in)
+	if err != nil {
+		return nil, refuse(m, err)
+	}
+	if err := r.applier.Apply(ctx, m, database); err != nil && !apply.OnlyExposure(err) {
+		return nil, err
+	} else if err != nil {
+		unexposed = err
+	}
+	return unexposed, r.writeBackup(ctx, m, used, in)
 }
 
 // refuse ends the reconcile until the spec changes: nothing else can help.

@@ -60,16 +60,21 @@ func OfPods(p *server.Pods) []Reference {
 			secret(v.CSI.NodePublishSecretRef.Name, nil)
 		case v.Projected != nil:
 			for _, s := range v.Projected.Sources {
-				if s.Secret != nil {
-					secret(s.Secret.Name, s.Secret.Optional)
-				}
-				if s.ConfigMap != nil {
-					configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
-				}
+				projected(s, secret, configMap)
 			}
 		}
 	}
 	return Merge(refs)
+}
+
+// projected calls for the Secret or the ConfigMap of a source.
+func projected(s corev1.VolumeProjection, secret, configMap func(name string, optional *bool)) {
+	if s.Secret != nil {
+		secret(s.Secret.Name, s.Secret.Optional)
+	}
+	if s.ConfigMap != nil {
+		configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
+	}
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

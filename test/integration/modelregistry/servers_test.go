@@ -1,6 +1,8 @@
 package modelregistry_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,9 +58,13 @@ var _ = Describe("The servers of a registry", func() {
 		m := registry(ns, "placed", func(m *v1beta1.ModelRegistry) { m.Spec.Pods = registrytest.Placed() })
 		create(ctx, password(ns, "first"), certificate(m), m)
 		older := &v1alpha1.ModelRegistry{}
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), older)).To(Succeed())
-		older.Spec.Rest.Port = new(int32(8088))
-		Expect(env.Admin.Update(ctx, older)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { // the status may be written in between
+			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(m), older); err != nil {
+				return err
+			}
+			older.Spec.Rest.Port = new(int32(8088))
+			return env.Admin.Update(ctx, older)
+		}).Should(Succeed())
 		env.Get(ctx, m)
 		Expect(m.Spec.Pods).To(Equal(registrytest.Placed()))
 		d := child(m, &appsv1.Deployment{}, "")

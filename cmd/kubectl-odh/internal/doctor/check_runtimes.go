@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
@@ -32,11 +33,7 @@ func (g *gatherer) runtimes(ctx context.Context) {
 				continue
 			}
 			judged++
-			problem := refusal(u)
-			if verdict := health.Of(u); verdict.Reason == health.InvalidRuntime {
-				problem = strings.TrimPrefix(verdict.Message, health.NoPods)
-			}
-			if problem != "" {
+			if problem := problemOf(u, refusal); problem != "" {
 				refused[u.GetKind()+" "+strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")] = problem
 			}
 		}
@@ -48,6 +45,14 @@ func (g *gatherer) runtimes(ctx context.Context) {
 				Fix: "run this as a user who has the permission; runtimes were judged by the defaults"})
 		}
 	})
+}
+
+// problemOf says why ModelMesh makes no pods of a runtime; "" where it does.
+func problemOf(u *unstructured.Unstructured, refusal func(*unstructured.Unstructured) string) string {
+	if verdict := health.Of(u); verdict.Reason == health.InvalidRuntime {
+		return strings.TrimPrefix(verdict.Message, health.NoPods)
+	}
+	return refusal(u)
 }
 
 func checkRuntimes(f *Facts, _ Shipped) (problems []Finding, fine string) {

@@ -93,15 +93,7 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 	parts, notes, err := tree.Parts(ctx, g.cluster, roots)
 	g.gaps.Note("the objects that belong to resources", err)
 	g.notes = append(g.notes, notes...)
-	namespaces := map[string]map[string]bool{} // the Secrets in each that belong to resources
-	for _, n := range parts {
-		if n.Namespace != "" && namespaces[n.Namespace] == nil {
-			namespaces[n.Namespace] = map[string]bool{}
-		}
-		if n.Kind == "Secret" {
-			namespaces[n.Namespace][n.Name] = true
-		}
-	}
+	namespaces := secretsOf(parts)
 	fetch.Each(slices.Sorted(maps.Keys(namespaces)), func(namespace string) {
 		g.list(ctx, schema.GroupKind{Kind: "Secret"}, namespace, func(u *unstructured.Unstructured) bool {
 			learn(u)
@@ -121,6 +113,20 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 	g.parts(ctx, parts)
 	g.logs(ctx, parts, lines)
 	g.writeObjects()
+}
+
+// secretsOf returns the namespaces of objects, each with the names of the Secrets among them.
+func secretsOf(parts []*tree.Node) map[string]map[string]bool {
+	namespaces := map[string]map[string]bool{}
+	for _, n := range parts {
+		if n.Namespace != "" && namespaces[n.Namespace] == nil {
+			namespaces[n.Namespace] = map[string]bool{}
+		}
+		if n.Kind == "Secret" {
+			namespaces[n.Namespace][n.Name] = true
+		}
+	}
+	return namespaces
 }
 
 // learn remembers the values of a Secret, so that they are removed where they show.

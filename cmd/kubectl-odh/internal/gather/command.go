@@ -68,7 +68,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64, reports
 	if err != nil {
 		return fmt.Errorf("creating the archive: %w", err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // the archive is closed before, and says what was not written
 	a := newArchive(out, g.o.Clock.Now())
 	g.archive = a
 	g.collect(ctx, lines)

@@ -44,7 +44,7 @@ func (s Stream) Lines(ctx context.Context, cluster *cli.Cluster, line func(strin
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // only read
 	for reader := bufio.NewReader(stream); ; {
 		text, err := reader.ReadString('\n')
 		if text != "" {

@@ -60,18 +60,8 @@ func Command(o *cli.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, info := range infos {
-				if kind := info.Mapping.GroupVersionKind.Kind; kind == "ServingRuntime" || kind == "ClusterServingRuntime" {
-					return fmt.Errorf("wait: a %s has no status; wait for a model that it serves", kind)
-				}
-			}
 			w := waiter{Options: o, cluster: cluster, target: target, condition: condition, over: time.After(timeout), timeout: timeout}
-			for _, info := range infos {
-				if err := w.await(c.Context(), info); err != nil {
-					return err
-				}
-			}
-			return nil
+			return w.awaitAll(c.Context(), infos)
 		},
 	}
 	cli.AddSelector(c, &selector)
@@ -89,6 +79,21 @@ type waiter struct {
 	timeout           time.Duration
 	// over receives after the timeout.
 	over <-chan time.Time
+}
+
+// awaitAll waits for one resource after the other, unless one of them can never be ready.
+func (w *waiter) awaitAll(ctx context.Context, infos []*resource.Info) error {
+	for _, info := range infos {
+		if kind := info.Mapping.GroupVersionKind.Kind; kind == "ServingRuntime" || kind == "ClusterServingRuntime" {
+			return fmt.Errorf("wait: a %s has no status; wait for a model that it serves", kind)
+		}
+	}
+	for _, info := range infos {
+		if err := w.await(ctx, info); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // await reads a resource until it is what is waited for.
