@@ -36,6 +36,19 @@ func (o *Options) Named(cluster *Cluster, args []string, selector string) ([]*re
 	return o.builder(cluster).LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
 }
 
+// Select checks the arguments of a command, connects, and reads the resources that they name.
+func (o *Options) Select(command string, args []string, selector string) (*Cluster, []*resource.Info, error) {
+	if err := o.CheckNamed(command, args, selector); err != nil {
+		return nil, nil, err
+	}
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	infos, err := o.Named(cluster, args, selector)
+	return cluster, infos, err
+}
+
 // NameOf is the name of a resource as -o name prints it.
 func NameOf(info *resource.Info) string {
 	return strings.ToLower(info.Mapping.GroupVersionKind.GroupKind().String()) + "/" + info.Name

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
 // Requests are many, short and few at a time, so the client does not hold them back much; the API server has its own fairness.
@@ -131,6 +133,11 @@ type Cluster struct {
 	Metadata  metadata.Interface
 	// Pods serves logs, for as long as they are followed.
 	Pods corev1client.PodsGetter
+}
+
+// Reader reads objects and metadata of objects.
+func (c *Cluster) Reader() fetch.Reader {
+	return fetch.Reader{Objects: c.Dynamic, Metadata: c.Metadata}
 }
 
 // nowhere is the server that kubectl asks when no kubeconfig names one.

@@ -40,7 +40,7 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shi
 		return nil, err
 	}
 	g := &gatherer{
-		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, ships: ships,
+		reader: cluster.Reader(), set: set, ships: ships,
 		facts: &Facts{
 			Now: o.Clock.Now(), Plugin: o.Version, Served: set, CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
 			Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{},

@@ -72,7 +72,7 @@ func newCollector(ctx context.Context, o *cli.Options, cluster *cli.Cluster) (*c
 		return nil, err
 	}
 	return &collector{
-		o: o, cluster: cluster, set: set, reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata},
+		o: o, cluster: cluster, set: set, reader: cluster.Reader(),
 		found: map[string]map[string]*unstructured.Unstructured{},
 	}, nil
 }

@@ -128,7 +128,7 @@ func (o *options) manager(ctx context.Context, cluster *cli.Cluster) ([]*unstruc
 		return nil, err
 	}
 	var gaps fetch.Gaps
-	m := installed.Find(ctx, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set, o.ManagerNamespace, cluster.Namespace, &gaps)
+	m := installed.Find(ctx, cluster.Reader(), set, o.ManagerNamespace, cluster.Namespace, &gaps)
 	switch {
 	case m.Deployment == nil && m.Hidden:
 		return nil, fmt.Errorf("%w: %s; name the namespace of the manager with --manager-namespace", cli.ErrUnknown, strings.Join(gaps.Lines(), "; "))

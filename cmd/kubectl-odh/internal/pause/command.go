@@ -46,14 +46,7 @@ func command(o *cli.Options, c *cobra.Command, paused bool) *cobra.Command {
 	var selector string
 	c.ValidArgsFunction = o.CompleteNamed
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := o.CheckNamed(c.Name(), args, selector); err != nil {
-			return err
-		}
-		cluster, err := o.Connect()
-		if err != nil {
-			return err
-		}
-		infos, err := o.Named(cluster, args, selector)
+		_, infos, err := o.Select(c.Name(), args, selector)
 		if err != nil {
 			return err
 		}

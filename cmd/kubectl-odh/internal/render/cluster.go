@@ -57,7 +57,7 @@ func connect(ctx context.Context, o *cli.Options) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, gaps: &fetch.Gaps{}}
+	l := &live{reader: cluster.Reader(), set: set, gaps: &fetch.Gaps{}}
 	var search fetch.Gaps // only what the settings lack matters here, and they tell it
 	manager := installed.Find(ctx, l.reader, set, o.ManagerNamespace, cluster.Namespace, &search)
 	l.settings = manager.Settings.Unreadable()

@@ -53,7 +53,7 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, selector 
 		return findings{}, err
 	}
 	g := &gatherer{
-		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, namespace: o.Namespace(), selector: selector, own: cluster.Namespace,
+		reader: cluster.Reader(), set: set, namespace: o.Namespace(), selector: selector, own: cluster.Namespace,
 	}
 	var f findings
 	var tasks []func()

@@ -48,7 +48,7 @@ func newGatherer(ctx context.Context, cluster *cli.Cluster) (*gatherer, error) {
 		return nil, err
 	}
 	return &gatherer{
-		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, own: cluster.Namespace,
+		reader: cluster.Reader(), set: set, own: cluster.Namespace,
 		forest: newForest(), searched: map[string]bool{},
 	}, nil
 }

@@ -49,14 +49,7 @@ func Command(o *cli.Options) *cobra.Command {
 			if !known {
 				return fmt.Errorf("wait --for %s: wait for ready or available", target)
 			}
-			if err := o.CheckNamed("wait", args, selector); err != nil {
-				return err
-			}
-			cluster, err := o.Connect()
-			if err != nil {
-				return err
-			}
-			infos, err := o.Named(cluster, args, selector)
+			cluster, infos, err := o.Select("wait", args, selector)
 			if err != nil {
 				return err
 			}
