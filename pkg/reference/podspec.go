@@ -41,40 +41,43 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 // of them needs no new pods: mounted files follow it.
 func OfPods(p *server.Pods) []Reference {
 	var refs []Reference
-	secret := func(name string, optional *bool) {
-		refs = append(refs, Reference{Kind: Secret, Name: name, Optional: isTrue(optional)})
-	}
-	configMap := func(name string, optional *bool) {
-		refs = append(refs, Reference{Kind: ConfigMap, Name: name, Optional: isTrue(optional)})
-	}
 	for _, s := range p.ImagePullSecrets {
-		secret(s.Name, nil)
+		refs = append(refs, Reference{Kind: Secret, Name: s.Name})
 	}
-	for _, v := range p.Volumes {
-		switch {
-		case v.Secret != nil:
-			secret(v.Secret.SecretName, v.Secret.Optional)
-		case v.ConfigMap != nil:
-			configMap(v.ConfigMap.Name, v.ConfigMap.Optional)
-		case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
-			secret(v.CSI.NodePublishSecretRef.Name, nil)
-		case v.Projected != nil:
-			for _, s := range v.Projected.Sources {
-				projected(s, secret, configMap)
-			}
-		}
+	for i := range p.Volumes {
+		refs = append(refs, ofVolume(&p.Volumes[i])...)
 	}
 	return Merge(refs)
 }
 
-// projected calls for the Secret or the ConfigMap of a source.
-func projected(s corev1.VolumeProjection, secret, configMap func(name string, optional *bool)) {
+func ofVolume(v *server.Volume) []Reference {
+	var refs []Reference
+	if v.Secret != nil {
+		refs = append(refs, Reference{Kind: Secret, Name: v.Secret.SecretName, Optional: isTrue(v.Secret.Optional)})
+	}
+	if v.ConfigMap != nil {
+		refs = append(refs, Reference{Kind: ConfigMap, Name: v.ConfigMap.Name, Optional: isTrue(v.ConfigMap.Optional)})
+	}
+	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
+		refs = append(refs, Reference{Kind: Secret, Name: v.CSI.NodePublishSecretRef.Name})
+	}
+	if v.Projected != nil {
+		for _, s := range v.Projected.Sources {
+			refs = append(refs, ofProjection(s)...)
+		}
+	}
+	return refs
+}
+
+func ofProjection(s corev1.VolumeProjection) []Reference {
+	var refs []Reference
 	if s.Secret != nil {
-		secret(s.Secret.Name, s.Secret.Optional)
+		refs = append(refs, Reference{Kind: Secret, Name: s.Secret.Name, Optional: isTrue(s.Secret.Optional)})
 	}
 	if s.ConfigMap != nil {
-		configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
+		refs = append(refs, Reference{Kind: ConfigMap, Name: s.ConfigMap.Name, Optional: isTrue(s.ConfigMap.Optional)})
 	}
+	return refs
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
