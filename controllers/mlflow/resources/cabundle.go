@@ -11,6 +11,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -174,7 +175,7 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	env = append(env, value("PGSSLROOTCERT", combinedBundle))
 	named := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
 	if (named || in.VerifyPostgres) && !choosesSSLMode(m) {
-		env = append(env, value(envSSLMode, "verify-full"))
+		env = append(env, value(envSSLMode, resources.VerifyFull))
 	}
 	return append(env,
 		value("MLFLOW_MYSQL_CA", combinedBundle),
@@ -190,7 +191,7 @@ func KeepsVerification(d *appsv1.Deployment) bool {
 		return d.Annotations[verifyAnnotation] != ""
 	}
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == containerName && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envSSLMode && e.Value == "verify-full" })
+		return c.Name == containerName && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envSSLMode && e.Value == resources.VerifyFull })
 	})
 }
 

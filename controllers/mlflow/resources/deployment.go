@@ -36,7 +36,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 		WithSpec(podSpec(m, in, s))
 	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
 	if in.VerifyPostgres && s.tracking {
-		server.WithAnnotations(map[string]string{verifyAnnotation: "verify-full"})
+		server.WithAnnotations(map[string]string{verifyAnnotation: resources.VerifyFull})
 	}
 	return server.
 		WithSpec(appsv1ac.DeploymentSpec().

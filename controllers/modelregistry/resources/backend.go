@@ -62,7 +62,7 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 		b.secretEnv(envPostgresPassword, p.PasswordSecret)
 	}
 	b.secretEnv(envSSLPassword, p.SSLPasswordSecret)
-	if p.SSLMode == "verify-full" {
+	if p.SSLMode == resources.VerifyFull {
 		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))
 	}
 	return b, errors.Join(
