@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,12 +82,12 @@ func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) (s
 			return "", err
 		}
 	}
-	return r.growClaim(ctx, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
+	return r.growClaim(ctx, m.UID, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
 }
 
 // growClaim raises the size of a claim of ours to the one that a field of the spec asks for. It returns what of it the claim does not
 // follow, and why.
-func (r *registries) growClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) (string, error) {
+func (r *registries) growClaim(ctx context.Context, owner types.UID, claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) (string, error) {
 	if claim.DeletionTimestamp != nil {
 		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
 	}
@@ -100,11 +101,11 @@ func (r *registries) growClaim(ctx context.Context, claim *corev1.PersistentVolu
 	if wish.Size == nil {
 		return "", nil
 	}
-	return r.growTo(ctx, claim, *wish.Size, field)
+	return r.growTo(ctx, owner, claim, *wish.Size, field)
 }
 
 // growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.
-func (r *registries) growTo(ctx context.Context, claim *corev1.PersistentVolumeClaim, wish resource.Quantity, field string) (string, error) {
+func (r *registries) growTo(ctx context.Context, owner types.UID, claim *corev1.PersistentVolumeClaim, wish resource.Quantity, field string) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch wish.Cmp(size) {
 	case 0:
@@ -117,7 +118,8 @@ func (r *registries) growTo(ctx context.Context, claim *corev1.PersistentVolumeC
 		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
 	}
 	asked := refusedSize{version: claim.ResourceVersion, size: wish.String()}
-	if before, ok := r.refusals.Get(claim.UID); ok && before.version == asked.version && before.size == asked.size {
+	refusals, _ := r.refusals.Get(owner)
+	if before, ok := refusals[field]; ok && before.version == asked.version && before.size == asked.size {
 		return before.because, nil
 	}
 	err := r.applier.Adjust(ctx, claim, func() {
@@ -129,11 +131,15 @@ func (r *registries) growTo(ctx context.Context, claim *corev1.PersistentVolumeC
 		claim.Spec.Resources.Requests = requests
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		r.refusals.Forget(claim.UID)
+		delete(refusals, field)
 		return "", err
 	}
 	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
-	r.refusals.Set(claim.UID, asked)
+	if refusals == nil {
+		refusals = map[string]refusedSize{}
+		r.refusals.Set(owner, refusals)
+	}
+	refusals[field] = asked
 	return asked.because, nil
 }
 

@@ -71,6 +71,11 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 			if test.reason == "" && c.Reason != "" || test.reason != "" && (c.Reason != ReasonClaimDiffers || !strings.Contains(c.Message, test.reason)) {
 				t.Errorf("condition %v", c)
 			}
+			w.forget(m.UID)
+			w.waits(w.reconcile(m), "available")
+			if test.fail != nil && attempts == before {
+				t.Error("the refusal outlives what is remembered of the registry")
+			}
 		})
 	}
 }

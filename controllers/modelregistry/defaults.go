@@ -41,11 +41,7 @@ func (s Settings) ownDomain(served capability.Set) string {
 
 // defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
 func (r *registries) defaultDomain(m *v1beta1.ModelRegistry) string {
-	s := r.effective(m)
-	if s.Exposure.Ingress() {
-		return clusterdomain.Prefer(s.ownDomain(r.served()), r.domain.Domain())
-	}
-	return clusterdomain.Prefer(s.DefaultDomain, r.domain.Domain())
+	return clusterdomain.Prefer(r.effective(m).ownDomain(r.served()), r.domain.Domain())
 }
 
 // awaitHub waits for the decisions of the platform and takes them for this reconcile.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
@@ -84,7 +85,10 @@ func TestDomainOrder(t *testing.T) {
 		"none":    {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &registries{domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}}}
+			r := &registries{
+				domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}},
+				served: func() capability.Set { return capability.NewSet() },
+			}
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
 			r.settings.fill(m, r.defaultDomain(&v1beta1.ModelRegistry{}))
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {

@@ -80,7 +80,7 @@ func (r *registries) keepBackupClaim(ctx context.Context, m *v1beta1.ModelRegist
 			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)})
 		return "", nil
 	}
-	return r.growClaim(ctx, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
+	return r.growClaim(ctx, m.UID, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
 }
 
 // writeBackup writes what makes backups. What the API server refuses of it holds up nothing else, and is reported.

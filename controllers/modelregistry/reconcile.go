@@ -51,8 +51,8 @@ type registries struct {
 	snapshots reconciler.Memory[Settings]
 	// databaseCertificates keeps those of generated databases.
 	databaseCertificates *servingcert.Keeper
-	// refusals hold the refusal of a claim to grow, by the uid of the claim.
-	refusals reconciler.Memory[refusedSize]
+	// refusals hold the refusals of claims to grow, by the uid of the registry and the field that asks for the size.
+	refusals reconciler.Memory[map[string]refusedSize]
 	// wrote is what wrote the data of generated databases, unsaved why there can be no backups of them, by the uid of the registry.
 	wrote   reconciler.Memory[database.Image]
 	unsaved reconciler.Memory[database.Backups]
@@ -101,6 +101,7 @@ func (r *registries) forget(uid types.UID) {
 	r.certificates.Forget(uid)
 	r.stored.Forget(uid)
 	r.snapshots.Forget(uid)
+	r.refusals.Forget(uid)
 	r.databaseCertificates.Forget(uid)
 	r.wrote.Forget(uid)
 	r.unsaved.Forget(uid)
@@ -186,10 +187,8 @@ func (r *registries) writeDatabase(ctx context.Context, m, used *v1beta1.ModelRe
 	if err != nil {
 		return nil, refuse(m, err)
 	}
-	if err := r.applier.Apply(ctx, m, database); err != nil && !apply.OnlyExposure(err) {
-		return nil, err
-	} else if err != nil {
-		unexposed = err
+	if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
+		return nil, unexposed
 	}
 	return unexposed, r.writeBackup(ctx, m, used, in)
 }
