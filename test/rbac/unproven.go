@@ -41,6 +41,7 @@ var unproven = map[string][]string{
 		"modelcatalog-beside: delete routes.route.openshift.io model-catalog-https",
 		"modelcatalog-beside: delete secrets model-catalog-kube-rbac-proxy",
 		"modelcatalog-beside: delete secrets model-catalog-postgres",
+		"modelcatalog-beside: delete secrets model-catalog-postgres-tls",
 	},
 	"the suites publish MLflow in all ways and a registry by an Ingress; for the others, unit tests render the same objects": {
 		"mlflow: delete backendtlspolicies.gateway.networking.k8s.io mlflow-artifacts-ca in its own namespace",
