@@ -1,6 +1,8 @@
 package modelcatalog
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
@@ -11,6 +13,8 @@ const (
 	additions = 6
 	// additionsPerSecond are granted in addition: one a minute.
 	additionsPerSecond = 1.0 / 60
+	// presence is how long an object that the pods mount counts as there once it was found.
+	presence = 10 * time.Minute
 )
 
 // version identifies one state of one object.
@@ -23,8 +27,10 @@ type version struct {
 // pods are replaced. Reconciles of one Catalog never overlap.
 type recollection struct {
 	// good are the versions of objects that were read and found as they should be, by name.
-	good   map[string]version
-	budget flowcontrol.PassiveRateLimiter // of additions
+	good map[string]version
+	// present is when objects that the pods mount were found, by kind and name.
+	present map[string]time.Time
+	budget  flowcontrol.PassiveRateLimiter // of additions
 	// sources are those that were taken last, before the cache shows it; postponed means that there are others.
 	sources   []string
 	postponed bool
@@ -36,7 +42,7 @@ type recollection struct {
 func (r *catalogs) remembered(uid types.UID) *recollection {
 	known, ok := r.recollections.Get(uid)
 	if !ok {
-		known = &recollection{good: map[string]version{}, budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock)}
+		known = &recollection{good: map[string]version{}, present: map[string]time.Time{}, budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock)}
 		r.recollections.Set(uid, known)
 	}
 	return known

@@ -52,16 +52,24 @@ func reportMissing(c *aihubv1alpha1.Catalog, in resources.Inputs, missing, absen
 }
 
 // absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
-// for Hugging Face; an installation without it learns nothing of them.
+// for Hugging Face; an installation without it learns nothing of them. What was found is looked for again after a while only, since nothing
+// of it is cached; what was not is looked for at each reconcile, and the pods that wait for it cause one when it comes.
 func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+	present := r.remembered(c.UID).present
 	return reference.Absent(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
+		name := string(ref.Kind) + "/" + ref.Name
+		if r.clock.Since(present[name]) < presence {
+			return true, nil
+		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
 		err := r.live.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
-		if apierrors.IsForbidden(err) {
+		found := len(list.Items) > 0 || apierrors.IsForbidden(err)
+		if found {
+			present[name] = r.clock.Now()
 			return true, nil
 		}
-		return len(list.Items) > 0, err
+		return false, err
 	})
 }
 
