@@ -40,6 +40,8 @@ GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
 SIZES ?= 1000,5000
+# The number of real nodes on which specs run side by side.
+E2E_NODES ?= 2
 # A number of inputs instead of a time: a busy machine then takes longer instead of failing.
 MESH_FUZZ ?= 10000x
 
@@ -299,12 +301,16 @@ test-operands: ## Test the programs of the pods, with real MLflow, Model Registr
 
 .PHONY: e2e
 e2e: ## Test the operator and the pods that it creates on a real node; requires root on Linux, installs or builds what is missing (E2E_PICTURES= directory for screenshots)
-	go test -tags e2e -count=1 -timeout 2h ./test/e2e -ginkgo.timeout=2h
+	@# Side by side, each on a node of its own: most of the time, specs wait.
+	go run github.com/onsi/ginkgo/v2/ginkgo -procs=$(E2E_NODES) -tags e2e -timeout 2h ./test/e2e
+
+.PHONY: e2e-demo
+e2e-demo: ## Test `make demo REAL=1`: open the pages of MLflow and of a Ray dashboard that it prints; requires the same
 	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo
 
 .PHONY: e2e-ci
 e2e-ci: ## Run the part of e2e that covers data, guards and the rollout of the operator
-	go test -tags e2e -count=1 -timeout 60m ./test/e2e -ginkgo.label-filter=ci
+	go run github.com/onsi/ginkgo/v2/ginkgo -procs=$(E2E_NODES) -tags e2e -timeout 60m -label-filter=ci ./test/e2e
 
 .PHONY: cluster-build
 cluster-build: ## Build the control plane in your cache directory (about six minutes the first time)
@@ -343,7 +349,7 @@ chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regex
 	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
 
 .PHONY: ci
-ci: verify lint test fuzz-mesh test-operands build ## Run what CI runs
+ci: verify lint test fuzz-mesh test-operands e2e-ci build ## Run what CI runs
 
 .PHONY: help
 help: ## Show this list

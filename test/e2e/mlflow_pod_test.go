@@ -40,7 +40,7 @@ const (
 func (t mlflowTeam) startWriter(ctx context.Context) {
 	GinkgoHelper()
 	_, err := tryKubectl(ctx, mlflowWriter, "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c",
-		"cat > /tmp/writer.py; python3 -u /tmp/writer.py > /tmp/acknowledged 2> /tmp/writer.log < /dev/null &")
+		"rm -f /tmp/stop; cat > /tmp/writer.py; python3 -u /tmp/writer.py > /tmp/acknowledged 2> /tmp/writer.log < /dev/null &")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) error {
 		_, err := inPod(ctx, t.namespace, "client", "touch /tmp/stop")

@@ -94,15 +94,15 @@ func mlflowField(ctx context.Context, path string) (string, error) {
 	return tryKubectl(ctx, "", "get", "mlflow", "mlflow", "-o", "jsonpath={"+path+"}")
 }
 
-// awaitMLflow waits until the MLflow has a server of its present generation.
+// awaitMLflow waits until all that the MLflow of its present generation asks for is done: it stays Available before a migration.
 func awaitMLflow(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
-		return mlflowField(ctx, `.metadata.generation},{.status.conditions[?(@.type=="Available")]['observedGeneration','status']`)
+		return mlflowField(ctx, `.metadata.generation},{.status.conditions[?(@.type=="Ready")]['observedGeneration','status']`)
 	}, podTimeout).Should(Satisfy(func(state string) bool {
-		generation, available, _ := strings.Cut(state, ",")
-		return available == generation+" True"
-	}), "the MLflow does not become available")
+		generation, ready, _ := strings.Cut(state, ",")
+		return ready == generation+" True"
+	}), "the MLflow does not become ready")
 }
 
 // inServer runs a shell script in the container of the server.

@@ -35,7 +35,7 @@ var (
 )
 
 // Kueue judges every Job of the cluster, so it is there for these specs only.
-var _ = Describe("Queued work", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), func() {
 	BeforeAll(func(ctx SpecContext) {
 		operators := []peer{
 			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
