@@ -27,13 +27,16 @@ IMG ?=
 PLATFORM ?= plain
 CONTAINER_TOOL ?= docker
 REAL ?=
-# The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these platforms.
+# The platforms of the image of the manager, in a release and by docker-buildx; the Deployment of the bundle runs on nodes of these platforms.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
 # By default, docker-build builds the image that deploy deploys.
 IMAGE = $(or $(IMG),$(shell sed -n 's/^odh-platform-operator-image=//p' 'config/overlays/$(OVERLAY)/params.env'))
 # The registry in which a release is published, and the builder that its provenance names.
 REGISTRY ?= ghcr.io/odh-platform
 BUILDER ?=
+DIST ?= $(CURDIR)/dist
+# The systems for which a release has kubectl-odh.
+SYSTEMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 ALLOW_DIRTY ?=
 BUNDLE_IMG ?= $(REGISTRY)/odh-platform-operator-bundle:v$(VERSION)
 GOFIPS140 ?= off
@@ -172,13 +175,13 @@ help-kind: ## List the variables of deploy-kind
 ##@ Ship
 
 .PHONY: release
-release: ## Write everything that a release of VERSION= publishes to dist: images, manifests, charts, bundle, catalog, kubectl-odh (REGISTRY=, ALLOW_DIRTY=1)
-	cd cmd/release && go run . build --root '$(CURDIR)' --dist '$(CURDIR)/dist' --registry '$(REGISTRY)' --version '$(if $(filter file,$(origin VERSION)),,$(VERSION))' \
+release: ## Write everything that a release of VERSION= publishes to DIST: images, manifests, charts, bundle, catalog, kubectl-odh (REGISTRY=, PLATFORMS=, SYSTEMS=, ALLOW_DIRTY=1)
+	cd cmd/release && go run . build --root '$(CURDIR)' --dist '$(abspath $(DIST))' --platforms '$(PLATFORMS)' --systems '$(SYSTEMS)' --registry '$(REGISTRY)' --version '$(if $(filter file,$(origin VERSION)),,$(VERSION))' \
 	  $(if $(BUILDER),--builder '$(BUILDER)') $(if $(filter 1,$(ALLOW_DIRTY)),--allow-dirty)
 
 .PHONY: push
-push: ## Push the images and the chart in dist to the registry that they were built for; fails if REGISTRY= names another one
-	cd cmd/release && go run . push --dist '$(CURDIR)/dist' --registry '$(if $(filter file,$(origin REGISTRY)),,$(REGISTRY))'
+push: ## Push the images and the chart in DIST to the registry that they were built for; fails if REGISTRY= names another one
+	cd cmd/release && go run . push --dist '$(abspath $(DIST))' --registry '$(if $(filter file,$(origin REGISTRY)),,$(REGISTRY))'
 
 .PHONY: bundle
 bundle: bundle-files ## Generate the OLM bundle of VERSION (IMG= another image of the manager) and run all validators
