@@ -21,7 +21,7 @@ func (r *release) notes(context.Context) error {
 	}
 	text := fmt.Sprintf(`# odh-platform-operator %[1]s
 
-    helm install odh-platform-operator oci://%[2]s/charts/odh-platform-operator --version %[1]s -n opendatahub --create-namespace
+    helm install odh-platform-operator oci://%[2]s/charts/odh-platform-operator --version %[1]s -n opendatahub --create-namespace --wait
 
 or
 

@@ -65,6 +65,9 @@ const (
 	TrainingOperator Peer = "training-operator"
 	// Etcdctl is the client of etcd on the command line.
 	Etcdctl Peer = "etcdctl"
+	// Helm installs charts, and Registry keeps them and images, in memory.
+	Helm     Peer = "helm"
+	Registry Peer = "registry"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
 )
@@ -78,6 +81,8 @@ var peers = map[Peer]module{
 	}},
 	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
 	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
+	Helm:            {dir: "helm", ldflags: "-s -w", packages: []string{"helm.sh/helm/v4/cmd/helm"}},
+	Registry:        {dir: "helm", ldflags: "-s -w", packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
 	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
 		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
 	}},

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -28,6 +29,12 @@ type Reader struct {
 	Folder string
 	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
 	After map[string]func(context.Context)
+	// Replace puts what the reader has in the place of what a page has as an example, such as a registry; nil changes nothing.
+	Replace *strings.Replacer
+	// Env has further variables of his shell.
+	Env []string
+	// Timeout of one command; 0 means 150 s.
+	Timeout time.Duration
 	// Meets are needs of blocks that the cluster meets, of those in [Needs].
 	Meets []string
 
@@ -63,6 +70,12 @@ func (r *Reader) Read(ctx context.Context) {
 	}
 }
 
+// Type types a command that is not on the page.
+func (r *Reader) Type(ctx context.Context, command string) {
+	ginkgo.GinkgoHelper()
+	r.run(ctx, command, 0)
+}
+
 // file returns where a file of the page is, from now on.
 func (r *Reader) file(name string) string {
 	r.Saved[name] = filepath.Join(r.Folder, name)
@@ -79,14 +92,18 @@ func (r *Reader) run(ctx context.Context, command string, line int) {
 		r.file(found[1])
 	}
 	script := command
+	if r.Replace != nil {
+		script = r.Replace.Replace(script)
+	}
 	for name, path := range r.Saved {
 		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
 	}
-	limited, cancel := context.WithTimeout(ctx, commandTimeout)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, commandTimeout))
 	defer cancel()
 	shell := exec.CommandContext(limited, "bash", "-euo", "pipefail", "-c", script)
 	shell.Dir = r.Root
 	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
+	shell.Env = append(shell.Env, r.Env...)
 	ginkgo.By(command)
 	output, err := shell.CombinedOutput()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "%s:%d: %s\n%s", r.Page, line, command, output)

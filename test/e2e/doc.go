@@ -9,6 +9,9 @@
 // Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the
 // catalog is a placeholder: no release of it can be had as a Go module.
 //
+// The spec of a release makes one with `make release` and types the first page in a cluster of its own, whose node pulls the image from
+// a registry on loopback.
+//
 // Specs with the label `ci` cover data, guards and the rollout of the operator, for machines that have little time: `make e2e-ci`.
 //
 // Of ModelMesh the routing layer is a fake, see package test/modelmesh/instance, and so is the REST proxy; adapter, model server,

@@ -32,15 +32,11 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	if err != nil {
 		return "", err
 	}
-	for _, pack := range []func() error{
-		func() error { return images.Operator(ctx, store, checkout) },
-		func() error { return images.Base(ctx, store, SampleImage, certGenerator) },
-		func() error { return images.Postgres(ctx, store) },
-		func() error { return packRegistry(ctx, store) },
-	} {
-		if err := pack(); err != nil {
-			return "", err
-		}
+	if err := images.Operator(ctx, store, checkout); err != nil {
+		return "", err
+	}
+	if err := Operands(ctx, store); err != nil {
+		return "", err
 	}
 	objects, err := Kustomize(ctx, "config/overlays/kubernetes")
 	if err != nil {
@@ -48,6 +44,17 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	}
 	text, err := Encode(objects)
 	return digests.ReplaceAllString(text, ":latest"), err
+}
+
+// Operands packs the images of what the operator runs, except those of MLflow and Ray.
+func Operands(ctx context.Context, store images.Store) error {
+	if err := images.Base(ctx, store, SampleImage, certGenerator); err != nil {
+		return err
+	}
+	if err := images.Postgres(ctx, store); err != nil {
+		return err
+	}
+	return packRegistry(ctx, store)
 }
 
 // packRegistry makes the images of Model Registry and of the proxy before it.

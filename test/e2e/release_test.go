@@ -1,0 +1,235 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+)
+
+const (
+	// releaseTimeout is how long `make release` may take, which compiles programs in another way than all other tests.
+	releaseTimeout = 20 * time.Minute
+	// exampleRegistry is the registry of the pages.
+	exampleRegistry = "registry.example.com/team"
+
+	// plainRegistryHost has containerd use HTTP for a registry, as an administrator of a node configures it.
+	plainRegistryHost = "server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
+)
+
+// release is a cluster of its own, where nothing of the operator is, with a registry that its node pulls from.
+type release struct {
+	*cluster.Instance
+	// registry is the address of the registry, the same on the machine and on the node, with a path.
+	registry string
+	// dist is where the release is made.
+	dist string
+	page *docs.Reader
+}
+
+// newRelease starts the cluster and the registry, and has a reader with Helm and kubectl open the first page.
+func newRelease(ctx context.Context) *release {
+	GinkgoHelper()
+	r := &release{dist: filepath.Join(GinkgoT().TempDir(), "dist")}
+	var err error
+	r.Instance, err = cluster.Start(ctx, cluster.Options{
+		Name: fmt.Sprintf("e2e-release-%d", os.Getpid()), Platform: cluster.Bare, Sets: []cluster.Set{cluster.KServe, cluster.KubeRay}, Real: true, Ports: 1,
+		Ephemeral: true, Progress: GinkgoWriter,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) { Expect(r.Stop(ctx)).To(Succeed()) })
+	DeferCleanup(r.describeFailure)
+
+	port := r.Ports()[len(r.Ports())-1]
+	host := fmt.Sprintf("127.0.0.1:%d", port)
+	r.registry = host + "/team"
+	hosts := filepath.Join(r.Dir(), "registries", host)
+	Expect(os.MkdirAll(hosts, 0o755)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(hosts, "hosts.toml"), fmt.Appendf(nil, plainRegistryHost, host), 0o600)).To(Succeed())
+	program, err := cluster.BuildPeer(ctx, cluster.Registry, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = r.StartProcess("registry", program, []string{fmt.Sprint("-port=", port)}, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	r.packOperands(ctx)
+	r.page = r.reader(ctx)
+	return r
+}
+
+// packOperands gives the node what the operator runs. Of that, only what RayClusters on OpenShift and their certificates need is named by
+// a digest, which only its makers can make; no pod of the page runs it.
+func (r *release) packOperands(ctx context.Context) {
+	GinkgoHelper()
+	store, err := r.Images()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(operator.Operands(ctx, store)).To(Succeed())
+	server, err := programs.ModelRegistry(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Catalog(ctx, store, server, catalogServer)).To(Succeed())
+	Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
+}
+
+// reader types the pages as they stand. Only the registry is another, which speaks no TLS, and the release is for this machine alone and
+// not in the checkout.
+func (r *release) reader(ctx context.Context) *docs.Reader {
+	GinkgoHelper()
+	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	folder := GinkgoT().TempDir()
+	for name, program := range map[string]string{"helm": helm, "kubectl": kubectlPath} {
+		Expect(os.Symlink(program, filepath.Join(folder, name))).To(Succeed())
+	}
+	here := "linux/" + runtime.GOARCH
+	return &docs.Reader{
+		Page: "README.md", Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Meets: []string{"registry"},
+		Replace: strings.NewReplacer(exampleRegistry, r.registry, "dist/", r.dist+"/", "helm install ", "helm install --plain-http "),
+		Env: []string{
+			"DIST=" + r.dist, "PLATFORMS=" + here, "SYSTEMS=" + here, "ALLOW_DIRTY=1",
+			"HELM_CACHE_HOME=" + folder, "HELM_CONFIG_HOME=" + folder, "HELM_DATA_HOME=" + folder,
+		},
+		Timeout: releaseTimeout,
+	}
+}
+
+func (r *release) describeFailure(ctx context.Context) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "pods,pvc", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.lastTimestamp"}, {"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
+	} {
+		output, err := r.Kubectl(ctx, "", args...)
+		GinkgoWriter.Println(output, err)
+	}
+}
+
+func (r *release) kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	output, err := r.Kubectl(ctx, "", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+// digest of the image of the operator that was packed.
+func (r *release) digest() string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(r.dist, "images", "odh-platform-operator", "index.json"))
+	Expect(err).NotTo(HaveOccurred())
+	var index struct{ Manifests []struct{ Digest string } }
+	Expect(json.Unmarshal(content, &index)).To(Succeed())
+	Expect(index.Manifests).To(HaveLen(1))
+	return index.Manifests[0].Digest
+}
+
+// runsPacked checks that the operator runs the packed image, which was pulled from the registry.
+func (r *release) runsPacked(ctx context.Context) {
+	GinkgoHelper()
+	image := r.registry + "/odh-platform-operator"
+	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.template.spec.containers[*].image}")).
+		To(Equal(image + ":v0.2.0@" + r.digest()))
+	Eventually(ctx, func(ctx context.Context) string {
+		return r.kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o",
+			`jsonpath={range .items[*].status.containerStatuses[*]}{.imageID} {.ready}{"\n"}{end}`)
+	}, podTimeout).Should(Equal(image + "@" + r.digest() + " true"))
+}
+
+// repairs checks that an operator runs for a namespace with the registry of the sample.
+func (r *release) repairs(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	const role = "role/registry-user-" + sample
+	r.kubectl(ctx, "-n", namespace, "delete", role)
+	Eventually(ctx, func(ctx context.Context) error {
+		_, err := r.Kubectl(ctx, "", "-n", namespace, "get", role)
+		return err
+	}, podTimeout).Should(Succeed(), "the Role is not created again")
+}
+
+// stays lists what must be there while no operator is.
+func (r *release) stays(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	return r.kubectl(ctx, "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "name") + "\n" +
+		r.kubectl(ctx, "-n", namespace, "get", "modelregistries,deployments,services,pvc,secrets", "-o", "name")
+}
+
+// installBlocks returns what the page about installation has to type with a release.
+func installBlocks() [][]string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(checkout, "docs", "install.md"))
+	Expect(err).NotTo(HaveOccurred())
+	var all [][]string
+	for _, block := range docs.Blocks(string(text)) {
+		if block.Value("needs") == "registry" {
+			all = append(all, block.Commands())
+		}
+	}
+	return all
+}
+
+// uninstall types how the page about installation uninstalls the chart, and waits until nothing of the operator runs.
+func (r *release) uninstall(ctx context.Context) {
+	GinkgoHelper()
+	for _, commands := range installBlocks() {
+		if strings.HasPrefix(commands[0], "helm uninstall ") {
+			for _, command := range commands {
+				r.page.Type(ctx, command)
+			}
+		}
+	}
+	Eventually(ctx, func(ctx context.Context) string {
+		return r.kubectl(ctx, "-n", operatorNamespace, "get", "deployments,pods,services,leases", "-o", "name")
+	}, podTimeout).Should(BeEmpty())
+}
+
+var _ = Describe("A release", func() {
+	It("is installed from its registry by Helm, and by kubectl, and does what the first page says", func(ctx SpecContext) {
+		const kept = "kept"
+		r := newRelease(ctx)
+		var before string
+		r.page.After = map[string]func(context.Context){
+			"helm install": func(ctx context.Context) {
+				r.runsPacked(ctx)
+				r.kubectl(ctx, "create", "namespace", kept)
+				r.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
+				r.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+				before = r.stays(ctx, kept)
+				Expect(before).To(SatisfyAll(ContainSubstring("mlflows.mlflow.opendatahub.io"), ContainSubstring("persistentvolumeclaim/"), ContainSubstring("secret/")))
+				r.uninstall(ctx)
+				Expect(r.stays(ctx, kept)).To(Equal(before))
+			},
+			"kubectl -n opendatahub rollout status": func(ctx context.Context) {
+				r.runsPacked(ctx)
+				r.repairs(ctx, kept)
+				Expect(r.stays(ctx, kept)).To(Equal(before))
+				// The page has a registry of that name, and names of registries are unique.
+				r.kubectl(ctx, "-n", kept, "delete", "modelregistry", sample, "--timeout=120s")
+			},
+			"kubectl -n demo get events": func(ctx context.Context) { // the page waits for MLflow and the registry itself
+				r.kubectl(ctx, "-n", "demo", "wait", "catalogs.aihub.opendatahub.io/catalog", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+				r.kubectl(ctx, "-n", "demo", "wait", "pod", "--selector=job-name=sample-job", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))
+			},
+		}
+		r.page.Read(ctx)
+		Expect(before).NotTo(BeEmpty(), "the page has no installation by Helm")
+
+		By("the page about installation")
+		for _, command := range slices.Concat(installBlocks()...) {
+			Expect(r.page.Typed).To(ContainElement(r.page.Replace.Replace(command)))
+		}
+	}, SpecTimeout(specTimeout))
+})
