@@ -103,7 +103,28 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 		out: progress, clock: clock.RealClock{},
 	}
 	b.start = b.clock.Now()
+	return b.all(ctx, modules...)
+}
+
+type builder struct {
+	source, cache string
+	out           io.Writer
+	clock         clock.WithTicker
+	start         time.Time
+	// total is how many programs did not exist at the start, and done how many of them this run has built.
+	total, done int
+}
+
+// all builds what is missing of the modules.
+func (b *builder) all(ctx context.Context, modules ...module) (Binaries, error) {
 	binaries := Binaries{}
+	for _, m := range modules {
+		missing, err := b.missing(m)
+		if err != nil {
+			return nil, err
+		}
+		b.total += missing
+	}
 	for _, m := range modules {
 		if err := b.module(ctx, m, binaries); err != nil {
 			return nil, err
@@ -112,27 +133,37 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return binaries, nil
 }
 
-type builder struct {
-	source, cache string
-	out           io.Writer
-	clock         clock.WithTicker
-	start         time.Time
-}
-
 func (b *builder) say(format string, args ...any) {
 	elapsed := b.clock.Since(b.start).Round(time.Second)
 	fmt.Fprintf(b.out, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
 }
 
-func (b *builder) module(ctx context.Context, m module, into Binaries) error {
+// target is the folder of a module's programs.
+func (b *builder) target(m module) (string, error) {
 	source := filepath.Join(b.source, m.dir)
 	goMod, modErr := os.ReadFile(filepath.Join(source, "go.mod"))
 	goSum, sumErr := os.ReadFile(filepath.Join(source, "go.sum"))
 	own, ownErr := ownSources(source)
 	if err := errors.Join(modErr, sumErr, ownErr); err != nil {
-		return fmt.Errorf("reading the module of %s: %w", m.dir, err)
+		return "", fmt.Errorf("reading the module of %s: %w", m.dir, err)
 	}
-	target := filepath.Join(b.cache, m.dir+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH))
+	return filepath.Join(b.cache, m.dir+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH)), nil
+}
+
+// missing counts the programs of a module that have to be built: all of them, or none.
+func (b *builder) missing(m module) (int, error) {
+	target, err := b.target(m)
+	if err != nil || m.complete(target) {
+		return 0, err
+	}
+	return len(m.packages), nil
+}
+
+func (b *builder) module(ctx context.Context, m module, into Binaries) error {
+	target, err := b.target(m)
+	if err != nil {
+		return err
+	}
 	for _, pkg := range m.packages {
 		into[programName(pkg)] = filepath.Join(target, programName(pkg))
 	}
@@ -147,7 +178,7 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 	if m.complete(target) {
 		return nil // another process built it
 	}
-	return b.programs(ctx, m, source, target)
+	return b.programs(ctx, m, filepath.Join(b.source, m.dir), target)
 }
 
 // ownSources returns what stands in the folder of a module beside its requirements: nothing, where the program is another
@@ -189,7 +220,7 @@ func (b *builder) programs(ctx context.Context, m module, source, target string)
 		names = append(names, programName(pkg))
 	}
 	all := strings.Join(names, ", ")
-	b.say("building %s", all)
+	b.say("building %s: %s", all, b.share(len(names)))
 	cgo := "CGO_ENABLED=0"
 	if m.cgoTags != "" {
 		cgo = "CGO_ENABLED=1"
@@ -214,6 +245,17 @@ func (b *builder) programs(ctx context.Context, m module, source, target string)
 		return fmt.Errorf("moving the programs to %s: %w", target, err)
 	}
 	return nil
+}
+
+// share says which of the programs that have to be built come next.
+func (b *builder) share(next int) string {
+	first := b.done + 1
+	b.done += next
+	b.total = max(b.total, b.done) // others may have removed some since
+	if next == 1 {
+		return fmt.Sprintf("program %d of %d", first, b.total)
+	}
+	return fmt.Sprintf("programs %d to %d of %d", first, b.done, b.total)
 }
 
 // run executes the compiler and reports that it is alive.

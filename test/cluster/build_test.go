@@ -98,22 +98,27 @@ func smallModule(t *testing.T, source string) string {
 func TestBuildsOnceAndReports(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source := smallModule(t, "package main\n\nfunc main() {}\n")
+	if err := os.CopyFS(filepath.Join(source, "other"), os.DirFS(filepath.Join(source, "small"))); err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0))}
 	b.start = b.clock.Now()
-	m := module{dir: "small", packages: []string{"example.com/small"}}
-	binaries := Binaries{}
-	if err := b.module(t.Context(), m, binaries); err != nil {
+	modules := []module{{dir: "small", packages: []string{"example.com/small"}}, {dir: "other", packages: []string{"example.com/small"}}}
+	binaries, err := b.all(t.Context(), modules...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(binaries["small"]); err != nil || info.Mode()&0o100 == 0 {
 		t.Fatalf("no program at %q: %v", binaries["small"], err)
 	}
-	if !strings.Contains(out.String(), "building small") {
-		t.Errorf("no progress in %q", out.String())
+	for _, want := range []string{"building small: program 1 of 2", "building small: program 2 of 2"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
 	}
 	out.Reset()
-	if err := b.module(t.Context(), m, binaries); err != nil || out.Len() > 0 {
+	if _, err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
 		t.Errorf("a warm build gave %v and said %q", err, out.String())
 	}
 }

@@ -51,6 +51,9 @@ func TestDemo(t *testing.T) {
 	if err := d.run(t.Context(), []string{"up", forceFlag}); err != nil {
 		t.Fatal(err)
 	}
+	for number := range stepCount {
+		expectContains(t, "progress", progress.String(), fmt.Sprintf("step %d of %d: ", number+1, stepCount))
+	}
 	expectContains(t, "progress", progress.String(), "ending the demo that is running", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
 		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",

@@ -108,6 +108,14 @@ func (d *demo) down(ctx context.Context) error {
 	return nil
 }
 
+// stepCount is how many steps a demo takes, of which only the first run on a machine takes long for 2 to 7.
+const stepCount = 8
+
+// step reports which step begins, so that the first run shows its share.
+func (d *demo) step(number int, format string, args ...any) {
+	d.say("step %d of %d: %s", number, stepCount, fmt.Sprintf(format, args...))
+}
+
 // say reports what continues, with the time since the start.
 func (d *demo) say(format string, args ...any) {
 	elapsed := d.clock.Since(d.began).Round(100 * time.Millisecond)

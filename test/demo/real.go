@@ -45,18 +45,21 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 	if err != nil {
 		return err
 	}
-	d.say("making the images of the operator, KubeRay, Ray, MLflow, Model Registry and PostgreSQL, which takes minutes the first time")
+	d.step(4, "making the images of the operator, Model Registry and PostgreSQL, which takes minutes the first time")
 	manifests, err := operator.Pods(ctx, store)
 	if err != nil {
 		return err
 	}
+	d.step(5, "making the image of KubeRay")
 	kubeRay, err := peers.Pods(ctx, cluster.KubeRayOperator, store, d.progress)
 	if err != nil {
 		return err
 	}
+	d.step(6, "making the image of Ray")
 	if err := images.Ray(ctx, store); err != nil {
 		return err
 	}
+	d.step(7, "making the image of MLflow")
 	if err := images.MLflow(ctx, store, root, images.MLflowImage); err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func (d *demo) up(ctx context.Context) error {
 	if previous, err := cluster.Open(d.name); err == nil && previous.Running() && !d.force {
 		return d.alreadyRunning(ctx, previous)
 	}
-	log.SetLogger(logr.Discard())  // else the client complains after half a minute
-	d.say("reading %s", d.samples) // the first time this builds kustomize
+	log.SetLogger(logr.Discard())      // else the client complains after half a minute
+	d.step(1, "reading %s", d.samples) // the first time this builds kustomize
 	samples, err := d.wantedSamples(ctx)
 	if err != nil {
 		return err
@@ -57,6 +57,7 @@ func (d *demo) up(ctx context.Context) error {
 	if err := d.endPrevious(ctx); err != nil {
 		return err
 	}
+	d.step(2, "starting a control plane")
 	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Progress: d.progress}
 	if d.real {
 		options.Platform, options.Real, options.Ports = cluster.Bare, true, pages
@@ -108,6 +109,7 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 		return err
 	}
 	w.kubectl = binaries["kubectl"]
+	d.step(3, "building kubectl-odh")
 	if w.plugins, err = installPlugin(ctx, w.instance, d.progress); err != nil {
 		return err
 	}
@@ -125,6 +127,7 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
+	d.step(stepCount, "applying the samples")
 	if err := d.apply(ctx, w); err != nil {
 		return err
 	}
@@ -173,6 +176,7 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 // install applies the shipped manifests and runs the manager as they say.
 func (d *demo) install(ctx context.Context, w *environment) error {
 	const manifests = "config/default"
+	d.step(4, "installing %s", manifests)
 	objects, err := operator.Kustomize(ctx, manifests)
 	if err != nil {
 		return err
@@ -189,7 +193,7 @@ func (d *demo) install(ctx context.Context, w *environment) error {
 	}
 	w.namespace = installed.Deployment.Namespace
 	d.say("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
-	d.say("building the manager")
+	d.step(5, "building the manager")
 	binary, err := operator.Build(ctx, false, d.progress)
 	if err != nil {
 		return err
@@ -220,7 +224,7 @@ func (d *demo) startPeers(ctx context.Context, w *environment) error {
 	if !needsKubeRay(w.samples) {
 		return nil
 	}
-	d.say("building and starting the operator of KubeRay")
+	d.step(7, "building and starting the operator of KubeRay")
 	process, err := peers.StartKubeRay(ctx, w.instance, d.progress)
 	if err != nil {
 		return err
