@@ -106,12 +106,12 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	platform := cluster.OpenShift
+	platform, memory := cluster.OpenShift, ""
 	if len(b.sizes) > 0 {
-		platform = cluster.Plain // no router of OpenShift is here, which registries would wait for
+		platform, memory = cluster.Plain, "8GiB" // no router of OpenShift is here, which registries would wait for
 	}
 	b.instance, err = cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: platform, Ephemeral: true, Progress: progress,
+		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: platform, Memory: memory, Ephemeral: true, Progress: progress,
 	})
 	if err != nil {
 		return err

@@ -44,6 +44,9 @@ type Options struct {
 	// Ports is the number of ports on 127.0.0.1 for programs that the caller starts in the name of the instance, see
 	// [Instance.Ports]. Those programs are in the network of a real node, and clients on the machine reach them there.
 	Ports int
+	// Memory is how much each program of the control plane may use before it collects garbage all the time, as GOMEMLIMIT has it; empty
+	// means 1GiB, which is enough for some thousand objects.
+	Memory string
 	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
 	// user removes it. An instance that is not ephemeral stays until it is stopped.
 	Ephemeral bool
@@ -147,7 +150,7 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	}
 	i := &Instance{Name: options.Name, dir: dir, clock: clock.RealClock{}}
 	i.state = state{
-		Name: options.Name, Platform: options.Platform, Ports: ports, Real: options.Real,
+		Name: options.Name, Platform: options.Platform, Ports: ports, Real: options.Real, Memory: options.Memory,
 		Owner: &Process{Name: "owner", PID: os.Getpid(), Start: start},
 	}
 	return i, i.state.write(dir)

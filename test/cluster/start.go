@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -69,7 +70,7 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 // run starts one of our own binaries.
 func (i *Instance) run(p *Process) error {
 	p.Path, p.Log = i.binaries[p.Name], i.file(p.Name+".log")
-	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT=1GiB") // memory for processor time, of which a sixth goes into collections otherwise
+	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT="+cmp.Or(i.state.Memory, "1GiB")) // memory for processor time, of which a sixth goes into collections otherwise
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return i.launch(p)

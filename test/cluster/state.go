@@ -19,6 +19,7 @@ type state struct {
 	Owner     *Process   `json:"owner,omitempty"` // the program to whose life the instance is tied; while it starts, the one that starts it
 	Ports     []int      `json:"ports"`
 	Real      bool       `json:"real,omitempty"` // pods run, on a real node in whose network all processes are
+	Memory    string     `json:"memory,omitempty"`
 	Processes []*Process `json:"processes"`
 }
 
