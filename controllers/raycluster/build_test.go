@@ -44,6 +44,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 		change(&in)
 	}
 	c := raycluster.View(u.Object)
+	in.RayCluster = in.On(openShift)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
 	in.Mode = raycluster.Decide(in.RayCluster, openShift, c, c)
 	return in
@@ -56,6 +57,7 @@ func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*u
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.AddTrust(raycluster.View(u.Object), in, []byte("PEM"), true)
 	desired := slices.Concat(p.Policies, p.Guards, p.Exposing)
 	if p.Binding != nil && !p.KeepsBinding {
 		desired = append(desired, *p.Binding)
@@ -85,12 +87,20 @@ func demoCluster(annotation, spec string) string {
 func domain(in *resources.Inputs)    { in.IngressDomain = "apps.example.org" }
 func noOAuth(in *resources.Inputs)   { in.OAuth = false }
 func gateway(in *resources.Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
+func verified(in *resources.Inputs)  { in.Gateway, in.BackendTLSPolicies = true, true }
 func closed(in *resources.Inputs)    { in.OpenToNamespace = false }
 func nowhere(in *resources.Inputs)   { in.Publish = config.PublishNone }
 func noMetrics(in *resources.Inputs) { in.MonitoringNamespaces = nil }
 func routers(in *resources.Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
 func open(in *resources.Inputs)      { in.Publish = config.PublishOpen }
 func trusting(in *resources.Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
+func exposed(kind string) func(*resources.Inputs) {
+	return func(in *resources.Inputs) {
+		in.RayCluster.Exposure = config.Exposure{
+			Kind: kind, IngressClass: "edge", IngressDomain: "ai.example.org", IngressAnnotations: map[string]string{"cert-manager.io/cluster-issuer": "ours"},
+		}
+	}
+}
 func heads(has ...raycluster.Injected) func(*resources.Inputs) {
 	return func(in *resources.Inputs) { in.Heads = has }
 }
@@ -125,6 +135,12 @@ func TestGolden(t *testing.T) {
 		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*resources.Inputs){noOAuth, domain}},
 		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, gateway}},
 		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){gateway}},
+		"exposed-gateway-proxy":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified}},
+		"exposed-gateway-open":        {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth}},
+		"exposed-gateway-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth, nowhere}},
+		"exposed-ingress":             {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
+		"exposed-ingress-own-domain":  {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeIngress), noOAuth, domain}},
+		"exposed-ingress-openshift":   {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
 		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, nowhere}},
 		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closed, noMetrics}},
 		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){noOAuth, domain, routers}},
@@ -136,6 +152,28 @@ func TestGolden(t *testing.T) {
 			u := clusterFrom(t, tc.cluster)
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, u, inputsFor(u, tc.openShift, tc.changes...)))
 		})
+	}
+}
+
+// What a gateway verifies a sidecar by is made once the CA is known, stays until then, and goes with a certificate whose CA its user does not give.
+func TestTrust(t *testing.T) {
+	u := clusterFrom(t, demoCluster("", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	c, in := raycluster.View(u.Object), inputsFor(u, false, exposed(config.ExposeGateway), verified)
+	for name, tc := range map[string]struct {
+		authority  string
+		known      bool
+		made, kept int
+	}{
+		"known": {"PEM", true, 2, 0}, "not known yet": {"", false, 0, 2}, "of a user, without a CA": {"", true, 0, 0},
+	} {
+		p, err := resources.Build(c, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, kept := len(p.Exposing), len(p.Kept)
+		if p.AddTrust(c, in, []byte(tc.authority), tc.known); len(p.Exposing)-made != tc.made || len(p.Kept)-kept != tc.kept {
+			t.Errorf("%s: %d made and %d kept", name, len(p.Exposing)-made, len(p.Kept)-kept)
+		}
 	}
 }
 

@@ -79,9 +79,9 @@ func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text str
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
-	case in.Guard(c).Sidecar() && in.ViaGateway():
-		return ReasonNotPublished, "an HTTPRoute cannot route to the TLS port of the sidecar: set raycluster.publish to auto, " +
-			"or set rayDashboardOAuthEnabled to false"
+	case in.Guard(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
+		return ReasonNotPublished, "an HTTPRoute cannot route to the TLS port of the sidecar: serve the kind BackendTLSPolicy of the Gateway API, " +
+			"which works except on OpenShift, publish dashboards in another way, or set rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Bare:
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"

@@ -18,8 +18,9 @@ import (
 
 // newInputs are what the objects depend on where there are no pods and no Secrets yet.
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
+	settings = settings.On(served.OpenShift())
 	in := resources.Inputs{
-		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
+		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),
 	}
 	in.Mode = raycluster.Decide(settings, in.OpenShift, c, c)

@@ -23,7 +23,7 @@ var ownKinds = []schema.GroupVersionKind{
 }
 
 // optionalKinds may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.Certificate}
+var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy, capability.Certificate}
 
 // prunable are the kinds of which an object may become unwanted.
 func prunable(served capability.Set) []schema.GroupVersionKind {

@@ -119,6 +119,8 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 	if paused {
 		return work.retry, errors.Join(work.errs...)
 	}
+	authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS)
+	p.AddTrust(c, in, authority, known)
 	if stands {
 		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))
 	}

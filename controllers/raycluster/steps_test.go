@@ -132,6 +132,12 @@ func TestTold(t *testing.T) {
 		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
 			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
 		}, "Normal " + ReasonNotPublished},
+		"sidecar by a gateway that cannot verify it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute), config.Exposure{Kind: config.ExposeGateway}
+		}, "Normal " + ReasonNotPublished},
+		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
+		}, ""},
 		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
 		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
 			s.kubeRay = func(config.RayCluster) ([]string, bool) { return nil, true }

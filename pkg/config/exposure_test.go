@@ -46,3 +46,36 @@ func TestExposure(t *testing.T) {
 		}
 	}
 }
+
+// What the settings of Ray clusters leave open, the exposure of all servers decides, except on OpenShift.
+func TestExposureOfRayClusters(t *testing.T) {
+	const gateway, ingress = "exposure: {kind: gateway}\n", "exposure: {kind: ingress, ingressDomain: apps.example.org, ingressClass: edge}\n"
+	type published struct{ Publish, Domain, Gateway, Class string }
+	for name, c := range map[string]struct {
+		file      string
+		openShift bool
+		want      published
+	}{
+		"no setting":             {"exposure: {}", false, published{PublishAuto, "", "data-science-gateway", ""}},
+		"OpenShift, gateway":     {gateway, true, published{PublishAuto, "", "data-science-gateway", ""}},
+		"OpenShift, ingress":     {ingress, true, published{PublishAuto, "", "data-science-gateway", ""}},
+		"gateway":                {gateway, false, published{PublishGateway, "", "data-science-gateway", ""}},
+		"the gateway of all":     {gateway + "modelregistry: {gatewayName: public}", false, published{PublishGateway, "", "public", ""}},
+		"a gateway of its own":   {gateway + "modelregistry: {gatewayName: public}\nraycluster: {gatewayName: front}", false, published{PublishGateway, "", "front", ""}},
+		"nowhere":                {gateway + "raycluster: {publish: none}", false, published{PublishNone, "", "data-science-gateway", ""}},
+		"ingress":                {ingress, false, published{PublishAuto, "apps.example.org", "data-science-gateway", "edge"}},
+		"a domain of its own":    {ingress + "raycluster: {ingressDomain: ray.example.org}", false, published{PublishAuto, "ray.example.org", "data-science-gateway", "edge"}},
+		"gateway beside ingress": {ingress + "raycluster: {publish: gateway}", false, published{PublishGateway, "apps.example.org", "data-science-gateway", "edge"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ray, _, err := mustLoad(t, (given{}).withFile(c.file)).RayCluster(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ray = ray.On(c.openShift)
+			if diff := cmp.Diff(c.want, published{ray.Publish, ray.IngressDomain, ray.GatewayName, ray.Exposure.IngressClass}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

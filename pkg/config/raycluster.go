@@ -78,6 +78,22 @@ type RayCluster struct {
 	KubeRaySecurity string `json:"kubeRaySecurity"`
 	// AllowPause lets the annotation of pause count on a RayCluster itself, whose editors can set it.
 	AllowPause bool `json:"allowPause"`
+	// Exposure is that of all servers; see On.
+	Exposure Exposure `json:"-"`
+}
+
+// On returns the settings as they take effect on a platform. Outside of OpenShift, the exposure of all servers decides what the
+// settings of the component leave open.
+func (r RayCluster) On(openShift bool) RayCluster {
+	switch {
+	case openShift:
+		r.Exposure = Exposure{}
+	case r.Exposure.Gateway() && r.Publish != PublishNone:
+		r.Publish = PublishGateway
+	case r.Exposure.Ingress():
+		r.IngressDomain = cmp.Or(r.IngressDomain, r.Exposure.IngressDomain)
+	}
+	return r
 }
 
 // Issuer names an issuer of cert-manager; its Name is empty where there is none.
@@ -102,6 +118,7 @@ func DefaultRayCluster() RayCluster {
 		MonitoringNamespaces: []string{"openshift-monitoring", "openshift-user-workload-monitoring"},
 		KubeRaySecurity:      KubeRaySecurityWarn,
 		Publish:              PublishAuto, GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
+		Exposure: Exposure{Kind: ExposeAuto},
 	}
 }
 
@@ -110,6 +127,9 @@ func DefaultRayCluster() RayCluster {
 // names. Notes name keys that have no effect. An error names the key, its value, the fix, and the document.
 func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
 	settings := DefaultRayCluster()
+	if settings.Exposure = c.Exposure; c.Exposure.Gateway() {
+		settings.GatewayName, settings.GatewayNamespace = c.ModelRegistry.Gateway.Name, c.ModelRegistry.Gateway.Namespace
+	}
 	var notes []string
 	if older != nil {
 		var err error

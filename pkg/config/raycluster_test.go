@@ -113,6 +113,7 @@ func TestEveryKeyOfRayIsRead(t *testing.T) {
 		Certificates:         CertificatesByCertManager, CertificateKeyAlgorithm: "RSA", CertManagerIssuer: Issuer{"team-ca", "Issuer", "example.com"},
 		ClusterDomain: "cluster.example", KubeRayNamespaces: []string{"kuberay"}, IngressNamespaces: []string{"edge"}, MonitoringNamespaces: []string{},
 		Publish: PublishGateway, KubeRaySecurity: KubeRaySecurityTrust, AllowPause: true, GatewayName: "front", GatewayNamespace: "edge",
+		Exposure: Exposure{Kind: ExposeAuto},
 	}
 	if diff := cmp.Diff(want, ray); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

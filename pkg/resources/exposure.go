@@ -19,7 +19,7 @@ const authorityKey = "ca.crt"
 
 // Ingress publishes the server at its host, with TLS. The name of the Secret with the certificate of the host stands there only for
 // cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
-func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) runtime.ApplyConfiguration {
+func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) *networkingv1ac.IngressApplyConfiguration {
 	annotations, ends := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {
 		annotations["nginx.ingress.kubernetes.io/backend-protocol"] = "HTTPS"

@@ -129,13 +129,16 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{RayCluster: config.DefaultRayCluster(), OpenShift: true, Domain: "d", Version: "v"}
+	want := Settings{RayCluster: config.DefaultRayCluster().On(true), OpenShift: true, Domain: "d", Version: "v"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	options.Served = func() capability.Set { return capability.Set{} }
-	if got, _ := options.settings(t.Context()); got.OpenShift {
-		t.Error("no OpenShift")
+	options.Served, options.Domain = func() capability.Set { return capability.Set{} }, func() string { return "" }
+	options.Settings = func(context.Context) (config.RayCluster, error) {
+		return config.RayCluster{Exposure: config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}}, nil
+	}
+	if got, _ := options.settings(t.Context()); got.OpenShift || got.Domain != "apps.example.org" {
+		t.Errorf("%+v", got)
 	}
 }
 

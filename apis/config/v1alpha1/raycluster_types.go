@@ -14,7 +14,8 @@ type RayCluster struct {
 	// +optional
 	MTLSEnabled *bool `json:"mTLSEnabled,omitempty"`
 
-	// IngressDomain is the domain of host names. Default: the domain in the Ingress configuration of OpenShift.
+	// IngressDomain is the domain of host names. Default: the domain in the Ingress configuration of OpenShift; elsewhere, if exposure.kind
+	// is ingress, exposure.ingressDomain.
 	// +optional
 	IngressDomain string `json:"ingressDomain,omitempty"`
 
@@ -80,9 +81,9 @@ type RayCluster struct {
 	// +optional
 	OpenToNamespace *bool `json:"openToNamespace,omitempty"`
 
-	// Publish selects how a dashboard is published: auto (Route on OpenShift, Ingress elsewhere; on OpenShift only with a
-	// sidecar), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway below, for
-	// dashboards without a sidecar) or none. Default: auto.
+	// Publish selects how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if
+	// exposure.kind is gateway, otherwise an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway
+	// (HTTPRoute to the Gateway below, whatever exposure.kind is) or none. Default: auto.
 	// +optional
 	Publish string `json:"publish,omitempty"`
 
@@ -98,11 +99,13 @@ type RayCluster struct {
 	// +optional
 	AllowPause *bool `json:"allowPause,omitempty"`
 
-	// GatewayName is the Gateway to which HTTPRoutes attach. Default: data-science-gateway.
+	// GatewayName is the Gateway to which HTTPRoutes attach. Default: that of registries if exposure.kind is gateway, else
+	// data-science-gateway.
 	// +optional
 	GatewayName string `json:"gatewayName,omitempty"`
 
-	// GatewayNamespace is the namespace of that Gateway. Default: openshift-ingress.
+	// GatewayNamespace is the namespace of that Gateway. Default: that of registries if exposure.kind is gateway, else
+	// openshift-ingress.
 	// +optional
 	GatewayNamespace string `json:"gatewayNamespace,omitempty"`
 }

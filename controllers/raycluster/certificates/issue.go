@@ -204,7 +204,7 @@ func (p *reconciliation) readKept(ctx context.Context, name, role string) (data 
 	case live.DeletionTimestamp != nil:
 		return nil, false, nil
 	case !p.isOurs(live):
-		p.memory.store(name, slot{role: role, foreign: true, next: p.now.Add(foreignRecheck)})
+		p.memory.store(name, slot{role: role, foreign: true, next: p.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
 		return nil, false, nil
 	}
 	return live.Data, true, nil
@@ -226,5 +226,7 @@ func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keeping the certificate of the proxy in Secret %s: %w", p.key(p.plan.proxy), err)
 	}
-	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{role: roleProxy, next: serving.Next, expires: serving.Expires})
+	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{
+		role: roleProxy, next: serving.Next, expires: serving.Expires, authority: serving.Data[raycluster.KeyCACert],
+	})
 }

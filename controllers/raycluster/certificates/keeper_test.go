@@ -497,10 +497,16 @@ func TestTheProxyHasACertificate(t *testing.T) {
 		t.Errorf("%d writes, the key of a CA is there: %t", w.writes, leaks)
 	}
 	w.rests(cluster, mode)
+	if authority, known := w.memory.Authority(name); !known || !bytes.Equal(authority, secret.Data["ca.crt"]) {
+		t.Errorf("the CA is known: %t, %s", known, authority)
+	}
 	w.clock.Step(leafLifetime * 3 / 4)
 	w.keep(cluster, mode)
 	if same(secret.Data, w.secret(name).Data) {
 		t.Error("it was not renewed")
+	}
+	if authority, _ := w.memory.Authority(name); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
+		t.Error("the CA is that of before")
 	}
 	w.rests(cluster, mode)
 
@@ -508,6 +514,9 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	foreign.keep(cluster, mode)
 	if foreign.writes != 0 {
 		t.Error("the certificate of a user was overwritten")
+	}
+	if authority, known := foreign.memory.Authority(name); !known || len(authority) > 0 {
+		t.Errorf("the CA of a user is known: %t, %s", known, authority)
 	}
 	foreign.rests(cluster, mode)
 }

@@ -30,6 +30,8 @@ type slot struct {
 	next, expires, issued, written time.Time
 	// seen says that the cache has shown it since.
 	seen bool
+	// authority is the certificate of the CA of a proxy.
+	authority []byte
 	// names and addresses that the certificate is good for.
 	names     sets.Set[string]
 	addresses sets.Set[netip.Addr]
@@ -60,6 +62,12 @@ func (m *Memory) begin(cluster metav1.Object) {
 
 // Forget drops what is remembered of a cluster that is gone.
 func (m *Memory) Forget() { m.keepOnly(nil) }
+
+// Authority returns the certificate of the CA of a proxy, by its Secret, and whether it is known; one that a user brings may have none.
+func (m *Memory) Authority(secret string) ([]byte, bool) {
+	s, known := m.slots[secret]
+	return s.authority, known
+}
 
 // store remembers a Secret that is good now.
 func (m *Memory) store(secret string, s slot) {

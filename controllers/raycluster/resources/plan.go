@@ -19,7 +19,7 @@ type Inputs struct {
 	// OpenShift: the cluster serves Routes and signs serving certificates.
 	OpenShift bool
 	// Gateway: HTTPRoutes are served. CertManager: Certificates of cert-manager are.
-	Gateway, CertManager bool
+	Gateway, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, set or discovered; "" when none is known.
 	Domain string
 	// KubeRay are the namespaces from which KubeRay reaches the heads.
@@ -94,7 +94,7 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
 	case in.Publish == config.PublishNone || !in.Published(c):
 		return Unpublished
-	case in.Guard(c).Sidecar() && in.ViaGateway():
+	case in.Guard(c).Sidecar() && in.ViaGateway() && !in.trusted(c):
 		return Unpublished // a gateway speaks plain text to what it leads to, and a sidecar TLS
 	case in.Lingers(c):
 		return Untouched
@@ -112,6 +112,11 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 
 // ViaGateway tells whether dashboards are published by a gateway.
 func (in Inputs) ViaGateway() bool { return in.Publish == config.PublishGateway && in.Gateway }
+
+// trusted tells whether a gateway speaks TLS to the sidecar. That of OpenShift needs a Route, to which it sends those who have logged in.
+func (in Inputs) trusted(c raycluster.Cluster) bool {
+	return in.BackendTLSPolicies && in.Guard(c) == raycluster.AuthProxy
+}
 
 // Published tells whether there are pods to be reached.
 func (in Inputs) Published(c raycluster.Cluster) bool { return !c.Suspended() }
@@ -164,6 +169,21 @@ func Build(c raycluster.Cluster, in Inputs) (Plan, error) {
 	}
 	p.Exposing = append(p.Exposing, clientPort(c, in)...)
 	return p, nil
+}
+
+// AddTrust adds what a gateway verifies the sidecar by: the CA of its certificate. What is there stays while the CA is not known.
+func (p *Plan) AddTrust(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
+	exposure := in.Exposure(c)
+	if !in.ViaGateway() || !in.trusted(c) || exposure == Unpublished || known && len(authority) == 0 {
+		return
+	}
+	var trust apply.Desired
+	trust.Add(publishedDashboard(c, in).Trust(metaOf(c, c.Names().Dashboard+"-ca"), authority)...)
+	if known && exposure == Guarded {
+		p.Exposing = append(trust, p.Exposing...)
+	} else {
+		p.Kept = append(p.Kept, trust...)
+	}
 }
 
 // marks are the labels on every object.

@@ -24,6 +24,7 @@ const (
 // change the settings of all clusters, and run one after the other.
 var (
 	env     *framework.Env
+	options framework.ManagerOptions
 	manager *framework.Manager
 )
 
@@ -32,10 +33,11 @@ func TestRayClusterPlain(t *testing.T) { framework.Run(t, "RayCluster on plain K
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "rayplain", cluster.Plain)
 	account := env.InstallOperator(ctx, "config/default")
-	manager = env.StartManager(ctx, framework.ManagerOptions{
+	options = framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
 		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
-	})
+	}
+	manager = env.StartManager(ctx, options)
 	Expect(manager.Process.Running()).To(BeTrue())
 }, NodeTimeout(startTimeout))
 

@@ -1,0 +1,79 @@
+package raycluster_plain_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// optional is an object of a kind that has no Go type here.
+func optional(kind schema.GroupVersionKind, cluster *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(cluster.GetNamespace())
+	u.SetName(name)
+	return u
+}
+
+// exposed runs a manager with a setting in place of the shared one.
+func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+	GinkgoHelper()
+	o := options
+	o.Name, o.Env = name, more
+	other := env.StartManager(ctx, o)
+	DeferCleanup(other.ReportLog)
+	return other
+}
+
+var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() {
+	It("follows the setting for all servers, and what another setting left goes", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "exposed")
+		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
+		n := names(u)
+		manager.Away(ctx)
+		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
+
+		By("a Gateway that verifies the sidecar")
+		other := exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		route, policy := optional(capability.HTTPRoute, u, n.Dashboard), optional(capability.BackendTLSPolicy, u, n.Dashboard+"-ca")
+		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
+		appear(ctx, route, policy, authority)
+		env.Get(ctx, secret)
+		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
+		Expect(route.Object["spec"]).To(HaveKeyWithValue("parentRefs", ConsistOf(And(HaveKeyWithValue("name", "public"), HaveKeyWithValue("namespace", "gateways")))))
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+
+		By("a restart, with which nothing goes for a moment")
+		uid := policy.GetUID()
+		other.Stop(ctx)
+		other = exposed(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		env.Settle(other.User, quiet, specTimeout)
+		env.Get(ctx, policy)
+		Expect(policy.GetUID()).To(Equal(uid))
+		other.Stop(ctx)
+
+		By("an Ingress")
+		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
+		dashboard := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}
+		appear(ctx, dashboard)
+		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".ai.example.org"))
+		Expect(dashboard.Spec.IngressClassName).To(HaveValue(Equal("edge")))
+		for _, o := range []client.Object{route, policy, authority} {
+			env.WaitGone(ctx, o)
+		}
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+		other.Stop(ctx)
+	}, NodeTimeout(2*specTimeout))
+})
