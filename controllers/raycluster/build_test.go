@@ -146,6 +146,7 @@ func TestGolden(t *testing.T) {
 		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){noOAuth, domain, routers}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
 		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
+		"kuberay-has-policies-legacy": {demoCluster("", strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
 		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){noOAuth}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,11 +39,13 @@ func ownFields(own raycluster.OwnSecurity) map[string]string {
 		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"
 	}
 	if own.MTLS {
-		out["tlsOptions"] = "the operator puts no certificates of its own into the pods; traffic is encrypted only if the KubeRay " +
-			"that is installed does it, which takes version 1.7 and its feature gate"
+		out["tlsOptions"] = "the operator puts no certificates of its own into the pods, and does not publish the client port; KubeRay issues " +
+			"certificates with its feature gate RayClusterMTLS and cert-manager, and makes no pods for this cluster without the gate"
 	}
 	if own.NetworkPolicy {
-		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust"
+		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust, " +
+			"and what any of them admits is admitted; a mode that denies egress has to let the head reach DNS and the API server, which the sidecar " +
+			"asks; KubeRay makes no pods for this cluster without its feature gate RayClusterNetworkPolicy"
 	}
 	return out
 }

@@ -34,6 +34,9 @@ func policies(c raycluster.Cluster, in Inputs) apply.Desired {
 		return desired
 	}
 	n := c.Names()
+	if c.OwnSecurity().NetworkPolicy {
+		n = c.HashedNames() // KubeRay's have the legacy names, and it would take ours for its own
+	}
 	desired.Add(
 		policy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
 		policy(c, n.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
