@@ -19,6 +19,9 @@ func TestBeyondQuota(t *testing.T) {
 		"a RayCluster that grows":          {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: true}}`, []string{"spec.enableInTreeAutoscaling"}},
 		"a RayCluster that does not":       {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: false}}`, nil},
 		"a RayService that grows":          {`{apiVersion: ray.io/v1, kind: RayService, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}}`, []string{"spec.rayClusterConfig.enableInTreeAutoscaling"}},
+		"a RayJob that is suspended":       {`{apiVersion: ray.io/v1, kind: RayJob, spec: {suspend: true, shutdownAfterJobFinishes: true, rayClusterSpec: {suspend: true}}}`, []string{"spec.suspend", "spec.rayClusterSpec.suspend"}},
+		"a RayCluster that is suspended":   {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {suspend: true}}`, []string{"spec.suspend"}},
+		"a RayCluster that is not":         {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {suspend: false}}`, nil},
 		"a kind of that name of another's": {`{apiVersion: example.com/v1, kind: RayJob, spec: {}}`, nil},
 		"a Job":                            {job(""), nil},
 	} {
