@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -25,9 +26,10 @@ const (
 )
 
 // StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. CRDs of frameworks that are to
-// be managed, AppWrapper among them, must be served before.
-func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Writer) (*cluster.Process, error) {
-	return start(ctx, instance, peer{name: cluster.Kueue, drop: isAPIService, args: kueueArgs, mount: mountCertificate}, progress)
+// be managed, AppWrapper among them, must be served before. Settings are written over those of its configuration.
+func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Writer, settings ...map[string]any) (*cluster.Process, error) {
+	args := func(l *launch) ([]string, error) { return kueueArgs(l, settings) }
+	return start(ctx, instance, peer{name: cluster.Kueue, drop: isAPIService, args: args, mount: mountCertificate}, progress)
 }
 
 // isAPIService tells the aggregated API for looking at queues. Nothing routes to it here, and while it does not answer no
@@ -61,12 +63,12 @@ func mountCertificate(ctx context.Context, l *launch) error {
 	return nil
 }
 
-func kueueArgs(l *launch) ([]string, error) {
+func kueueArgs(l *launch, settings []map[string]any) ([]string, error) {
 	shipped, err := shippedKueueConfig(l.objects)
 	if err != nil {
 		return nil, err
 	}
-	config, err := kueueConfig(shipped, l.health, l.dir, l.installed.WebhookPort)
+	config, err := kueueConfig(shipped, l.health, l.dir, l.installed.WebhookPort, settings...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +76,8 @@ func kueueArgs(l *launch) ([]string, error) {
 	return []string{"--config=" + path, "--zap-log-level=2"}, err
 }
 
-// kueueConfig is the shipped configuration with other listeners and no election.
-func kueueConfig(shipped, health, certDir string, webhookPort int) ([]byte, error) {
+// kueueConfig is the shipped configuration with other listeners, no election, and settings of a suite.
+func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...map[string]any) ([]byte, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(shipped), &config); err != nil {
 		return nil, fmt.Errorf("reading the configuration of Kueue: %w", err)
@@ -85,6 +87,9 @@ func kueueConfig(shipped, health, certDir string, webhookPort int) ([]byte, erro
 	config["webhook"] = map[string]any{"host": "127.0.0.1", "port": webhookPort, "certDir": certDir}
 	config["leaderElection"] = map[string]any{"leaderElect": false}
 	config["featureGates"] = map[string]any{"VisibilityOnDemand": false}
+	for _, more := range settings {
+		maps.Copy(config, more)
+	}
 	return yaml.Marshal(config)
 }
 

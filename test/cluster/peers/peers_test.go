@@ -28,7 +28,7 @@ const configuration = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configur
 	"leaderElection: {leaderElect: true, resourceName: x}\nintegrations: {frameworks: [workload.codeflare.dev/appwrapper]}\n"
 
 func TestKueueConfig(t *testing.T) {
-	text, err := kueueConfig(configuration, "127.0.0.1:1", "/certs", 2)
+	text, err := kueueConfig(configuration, "127.0.0.1:1", "/certs", 2, map[string]any{"waitForPodsReady": map[string]any{"timeout": "1m"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestKueueConfig(t *testing.T) {
 	}
 	for path, want := range map[string]any{
 		"health.healthProbeBindAddress": "127.0.0.1:1", "webhook.certDir": "/certs", "webhook.port": 2.0, "leaderElection.leaderElect": false,
-		"metrics.bindAddress": "0", "kind": "Configuration",
+		"metrics.bindAddress": "0", "kind": "Configuration", "waitForPodsReady.timeout": "1m",
 	} {
 		if got, _, _ := unstructured.NestedFieldNoCopy(config, strings.Split(path, ".")...); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -72,7 +72,7 @@ func TestKueueArgs(t *testing.T) {
 	l := &launch{
 		dir: t.TempDir(), objects: []*unstructured.Unstructured{config}, health: "127.0.0.1:1", installed: &operator.Installed{WebhookPort: 2},
 	}
-	args, err := kueueArgs(l)
+	args, err := kueueArgs(l, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +84,11 @@ func TestKueueArgs(t *testing.T) {
 		t.Errorf("%s %v", text, err)
 	}
 	l.objects = nil
-	if _, err := kueueArgs(l); err == nil {
+	if _, err := kueueArgs(l, nil); err == nil {
 		t.Error("no configuration is no error")
 	}
 	l.objects, l.dir = []*unstructured.Unstructured{config}, filepath.Join(l.dir, "none")
-	if _, err := kueueArgs(l); err == nil {
+	if _, err := kueueArgs(l, nil); err == nil {
 		t.Error("a folder that does not exist is no error")
 	}
 }

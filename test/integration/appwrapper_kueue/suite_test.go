@@ -24,6 +24,8 @@ const (
 	poll         = 200 * time.Millisecond
 	// waits is how long an AppWrapper without quota is watched.
 	waits = 10 * time.Second
+	// unready is after which time Kueue evicts what has pods that are not ready.
+	unready = time.Minute
 
 	defaultQueue = "team-default"
 )
@@ -54,7 +56,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
 	})
 	var err error
-	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)
+	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{"waitForPodsReady": map[string]any{
+		"timeout": unready.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
+	}})
 	Expect(err).NotTo(HaveOccurred())
 	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
