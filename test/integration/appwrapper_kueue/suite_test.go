@@ -56,9 +56,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
 	})
 	var err error
-	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{"waitForPodsReady": map[string]any{
-		"timeout": unready.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
-	}})
+	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{
+		"waitForPodsReady": map[string]any{
+			"timeout": unready.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
+		},
+		// Of those that are shipped, the ones that are served here: MultiKueue connects only to a cluster that serves all of them.
+		"integrations": map[string]any{"frameworks": []string{
+			"batch/job", "ray.io/rayjob", "ray.io/raycluster", "kubeflow.org/pytorchjob", "workload.codeflare.dev/appwrapper",
+		}},
+	})
 	Expect(err).NotTo(HaveOccurred())
 	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

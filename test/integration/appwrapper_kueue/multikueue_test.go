@@ -1,0 +1,95 @@
+package appwrapper_kueue_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const multiKueue = "kueue.x-k8s.io/multikueue"
+
+// startWorker runs a second control plane, with a manager and a Kueue of its own.
+func startWorker(ctx context.Context) *framework.Env {
+	GinkgoHelper()
+	worker := framework.Start(ctx, "appwrapper-worker", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
+	account := worker.InstallOperator(ctx, "config/default")
+	Expect(worker.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
+	other := worker.StartManager(ctx, framework.ManagerOptions{
+		Name: "worker", ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper"}, WebhookPort: account.WebhookPort,
+	})
+	DeferCleanup(other.ReportLog)
+	process, err := peers.StartKueue(ctx, worker.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		AddReportEntry("log of Kueue in the worker", process.LogTail(), ReportEntryVisibilityFailureOrVerbose)
+	})
+	return worker
+}
+
+// dispatchesTo has a ClusterQueue of the shared control plane hand its workloads to the worker, whose queues have the same names.
+func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) {
+	GinkgoHelper()
+	in := func(o client.Object) {
+		GinkgoHelper()
+		Eventually(func() error { return client.IgnoreAlreadyExists(worker.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}
+	in(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	in(object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
+	in(object(`{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}, spec: {namespaceSelector: {}, resourceGroups: [
+		{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`, queues, namespace))
+	in(object("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace))
+
+	config, err := clientcmd.LoadFromFile(worker.KubeconfigPath)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(clientcmdapi.FlattenConfig(config)).To(Succeed())
+	text, err := clientcmd.Write(*config)
+	Expect(err).NotTo(HaveOccurred())
+	for _, o := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kueue-system", Name: "worker"}, Data: map[string][]byte{"kubeconfig": text}},
+		object("{apiVersion: %s, kind: MultiKueueCluster, metadata: {name: worker}, spec: {kubeConfig: {locationType: Secret, location: worker}}}", queues),
+		object("{apiVersion: %s, kind: MultiKueueConfig, metadata: {name: workers}, spec: {clusters: [worker]}}", queues),
+		object("{apiVersion: %s, kind: AdmissionCheck, metadata: {name: workers}, spec: {controllerName: %s, parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: workers}}}",
+			queues, multiKueue),
+	} {
+		eventuallyCreate(ctx, o)
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))
+	}
+	env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"admissionChecks": []any{"workers"}}})
+}
+
+var _ = Describe("MultiKueue", func() {
+	It("runs an AppWrapper in another cluster, and brings its status back", func(ctx SpecContext) {
+		worker := startWorker(ctx)
+		namespace := queue(ctx, "2")
+		dispatchesTo(ctx, worker, namespace)
+		aw := wrap(namespace, "away", pod("a", "1"), deployment("b", 1, "1"))
+		aw.Spec.ManagedBy = new(multiKueue)
+		created(ctx, aw)
+		ready(ctx, aw)
+		pods, remote := &corev1.PodList{}, &v1beta2.AppWrapper{}
+		Expect(worker.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{v1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
+		Expect(pods.Items).To(HaveLen(2))
+		Expect(podsOf(ctx, Default, aw)).To(BeEmpty(), "nothing runs here")
+		Expect(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote)).To(Succeed())
+		Expect(remote.Spec.ManagedBy).To(BeNil())
+		Expect(aw.Status.ComponentStatus).To(Equal(remote.Status.ComponentStatus))
+
+		removed(ctx, aw)
+		Eventually(func() bool {
+			return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote))
+		}).WithContext(ctx).
+			WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "the copy goes with it")
+	}, NodeTimeout(startTimeout))
+})
