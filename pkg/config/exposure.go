@@ -10,8 +10,8 @@ import (
 
 // Ways to publish servers where OpenShift has no Routes.
 const (
-	// ExposeAuto publishes what the operators of before published: MLflow behind a Gateway, Ray dashboards by Ingresses, registries and the
-	// catalog not at all.
+	// ExposeAuto publishes what the operators of before published: MLflow behind a Gateway, Ray dashboards by Ingresses, registries, the
+	// catalog and models not at all.
 	ExposeAuto = "auto"
 	// ExposeGateway publishes all of them by HTTPRoutes, with TLS to the servers behind the Gateway.
 	ExposeGateway = "gateway"
@@ -40,7 +40,7 @@ func (e Exposure) Ingress() bool { return e.Kind == ExposeIngress }
 func exposureSettings(e *Exposure) []setting {
 	return []setting{
 		{flag: "exposure", env: []string{"EXPOSURE"}, key: "exposure.kind", fallback: ExposeAuto, set: oneOf(&e.Kind, ExposeAuto, ExposeGateway, ExposeIngress),
-			help: "how MLflow, registries, the catalog and Ray dashboards are published, except on OpenShift: auto (MLflow by an HTTPRoute, Ray dashboards by Ingresses below raycluster.ingressDomain, the others not), gateway (all by HTTPRoutes, with a BackendTLSPolicy) or ingress (all by Ingresses)"},
+			help: "how MLflow, registries, the catalog, models of ModelMesh and Ray dashboards are published, except on OpenShift: auto (MLflow by an HTTPRoute, Ray dashboards by Ingresses below raycluster.ingressDomain, the others not), gateway (all by HTTPRoutes, with a BackendTLSPolicy) or ingress (all by Ingresses)"},
 		{flag: "ingress-class", env: []string{"INGRESS_CLASS"}, key: "exposure.ingressClass", set: optional(subdomain, &e.IngressClass),
 			help: "class of Ingresses; if empty, the default class of the cluster"},
 		{flag: "ingress-domain", env: []string{"INGRESS_DOMAIN"}, key: "exposure.ingressDomain", set: domain(&e.IngressDomain),

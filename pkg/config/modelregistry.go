@@ -62,7 +62,7 @@ func registrySettings(m *ModelRegistry) []setting {
 		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: gatewayDomain(&g.Domain),
 			help: "host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"},
 		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: "data-science-gateway",
-			set: subdomain(&g.Name), help: "Gateway to which the HTTPRoutes of registries attach"},
+			set: subdomain(&g.Name), help: "Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"},
 		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: "openshift-ingress",
 			set: namespace(&g.Namespace), help: "namespace of that Gateway"},
 		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", fallback: "redhat-ods-applications",

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // authorityKey is where Gateways look for certificates of CAs in a ConfigMap.
 const authorityKey = "ca.crt"
 
-// Ingress publishes the server at its host, with TLS. The name of the Secret with the certificate of the host stands there only for
+// Ingress publishes the path of the server, all of them by default, at its host, with TLS. The name of the Secret with the certificate of the host stands there only for
 // cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
 func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) *networkingv1ac.IngressApplyConfiguration {
 	annotations, ends := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
@@ -35,7 +36,7 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string
 		port = networkingv1ac.ServiceBackendPort().WithNumber(p.Port.IntVal)
 	}
 	spec := networkingv1ac.IngressSpec().WithTLS(ends).WithRules(networkingv1ac.IngressRule().WithHost(p.Host).
-		WithHTTP(networkingv1ac.HTTPIngressRuleValue().WithPaths(networkingv1ac.HTTPIngressPath().WithPath("/").WithPathType(networkingv1.PathTypePrefix).
+		WithHTTP(networkingv1ac.HTTPIngressRuleValue().WithPaths(networkingv1ac.HTTPIngressPath().WithPath(cmp.Or(p.Path, "/")).WithPathType(networkingv1.PathTypePrefix).
 			WithBackend(networkingv1ac.IngressBackend().WithService(networkingv1ac.IngressServiceBackend().WithName(p.Service).WithPort(port))))))
 	if class != "" {
 		spec.WithIngressClassName(class)
@@ -44,13 +45,17 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string
 }
 
 // Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that names it.
+// A port by its name limits the policy to that port.
 // The metadata is that of both, in the namespace of the Service.
 func (p Published) Trust(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
+	target := gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))
+	if p.Port.Type == intstr.String {
+		target.WithSectionName(gatewayv1.SectionName(p.Port.StrVal))
+	}
 	return []runtime.ApplyConfiguration{
 		corev1ac.ConfigMap(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithData(map[string]string{authorityKey: string(authority)}),
 		gatewayv1ac.BackendTLSPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(gatewayv1ac.BackendTLSPolicySpec().
-			WithTargetRefs(gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().
-				WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))).
+			WithTargetRefs(target).
 			WithValidation(gatewayv1ac.BackendTLSPolicyValidation().WithHostname(gatewayv1.PreciseHostname(p.ServerName)).
 				WithCACertificateRefs(gatewayv1ac.LocalObjectReference().WithGroup("").WithKind("ConfigMap").WithName(gatewayv1.ObjectName(meta.Name))))),
 	}

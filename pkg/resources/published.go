@@ -26,7 +26,7 @@ type Published struct {
 	// ServerName is in the certificate of the server; empty for one without TLS.
 	ServerName string
 
-	// Host and Path are where routers publish it; without a host they choose one. Ingresses publish all paths of the host.
+	// Host and Path are where routers and Ingresses publish it; without a host routers choose one.
 	Host, Path string
 	// TLS says who ends it, and with which CA the router knows the server.
 	TLS *routev1.TLSConfig

@@ -124,8 +124,8 @@ type Admission struct {
 
 // Exposure says how servers are published where OpenShift has no Routes.
 type Exposure struct {
-	// Kind is "auto" (MLflow by an HTTPRoute, Ray dashboards by Ingresses below raycluster.ingressDomain, registries and the catalog not at
-	// all), "gateway" (all by HTTPRoutes) or "ingress" (all by Ingresses). Default: EXPOSURE, else "auto".
+	// Kind is "auto" (MLflow by an HTTPRoute, Ray dashboards by Ingresses below raycluster.ingressDomain, registries, the catalog and models
+	// of ModelMesh not at all), "gateway" (all by HTTPRoutes) or "ingress" (all by Ingresses). Default: EXPOSURE, else "auto".
 	// +optional
 	Kind string `json:"kind,omitempty"`
 

@@ -8,12 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -35,6 +37,8 @@ type Inputs struct {
 	// Certificate is the data of the sidecar's serving certificate where it has to be written, and Storage that of the Secret with
 	// the storage entries. nil leaves alone what is there.
 	Certificate, Storage map[string][]byte
+	// Authority is the CA that Gateways have to know to speak TLS to the sidecar; nil where none is told.
+	Authority []byte
 }
 
 // objects are what a served namespace needs, in the order in which it is made. They have no owner: the namespace takes them along,
@@ -64,6 +68,14 @@ func objects(in Inputs) apply.Desired {
 	}
 	if in.Certificate != nil {
 		loose(secret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.Certificate), nil, false)
+	}
+	if len(in.Authority) > 0 {
+		proxy := resources.Published{
+			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
+		}
+		for _, config := range proxy.Trust(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
+			loose(config, nil, false)
+		}
 	}
 	return append(desired, apply.Object{Config: delegator(in), Adopts: byFormer})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -126,15 +127,35 @@ func TestWhatIsMadeWhen(t *testing.T) {
 	}
 }
 
+// Gateways speak TLS to the port of the sidecar, and to no other port of the Service.
+func TestTrustIsForThePortOfTheProxy(t *testing.T) {
+	in := inputs(plain, always)
+	in.Authority = []byte("PEM")
+	for _, o := range rendered(t, in) {
+		if o.GetKind() != capability.BackendTLSPolicy.Kind {
+			continue
+		}
+		targets, _, _ := unstructured.NestedSlice(o.Object, "spec", "targetRefs")
+		if diff := cmp.Diff([]any{map[string]any{"group": "", "kind": "Service", "name": "modelmesh-serving", "sectionName": "https"}}, targets); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if host, _, _ := unstructured.NestedString(o.Object, "spec", "validation", "hostname"); host != "modelmesh-serving.team.svc" {
+			t.Errorf("the name in the certificate %s", host)
+		}
+		return
+	}
+	t.Error("no policy")
+}
+
 // Everything that is ever made is found again when it is to go.
 func TestEverythingHasItsPlace(t *testing.T) {
 	known := map[place]bool{}
-	for _, p := range places("team") {
+	for _, p := range places("team", capability.NewSet(capability.BackendTLSPolicy)) {
 		known[p] = true
 	}
 	seen := map[place]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
-		in.Certificate = map[string][]byte{"tls.crt": nil}
+		in.Certificate, in.Authority = map[string][]byte{"tls.crt": nil}, []byte("PEM")
 		for _, o := range objects(in) {
 			kind, name, err := o.Place()
 			p := place{kind, name}

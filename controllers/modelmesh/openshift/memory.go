@@ -12,8 +12,9 @@ type remembered struct {
 	cookie []byte
 	// gathered are the versions of what the storage entries were made of, and entries the version of the Secret that held them then.
 	gathered, entries string
-	// certificate is the version of the Secret with a certificate that was found good until renewal.
+	// certificate is the version of the Secret with a certificate that was found good until renewal, authority its CA.
 	certificate string
+	authority   []byte
 	renewal     time.Time
 	// reported is the text of the last Event about each topic.
 	reported map[topic]string

@@ -2,6 +2,7 @@ package openshift
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // Names that users and the dashboard of Open Data Hub know.
@@ -36,6 +38,9 @@ const (
 	PrometheusBinding = "prometheus-ns-access"
 	PrometheusAccount = "prometheus-custom"
 
+	// AuthorityName is the ConfigMap with the CA of the sidecars, and the BackendTLSPolicy by which Gateways trust it.
+	AuthorityName = "model-serving-proxy-ca"
+
 	// kserveBundle is the ConfigMap in which KServe looks for the CAs of the platform.
 	kserveBundle = "odh-kserve-custom-ca-bundle"
 	// formerManager is the name under which the former companion wrote.
@@ -52,6 +57,7 @@ var (
 	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	bindingKind   = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	ingressKind   = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
@@ -61,17 +67,22 @@ type place struct {
 	types.NamespacedName
 }
 
-// places are all objects that are ever made for a namespace, but for Routes and for the storage entries, whose name the settings
-// decide.
-func places(namespace string) []place {
+// places are all objects that are ever made for a namespace, but for what publishes models and for the storage entries, whose name the
+// settings decide.
+func places(namespace string, served capability.Set) []place {
 	in := func(kind schema.GroupVersionKind, name string) place {
 		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
-	return []place{
+	all := []place{
 		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding),
 		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
+		in(configMapKind, AuthorityName),
 		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
 	}
+	if served.Has(capability.BackendTLSPolicy) {
+		all = append(all, in(capability.BackendTLSPolicy, AuthorityName))
+	}
+	return all
 }
 
 // ours tells whether this component made an object.

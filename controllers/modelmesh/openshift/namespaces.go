@@ -49,6 +49,8 @@ type common struct {
 	applier  *apply.Applier
 	recorder events.EventRecorder
 	enabled  func(context.Context, string) (bool, error)
+	// exposure matters where there are no Routes.
+	exposure exposure
 }
 
 // namespaces makes what a served namespace needs.
@@ -184,7 +186,7 @@ func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string,
 		return err
 	}
 	var errs []error
-	for _, p := range append(places(namespace), storages...) {
+	for _, p := range append(places(namespace, r.Served()), storages...) {
 		if !keep[p] {
 			keep[p] = true // once is enough
 			errs = append(errs, r.remove(ctx, uid, p))

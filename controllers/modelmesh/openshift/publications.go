@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// publications makes the Routes of InferenceServices, and lets those go that the former companion holds.
+// publications makes what publishes InferenceServices, and lets those go that the former companion holds.
 type publications struct {
 	common
 	memory modelmesh.Store[types.NamespacedName, published]
@@ -82,11 +82,8 @@ func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService)
 	return nil
 }
 
-// reconcile makes the Route that is wanted, and removes the one that is not.
+// reconcile makes what is wanted, and removes what is not.
 func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
-	if !r.Served().Has(capability.Route) {
-		return 0, nil
-	}
 	desired, problem, err := r.decide(ctx, s)
 	if err != nil {
 		return 0, err
@@ -96,15 +93,27 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 		return 0, err
 	}
 	r.recordProblem(s, problem)
+	return retry, r.prune(ctx, s, desired)
+}
+
+// prune removes what publishes an InferenceService that shall not, or no more in this way.
+func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
+	served := r.Served()
+	if !served.Has(capability.Route) {
+		kinds := []schema.GroupVersionKind{ingressKind}
+		if served.Has(capability.HTTPRoute) {
+			kinds = append(kinds, capability.HTTPRoute)
+		}
+		return r.applier.Prune(ctx, s, desired, kinds, nil)
+	}
 	var former client.ListOption // the Routes of the former companion lack our labels
 	if onMesh(s) {
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
-	err = r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
-	return retry, err
+	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
 }
 
-// apply writes the Route. Why it could not be written becomes the problem, unless trying again may help.
+// apply writes what is wanted. Why it could not be written becomes the problem, unless trying again may help.
 func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired, problem *string) (time.Duration, error) {
 	err := r.applier.Apply(ctx, s, desired)
 	switch {
@@ -119,7 +128,7 @@ func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, d
 	return 0, err
 }
 
-// recordProblem says why there is no Route, once for each change of that.
+// recordProblem says why a model is not published, once for each change of that.
 func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string) {
 	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
@@ -127,9 +136,9 @@ func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string
 	}
 }
 
-// decide returns the Route that is wanted, and why there is none where one was requested.
+// decide returns what publishes an InferenceService, and why nothing does where that was requested.
 func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
-	if !onMesh(s) {
+	if !onMesh(s) || r.exposure.publisher(r.Served()).Empty() {
 		return nil, "", nil
 	}
 	if enabled, err := r.enabled(ctx, s.Namespace); err != nil || !enabled {
@@ -139,7 +148,7 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 	if err != nil {
 		return nil, "", err
 	}
-	p := publication{settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
+	p := publication{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
 	if p.annotations, err = r.runtime(ctx, s, settings); err != nil {
 		return nil, "", err
 	}

@@ -15,7 +15,11 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 var serving15 = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup,
@@ -267,5 +271,53 @@ func TestForgets(t *testing.T) {
 	s.route("digits")
 	if said := s.said(); !strings.Contains(said, ReasonNoRoute) {
 		t.Errorf("no Event on the third: %q", said)
+	}
+}
+
+// Without Routes, models are published as the setting says, and what an earlier one left goes.
+func TestPublicationsFollowTheSetting(t *testing.T) {
+	runtime, model := annotated("ovms", routed), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	s := newScene(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
+	for _, step := range []struct {
+		kind string
+		want []string
+	}{
+		{config.ExposeAuto, nil},
+		{config.ExposeIngress, []string{"apply Ingress digits"}},
+		{config.ExposeGateway, []string{"apply HTTPRoute digits", "delete Ingress digits"}},
+		{config.ExposeAuto, []string{"delete HTTPRoute digits"}},
+	} {
+		s.routes.exposure = exposure{Exposure: config.Exposure{Kind: step.kind, IngressDomain: "example.org"}, gateway: resources.Gateway{Name: "g", Namespace: "n"}}
+		if writes := s.route("digits"); !slices.Equal(writes, step.want) {
+			t.Errorf("%s: written %q, want %q", step.kind, writes, step.want)
+		}
+		s.rests(step.kind, func() []string { return s.route("digits") })
+	}
+}
+
+// Gateways get to know the CA of a certificate that was issued here, and only they.
+func TestTrustOfGateways(t *testing.T) {
+	s := newScene(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
+	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+	s.namespaces.exposure.Kind = config.ExposeIngress
+	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+AuthorityName) {
+		t.Errorf("behind Ingresses %q", writes)
+	}
+	s.must() // what was written is read once
+	s.namespaces.exposure.Kind = config.ExposeGateway
+	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + AuthorityName, "apply BackendTLSPolicy " + AuthorityName}) {
+		t.Errorf("behind Gateways %q", writes)
+	}
+	s.rests("trusted", s.must)
+	var issued corev1.Secret
+	var told corev1.ConfigMap
+	policy := &unstructured.Unstructured{}
+	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&told, AuthorityName) || !s.has(policy, AuthorityName) || told.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+		t.Error("the CA is not that of the certificate")
+	}
+	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
+	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+AuthorityName) || !slices.Contains(writes, "delete ConfigMap "+AuthorityName) {
+		t.Errorf("without a proxy %q", writes)
 	}
 }

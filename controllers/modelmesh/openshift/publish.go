@@ -6,11 +6,15 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -18,8 +22,10 @@ import (
 // defaultTimeout is how long, in seconds, a component may take to answer when it does not say.
 const defaultTimeout = 30
 
-// publication is what the Route of an InferenceService depends on beside itself.
+// publication is what the Route, HTTPRoute or Ingress of an InferenceService depends on beside itself.
 type publication struct {
+	served   capability.Set
+	exposure exposure
 	settings meshsettings.Settings
 	proxy    *authproxy.Proxy
 	// annotations are those of the runtime that serves the model; nil when there is none.
@@ -34,43 +40,105 @@ func (p publication) wanted() bool { return p.annotations[AnnotationRoute] == ye
 // guarded tells whether callers are to be checked.
 func (p publication) guarded() bool { return p.annotations[AnnotationAuth] == yes }
 
-// publish returns the Route of an InferenceService, none when it is not wanted. Where it cannot be as it is wanted, there is
-// none either, and the problem says why: a model whose callers are to be checked is never open to all.
-func publish(s *v1beta1.InferenceService, p publication) (route apply.Desired, problem string) {
-	if !p.wanted() {
+// exposure says how models are published where there are no Routes.
+type exposure struct {
+	config.Exposure
+	gateway resources.Gateway
+}
+
+// publisher is the kind of object that publishes models; empty where none does.
+func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
+	switch {
+	case served.Has(capability.Route):
+		return capability.Route
+	case e.Gateway():
+		return capability.HTTPRoute
+	case e.Ingress():
+		return ingressKind
+	}
+	return schema.GroupVersionKind{}
+}
+
+// publish returns what publishes an InferenceService, nothing when that is not wanted. Where it cannot be as it is wanted, there is
+// nothing either, and the problem says why: a model whose callers are to be checked is never open to all.
+func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired, problem string) {
+	kind := p.exposure.publisher(p.served)
+	if !p.wanted() || kind.Empty() {
 		return nil, ""
 	}
+	server, why := p.server(s)
+	if why == "" && kind == ingressKind {
+		host := s.Name + "-" + s.Namespace
+		if wrong := validation.IsDNS1123Label(host); len(wrong) > 0 {
+			why = fmt.Sprintf(", because %s is no label of a host: %s", host, wrong[0])
+		}
+		server.Host = host + "." + p.exposure.IngressDomain
+	}
+	if why == "" && !p.served.Has(kind) && kind != ingressKind {
+		why = ", because the cluster does not serve the kind"
+	}
+	if why != "" {
+		return nil, "there is no " + kind.Kind + why
+	}
+	meta := metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: map[string]string{LabelInferenceService: s.Name}}
+	switch kind {
+	case capability.Route:
+		meta.Annotations = map[string]string{AnnotationTimeout: timeout(s)}
+		objects.Add(server.Route(meta))
+	case capability.HTTPRoute:
+		objects.Add(server.HTTPRoute(meta))
+	default:
+		objects.Add(server.Ingress(meta, p.exposure.IngressClass, p.exposure.IngressAnnotations))
+	}
+	return objects, ""
+}
+
+// server is what answers REST for a model, or why nothing does.
+func (p publication) server(s *v1beta1.InferenceService) (server resources.Published, why string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
-		return nil, "there is no Route, because restProxy.enabled is false: nothing answers REST"
+		return server, ", because restProxy.enabled is false: nothing answers REST"
 	}
-	port, tls := rest.Port, routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
+	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.guarded() && p.proxy == nil:
-		return nil, fmt.Sprintf("there is no Route, because annotation %s is set and authProxy.mode is %s: callers would not be checked",
-			AnnotationAuth, p.settings.AuthProxy.Mode)
+		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.guarded():
-		port, tls.Termination = authproxy.Port, routev1.TLSTerminationReencrypt
+		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
+	case p.closed():
+		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
-		return nil, fmt.Sprintf("there is no Route, because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime",
-			AnnotationAuth)
+		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.trust == "":
-		return nil, fmt.Sprintf("there is no Route yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
+		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
+		name = p.settings.ServiceName + "." + s.Namespace
 		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.trust
 	}
 	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
-	route.Add(resources.Published{
-		Service: p.settings.ServiceName,
-		Port:    intstr.FromInt32(port),
-		Path:    "/v2/models/" + s.Name,
-		TLS:     &tls,
-		Weight:  new(resources.RouteWeight),
-	}.Route(metav1.ObjectMeta{
-		Name: s.Name, Namespace: s.Namespace,
-		Labels: map[string]string{LabelInferenceService: s.Name}, Annotations: map[string]string{AnnotationTimeout: timeout(s)},
-	}))
-	return route, ""
+	path := "/v2/models/" + s.Name
+	return resources.Published{
+		Service:    p.settings.ServiceName,
+		Port:       intstr.FromInt32(port),
+		Path:       path,
+		ServerName: name,
+		TLS:        &tls,
+		Weight:     new(resources.RouteWeight),
+		Gateway:    p.exposure.gateway,
+		Prefixes:   []resources.Prefix{{Path: "/modelmesh/" + s.Namespace + path, Rewritten: path}},
+	}, ""
+}
+
+// closed tells whether the NetworkPolicy keeps Gateways and controllers of Ingresses, unlike the routers of OpenShift, from what does
+// not check its callers.
+func (p publication) closed() bool {
+	s := p.settings
+	return !p.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || p.proxy != nil)
+}
+
+// proxyName is in the certificate of the sidecar.
+func proxyName(s meshsettings.Settings, namespace string) string {
+	return s.ServiceName + "." + namespace + ".svc"
 }
 
 // timeout is how long routers wait for an answer: what the InferenceService says, else as long as all its components may take.

@@ -15,8 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // inference is an InferenceService for the mesh.
@@ -44,7 +46,7 @@ func publicationOf(served capability.Set, annotations map[string]string, changes
 	for _, change := range changes {
 		change(&s)
 	}
-	return publication{settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
+	return publication{served: served, settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
 }
 
 func meshTLS(auth string) func(*meshsettings.Settings) {
@@ -118,7 +120,7 @@ func checkIdentity(t *testing.T, route *unstructured.Unstructured) {
 	if owner := metav1.GetControllerOf(route); owner == nil || owner.Kind != "InferenceService" || owner.Name != "digits" {
 		t.Errorf("owner %v", owner)
 	}
-	if got := route.GetAnnotations()["haproxy.router.openshift.io/timeout"]; got != "30s" {
+	if got := route.GetAnnotations()["haproxy.router.openshift.io/timeout"]; got != "30s" && route.GetKind() == "Route" {
 		t.Errorf("timeout %s", got)
 	}
 }
@@ -222,5 +224,85 @@ func TestServing(t *testing.T) {
 	model, _, _ := mm.FromInferenceService(onnx)
 	if got := serving(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
 		t.Errorf("a runtime without annotations is a runtime: %v", got)
+	}
+}
+
+// Elsewhere models are published as the administrator says, when their runtime asks for it.
+func TestPublishWithoutRoutes(t *testing.T) {
+	always := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
+	gateway, ingress := config.Exposure{Kind: config.ExposeGateway}, config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org", IngressClass: "edge"}
+	plain := capability.NewSet(capability.HTTPRoute)
+	for name, c := range map[string]struct {
+		exposure    config.Exposure
+		publication publication
+		kind        string
+		port        int64
+		problem     string // part of it
+	}{
+		"by default":            {config.Exposure{Kind: config.ExposeAuto}, publicationOf(plain, routed), "", 0, ""},
+		"not asked for":         {ingress, publicationOf(plain, nil), "", 0, ""},
+		"gateway":               {gateway, publicationOf(plain, routed), "HTTPRoute", 8008, ""},
+		"gateway, guarded":      {gateway, publicationOf(plain, guarded, always), "HTTPRoute", 8443, ""},
+		"no gateways":           {gateway, publicationOf(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},
+		"ingress":               {ingress, publicationOf(plain, routed), "Ingress", 8008, ""},
+		"ingress, guarded":      {ingress, publicationOf(plain, guarded, always), "Ingress", 8443, ""},
+		"ingress, TLS":          {ingress, publicationOf(plain, routed, meshTLS("")), "Ingress", 8008, ""},
+		"no guard":              {ingress, publicationOf(plain, guarded), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
+		"open beside a guard":   {ingress, publicationOf(plain, routed, always), "", 0, "the NetworkPolicy closes REST"},
+		"restricted":            {gateway, publicationOf(plain, routed, restricted), "", 0, "the NetworkPolicy closes REST"},
+		"restricted, no policy": {gateway, publicationOf(plain, routed, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.publication.exposure = exposure{c.exposure, resources.Gateway{Name: "public", Namespace: "gateways"}}
+			desired, problem := publish(inference("digits"), c.publication)
+			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
+				t.Errorf("problem %q, want %q", problem, c.problem)
+			}
+			out, err := apply.Render(desired, modelmesh.ComponentName, inference("digits"))
+			if err != nil || len(out) > 1 || (len(out) == 0) != (c.kind == "") {
+				t.Fatalf("%d objects, error %v", len(out), err)
+			}
+			if c.kind == "" {
+				return
+			}
+			checkIdentity(t, out[0])
+			rules, _, _ := unstructured.NestedSlice(out[0].Object, "spec", "rules")
+			if diff := cmp.Diff(publishedRules(c.kind, c.port), rules); diff != "" || out[0].GetKind() != c.kind {
+				t.Errorf("%s (-want +got):\n%s", out[0].GetKind(), diff)
+			}
+			tls := out[0].GetAnnotations()["nginx.ingress.kubernetes.io/backend-protocol"] == "HTTPS"
+			if want := c.kind == "Ingress" && (c.port == 8443 || c.publication.settings.TLS.Enabled()); tls != want {
+				t.Errorf("TLS to the server %t", tls)
+			}
+		})
+	}
+}
+
+// publishedRules lead to one model and to no other.
+func publishedRules(kind string, port int64) []any {
+	if kind == "Ingress" {
+		return []any{map[string]any{"host": "digits-team.example.org", "http": map[string]any{"paths": []any{map[string]any{
+			"path": "/v2/models/digits", "pathType": "Prefix",
+			"backend": map[string]any{"service": map[string]any{"name": "modelmesh-serving", "port": map[string]any{"number": port}}},
+		}}}}}
+	}
+	return []any{map[string]any{
+		"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/modelmesh/team/v2/models/digits"}}},
+		"filters": []any{map[string]any{"type": "URLRewrite", "urlRewrite": map[string]any{"path": map[string]any{
+			"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v2/models/digits",
+		}}}},
+		"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": "modelmesh-serving", "port": port, "weight": int64(1)}},
+	}}
+}
+
+// A name and a namespace that are too long together are no host, and names with dots could have that of another namespace.
+func TestNoHostForLongNames(t *testing.T) {
+	for _, name := range []string{strings.Repeat("a", 59), "digits.more"} {
+		p := publicationOf(capability.NewSet(), routed)
+		p.exposure.Exposure = config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org"}
+		if desired, problem := publish(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
+			t.Errorf("%s: %d objects, problem %q", name, len(desired), problem)
+		}
 	}
 }

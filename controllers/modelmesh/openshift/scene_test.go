@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/tools/events"
@@ -273,6 +274,8 @@ func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 		}
 		m.Add(kind, scope)
 	}
-	m.Add(capability.Route, meta.RESTScopeNamespace)
+	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
 	return m
 }

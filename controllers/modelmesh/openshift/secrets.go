@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 )
 
@@ -142,8 +143,19 @@ func versionsOf(heads []*metav1.PartialObjectMetadata) string {
 }
 
 // certify issues the sidecar's certificate where nothing else does, and renews what it issued; the proxy takes a renewed one up by
-// itself. A Secret that another client made is not written.
+// itself. A Secret that another client made is not written. Gateways get to know the CA of what was issued.
 func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
+	kept, err := r.issue(ctx, in, known)
+	if known.renewal.IsZero() {
+		known.authority = nil
+	}
+	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.publisher(served) == capability.HTTPRoute {
+		in.Authority = known.authority
+	}
+	return kept, err
+}
+
+func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
 	if !in.Proxy.NeedsCertificate() {
 		known.renewal = time.Time{}
 		return nil, nil
@@ -174,7 +186,7 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, known.certificate = serving.Next, live.ResourceVersion
+	known.renewal, known.certificate, known.authority = serving.Next, live.ResourceVersion, serving.Data[corev1.ServiceAccountRootCAKey]
 	if serving.Why != "" || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil

@@ -13,7 +13,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // What is made stands in the namespaces of users, so the rights cannot be limited to some. `bind` lets us grant two roles without
@@ -29,6 +31,8 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator";prometheus-ns-access,verbs=bind
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;backendtlspolicies,verbs=get;list;watch;create;patch;delete
 
 const (
 	namespaceController = "modelmesh-companion"
@@ -39,6 +43,7 @@ const (
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: accountKind}, {Kind: bindingKind}, {Kind: delegatorKind}, {Kind: capability.Route},
+		{Kind: capability.HTTPRoute}, {Kind: capability.BackendTLSPolicy}, {Kind: ingressKind},
 	}
 }
 
@@ -56,19 +61,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	}
 	shares := common{
 		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
-		enabled: shared.Namespaces.Enabled,
+		enabled: shared.Namespaces.Enabled, exposure: exposureOf(shared.Config),
 	}
-	config := shared.Config.ModelMesh
-	n := &namespaces{common: shares, connections: connections, monitoring: config.MonitoringNamespace, clock: shared.Clock}
+	own := shared.Config.ModelMesh
+	n := &namespaces{common: shares, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
 	c, err := controller.New(namespaceController, mgr, reconciler.ControllerOptionsFor(n))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", namespaceController, err)
 	}
-	w := watching{mgr: mgr, shared: shared, cached: mgr.GetClient(), inferenceServices: !config.IgnoreInferenceServices}
+	w := watching{mgr: mgr, shared: shared, cached: mgr.GetClient(), inferenceServices: !own.IgnoreInferenceServices}
 	if err := w.namespaces(ctx, c, connections); err != nil {
 		return fmt.Errorf("watching for %s: %w", namespaceController, err)
 	}
-	if config.IgnoreInferenceServices {
+	if own.IgnoreInferenceServices {
 		return nil
 	}
 	shares.applier = keepingHosts(shared.Applier)
@@ -81,6 +86,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 		return fmt.Errorf("watching for %s: %w", routeController, err)
 	}
 	return nil
+}
+
+// exposureOf is what the settings say. Models are behind the same Gateway as registries.
+func exposureOf(c config.Config) exposure {
+	g := c.ModelRegistry.Gateway
+	return exposure{Exposure: c.Exposure, gateway: resources.Gateway{Name: g.Name, Namespace: g.Namespace}}
 }
 
 // keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The

@@ -45,7 +45,7 @@ func (w watching) namespaces(ctx context.Context, c controller.Controller, conne
 		source.Kind(held, client.Object(&v1alpha1.Predictor{}), modelmesh.EnqueueNamespace(), modelmesh.ComesOrGoes()),
 		source.Kind(held, client.Object(&appsv1.Deployment{}), modelmesh.EnqueueNamespace(), predicate.And(apply.MadeBy(modelmesh.ComponentName), podsComeAndGo())),
 		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), modelmesh.EnqueueNamespace(), w.concerning()),
-		source.Kind(held, client.Object(modelmesh.Metadata(configMapKind)), modelmesh.EnqueueNamespace(), named(BundleConfigMap)),
+		source.Kind(held, client.Object(modelmesh.Metadata(configMapKind)), modelmesh.EnqueueNamespace(), named(BundleConfigMap, AuthorityName)),
 		source.Kind(held, client.Object(modelmesh.Metadata(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), apply.MadeBy(modelmesh.ComponentName)),
 	}
 	for _, kind := range []schema.GroupVersionKind{accountKind, bindingKind} {
@@ -54,6 +54,7 @@ func (w watching) namespaces(ctx context.Context, c controller.Controller, conne
 	if s, some := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{}); some {
 		sources = append(sources, s)
 	}
+	w.shared.Served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, modelmesh.EnqueueNamespace(), apply.MadeBy(modelmesh.ComponentName))
 	if w.inferenceServices {
 		w.shared.Served.Watch(ctx, c, capability.InferenceService, func() source.Source {
 			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), modelmesh.EnqueueNamespace(), changesSides())
@@ -75,9 +76,11 @@ func (w watching) publications(ctx context.Context, c controller.Controller) err
 	served.Watch(ctx, c, capability.ClusterServingRuntime, func() source.Source {
 		return source.Kind(held, client.Object(&v1alpha1.ClusterServingRuntime{}), all)
 	})
-	served.WatchMetadata(ctx, c, capability.Route, handler.EnqueueRequestForOwner(
-		w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner()))
+	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
+	served.WatchMetadata(ctx, c, capability.Route, owned)
+	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
 	sources := []source.Source{
+		source.Kind(held, client.Object(modelmesh.Metadata(ingressKind)), owned),
 		w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), all, w.ofTheMesh()),
 	}

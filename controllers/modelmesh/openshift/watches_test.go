@@ -143,7 +143,7 @@ func TestCaches(t *testing.T) {
 			t.Errorf("%s: all of them are held whole", need.Kind.Kind)
 		}
 	}
-	if len(Caches()) != len(component.WholeKinds([]component.Component{{Caches: Caches()}}))+4 {
+	if len(Caches()) != len(component.WholeKinds([]component.Component{{Caches: Caches()}}))+7 {
 		t.Errorf("what is made here is held as metadata: %+v", Caches())
 	}
 }

@@ -1,0 +1,95 @@
+package modelmesh_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// exposed runs a manager with a setting in place of the shared one.
+func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+	GinkgoHelper()
+	other := env.StartManager(ctx, framework.ManagerOptions{
+		Name: name, ServiceAccount: account.ServiceAccount, Race: true, Env: more,
+		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+	})
+	DeferCleanup(other.ReportLog)
+	return other
+}
+
+// optional is an object of a kind that has no Go type here.
+func optional(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// model is an InferenceService for the mesh.
+func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
+	GinkgoHelper()
+	m := &v1beta1.InferenceService{ObjectMeta: at(namespace, name)}
+	m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
+	m.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: "onnx"}}
+	m.Spec.Predictor.Model.Storage = &v1beta1.ModelStorage{Path: new("models/" + name)}
+	Expect(env.Admin.Create(ctx, m)).To(Succeed())
+	return m
+}
+
+var _ = Describe("What publishes models", Serial, func() {
+	It("follows the setting and the runtime, and what another setting left goes", func(ctx SpecContext) {
+		ns := served(ctx)
+		r := runtimeOf(ctx, ns, "r", "onnx", annotated(openshift.AnnotationRoute, "true"))
+		digits := model(ctx, ns, "digits")
+		settled(ctx, ns)
+		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, optional(capability.HTTPRoute, ns, "digits")
+		absent(ctx, ingress, route)
+		manager.Away(ctx)
+
+		By("an Ingress")
+		other := exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		appear(ctx, ingress)
+		Expect(ingress.Spec.Rules).To(HaveLen(1))
+		Expect(ingress.Spec.Rules[0].Host).To(Equal("digits-" + ns + ".apps.example.org"))
+		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
+		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+		other.Stop(ctx)
+
+		By("a Gateway, which trusts the proxy that guards the model")
+		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{openshift.AnnotationAuth: "true"}}})
+		settings := configure(ctx, own, "authProxy: {mode: always}\n")
+		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		policy, authority := optional(capability.BackendTLSPolicy, ns, openshift.AuthorityName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.AuthorityName)}
+		issued := &corev1.Secret{ObjectMeta: at(ns, authproxy.TLSSecret)}
+		appear(ctx, route, policy, authority, issued)
+		env.WaitGone(ctx, ingress)
+		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(issued.Data["ca.crt"])))
+		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
+		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
+		env.Settle(other.User, quiet, specTimeout)
+		env.ExpectAtRest(other.User, quiet)
+		other.Stop(ctx)
+
+		By("what it was before")
+		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())
+		manager.Restart(ctx)
+		for _, gone := range []*unstructured.Unstructured{route, policy} {
+			env.WaitGone(ctx, gone)
+		}
+		env.WaitGone(ctx, authority)
+	}, NodeTimeout(2*specTimeout))
+})
