@@ -104,6 +104,8 @@ deploy-to-platform: export PLATFORM := $(PLATFORM)
 deploy-to-platform: export ODH_GATEWAY_NAME := $(ODH_GATEWAY_NAME)
 deploy-to-platform: export ODH_GATEWAY_NAMESPACE := $(ODH_GATEWAY_NAMESPACE)
 uninstall: export FORCE := $(FORCE)
+serve-models: export NAMESPACES := $(NAMESPACES)
+serve-models: export STORAGE := $(STORAGE)
 
 .PHONY: install
 install: ## Install the CRDs (OVERLAY=kubernetes|openshift|odh|rhoai)
@@ -124,6 +126,10 @@ undeploy: ## Remove the operator (OVERLAY=...); keeps CRDs, custom resources and
 .PHONY: uninstall
 uninstall: ## Remove the CRDs; refuses while custom resources exist, unless FORCE=1
 	config/manage uninstall
+
+.PHONY: serve-models
+serve-models: ## Prepare NAMESPACES= for models of ModelMesh; STORAGE=1 copies the Secret storage-config of the operator's namespace (OVERLAY=...)
+	config/manage serve-models
 
 ##@ Try it with kind
 

@@ -20,6 +20,9 @@ case "$*" in
   *"get customresourcedefinitions"*) printf '%b' "${CRDS:-}" ;;
   *--all-namespaces*) printf '%b' "${OBJECTS:-}" ;;
   *"get deployments"*) printf %s "${RUNTIMES:-}" ;;
+  *"go-template=apiVersion"*) echo "the copy" ;;
+  *"get secret storage-config --ignore-not-found"*) printf %s "${STORED:-}" ;;
+  *"create -f -"*) cat >>"$CALLS" ;;
 esac
 `
 
@@ -102,6 +105,42 @@ func TestManageSetsParameters(t *testing.T) {
 	}
 }
 
+// Namespaces for models get their label when everything else is there, and keep a Secret of their own.
+func TestManageServesModels(t *testing.T) {
+	const label, copied = " modelmesh-enabled=true --overwrite\n", "-n team create -f -\nthe copy\n"
+	for name, tc := range map[string]struct {
+		env  []string
+		want []string // in this order
+		not  string
+	}{
+		"label only":           {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
+		"storage":              {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
+		"storage of its own":   {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "the copy"},
+		"another overlay":      {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
+		"a new namespace":      {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
+		"no word but 1 copies": {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := manage(t, "serve-models", append(tc.env, "NAMESPACES=team other")...)
+			if failed := strings.HasPrefix(strings.Join(tc.env, " "), "FAIL"); got.failed != failed {
+				t.Fatal(got.output)
+			}
+			rest := got.calls
+			for _, want := range tc.want {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("no %q in its place in\n%s", want, got.calls)
+				}
+				rest = after
+			}
+			if strings.Contains(got.calls, tc.not) {
+				t.Errorf("%q in\n%s", tc.not, got.calls)
+			}
+		})
+	}
+}
+
 // Mistakes are reported with their fix, before anything is changed.
 func TestManageRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -122,6 +161,9 @@ func TestManageRefuses(t *testing.T) {
 		"an API server that does not answer": {"uninstall", []string{"FAIL=customresourcedefinitions"}, "the CRDs cannot be listed"},
 		"objects":                            {"uninstall", []string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`}, "A n/x\n\nNothing was removed."},
 		"objects that cannot be listed":      {"uninstall", []string{`CRDS=a.b\nc.d\n`, "FAIL=c.d"}, "objects of c.d, which cannot be listed\n\nNothing was removed."},
+		"no namespaces for models":           {"serve-models", nil, "NAMESPACES is not set"},
+		"no etcd for models":                 {"serve-models", []string{"NAMESPACES=a", "FAIL=model-serving-etcd"}, "create the Secret model-serving-etcd in namespace opendatahub"},
+		"no storage to copy":                 {"serve-models", []string{"NAMESPACES=a", "STORAGE=1", "FAIL=storage-config"}, "cannot be copied: create it"},
 		"another word than 1":                {"uninstall", []string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`, "FORCE=yes"}, "Nothing was removed."},
 	} {
 		t.Run(name, func(t *testing.T) {

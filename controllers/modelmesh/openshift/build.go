@@ -37,7 +37,7 @@ type Inputs struct {
 	// Certificate is the data of the sidecar's serving certificate where it has to be written, and Storage that of the Secret with
 	// the storage entries. nil leaves alone what is there.
 	Certificate, Storage map[string][]byte
-	// Authority is the CA that Gateways have to know to speak TLS to the sidecar; nil where none is told.
+	// Authority is the CA by which Gateways verify the sidecar; nil where they do not.
 	Authority []byte
 }
 

@@ -310,10 +310,10 @@ func TestTrustOfGateways(t *testing.T) {
 	}
 	s.rests("trusted", s.must)
 	var issued corev1.Secret
-	var told corev1.ConfigMap
+	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&told, AuthorityName) || !s.has(policy, AuthorityName) || told.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || !s.has(policy, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
 		t.Error("the CA is not that of the certificate")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever

@@ -91,6 +91,7 @@ var _ = Describe("What is shipped for ModelMesh", func() {
 		Entry("a runtime that speaks ModelMesh's protocol", sample("runtime_custom"), 1),
 		Entry("a runtime that fetches its models itself", sample("runtime_pullerless"), 1),
 		Entry("the runtimes of a cluster", built("config/runtimes"), 4),
+		Entry("later runtimes of a cluster", built("config/current-runtimes"), 3),
 		Entry("the runtimes of a namespace", built("config/namespace-runtimes"), 4),
 		Entry("the runtimes of the Open Data Hub", built("config/odh-runtimes"), 4),
 	)

@@ -1,0 +1,56 @@
+package overlays
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// runtimes are those of a folder, by name.
+func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRuntime {
+	t.Helper()
+	objects, err := operator.Kustomize(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*v1alpha1.ClusterServingRuntime{}
+	for _, object := range objects {
+		r := &v1alpha1.ClusterServingRuntime{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r); err != nil {
+			t.Fatal(err)
+		}
+		all[r.Name] = r
+	}
+	return all
+}
+
+// Later runtimes stand beside the old ones, and no model gets one that does not name it: those that are served keep their server.
+func TestLaterRuntimesTakeNoModels(t *testing.T) {
+	old, later := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
+	images := map[string]bool{}
+	for _, r := range old {
+		images[r.Spec.Containers[0].Image] = true
+	}
+	if len(later) != 3 {
+		t.Errorf("%d runtimes", len(later))
+	}
+	for name, r := range later {
+		if old[name] != nil || images[r.Spec.Containers[0].Image] || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" {
+			t.Errorf("%s is not beside the old ones: %s, labels %v", name, r.Spec.Containers[0].Image, r.Labels)
+		}
+		labels := mm.Labels(name, &r.Spec, true)
+		for _, label := range labels {
+			if strings.HasPrefix(label, "mt:") {
+				t.Errorf("%s takes models by their format: %v", name, labels)
+			}
+		}
+		if !mm.Supports(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
+			t.Errorf("%s serves no model that names it: %v", name, labels)
+		}
+	}
+}
