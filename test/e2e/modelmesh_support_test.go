@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/docs"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
@@ -28,6 +29,8 @@ var (
 	modelMeshClaimed string
 	//go:embed testdata/modelmesh_predict.py
 	modelMeshPredict string
+	//go:embed testdata/modelmesh_example.py
+	modelMeshExample string
 	//go:embed testdata/modelmesh_train.py
 	modelMeshTrain string
 )
@@ -106,6 +109,26 @@ func (n servedNamespace) sample(ctx context.Context, file string) {
 // predict asks a model over grpc or http.
 func (n servedNamespace) predict(ctx context.Context, protocol, model string) (string, error) {
 	return tryKubectl(ctx, modelMeshPredict, n.in("exec", "-i", "client", "--", "python3", "-", protocol, model)...)
+}
+
+// example is a request of the page about models, and the answer that the page shows below it.
+type example struct{ request, answer string }
+
+// modelMeshExamples are those of the page, in its order.
+func modelMeshExamples() []example {
+	GinkgoHelper()
+	page, err := os.ReadFile(filepath.Join(checkout, "docs", "components", "modelmesh.md"))
+	Expect(err).NotTo(HaveOccurred())
+	var all []example
+	for _, block := range docs.Blocks(string(page)) {
+		if _, after, found := strings.Cut(block.Text, "<<EOF\n"); found {
+			request, _, _ := strings.Cut(after, "\nEOF\n")
+			all = append(all, example{request: request})
+		} else if block.Language == "json" {
+			all[len(all)-1].answer = block.Text
+		}
+	}
+	return all
 }
 
 // pods are the names of those of runtimes.

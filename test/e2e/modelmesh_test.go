@@ -49,6 +49,16 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		answers(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
+	It("answers the requests of its page as the page says", func(ctx SpecContext) {
+		examples := modelMeshExamples()
+		Expect(examples).To(HaveLen(2))
+		for i, protocol := range []string{"http", "grpc"} {
+			answer, err := tryKubectl(ctx, modelMeshExample, n.in("exec", "-i", "client", "--", "python3", "-", protocol, "digits", examples[i].request)...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answer).To(MatchJSON(examples[i].answer), protocol)
+		}
+	}, SpecTimeout(specTimeout))
+
 	It("says of models that cannot be loaded why", func(ctx SpecContext) {
 		apply(ctx, n.name, modelMeshBroken)
 		for name, want := range map[string][2]string{
