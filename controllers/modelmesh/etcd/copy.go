@@ -9,8 +9,8 @@ import (
 
 // Copy is the data of the Secret by which the pods of a namespace reach etcd, made from that of the manager's own namespace: the
 // state lies below a prefix of the namespace, hosts that only resolve in the manager's namespace get its name, and the files that the
-// connection names come along.
-func Copy(source map[string][]byte, managerNamespace, namespace string) (map[string][]byte, error) {
+// connection names come along. The account, if there is one, takes the place of the user of the connection.
+func Copy(source map[string][]byte, managerNamespace, namespace string, account *Account) (map[string][]byte, error) {
 	c, err := Parse(source)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,10 @@ func Copy(source map[string][]byte, managerNamespace, namespace string) (map[str
 	for _, file := range c.Files() {
 		data[file] = source[file]
 	}
-	c.RootPrefix += "/mm_ns/" + namespace
+	c.RootPrefix = c.prefixOf(namespace)
+	if account != nil {
+		c.UserID, c.Password = account.Name, account.Password
+	}
 	c.Endpoints = qualified(c.Endpoints, managerNamespace)
 	if data[Key], err = json.Marshal(c); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", Key, err)

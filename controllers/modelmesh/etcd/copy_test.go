@@ -21,7 +21,7 @@ func TestCopy(t *testing.T) {
 		},
 		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
 	} {
-		data, err := Copy(map[string][]byte{Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision")
+		data, err := Copy(map[string][]byte{Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestReferencedFiles(t *testing.T) {
 		Key:      []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
 		"ca.pem": []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
 	}
-	data, err := Copy(source, "mesh", "vision")
+	data, err := Copy(source, "mesh", "vision", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestReferencedFiles(t *testing.T) {
 	} {
 		incomplete := maps.Clone(source)
 		delete(incomplete, missing)
-		if _, err := Copy(incomplete, "mesh", "vision"); err == nil || err.Error() != want {
+		if _, err := Copy(incomplete, "mesh", "vision", nil); err == nil || err.Error() != want {
 			t.Errorf("without %s: %v", missing, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestCopyRefuses(t *testing.T) {
 		`hidden`:                              "breaks at byte",
 		``:                                    "breaks at byte",
 	} {
-		_, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision")
+		_, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Key) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -110,7 +110,7 @@ func TestCopyRefuses(t *testing.T) {
 			t.Errorf("%s is shown: %v", text, err)
 		}
 	}
-	if _, err := Copy(nil, "mesh", "vision"); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
+	if _, err := Copy(nil, "mesh", "vision", nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
 		t.Errorf("without the key: %v", err)
 	}
 }
@@ -126,7 +126,7 @@ func FuzzCopy(f *testing.F) {
 		if once := qualified(endpoints, "ns"); qualified(once, "ns") != once {
 			t.Errorf("%q is qualified twice", endpoints)
 		}
-		data, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision")
+		data, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
 		if err != nil {
 			return
 		}

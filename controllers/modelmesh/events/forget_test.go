@@ -23,6 +23,9 @@ type lingering struct {
 
 func (l lingering) RootPrefix() string { return "root" }
 func (l lingering) Close() error       { return nil }
+
+func (l lingering) Ensure(context.Context, meshetcd.Account) error { return nil }
+
 func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error {
 	err := l.store.Watch(ctx, prefix, after, handle)
 	<-l.let

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,7 @@ type Options struct {
 }
 
 // Stream watches etcd for any number of namespaces. It is a manager Runnable; before Start and after its end it only remembers what
-// it is given. All methods are safe for concurrent use, and none of them waits for etcd.
+// it is given. All methods are safe for concurrent use, and none of them but Grant waits for etcd.
 type Stream struct {
 	Options
 	dial func(data map[string][]byte) (etcd, error)
@@ -68,6 +69,7 @@ func (s *space) rest(namespace string) {
 type etcd interface {
 	reader
 	RootPrefix() string
+	Ensure(ctx context.Context, account meshetcd.Account) error
 	Close() error
 }
 
@@ -114,6 +116,17 @@ func (s *Stream) Connect(data map[string][]byte) error {
 	}
 	s.hangUp(former)
 	return nil
+}
+
+// Grant makes an account in the etcd of the controller.
+func (s *Stream) Grant(ctx context.Context, account meshetcd.Account) error {
+	s.mu.Lock()
+	client := s.common.client
+	s.mu.Unlock()
+	if client == nil {
+		return errors.New("there is no connection to etcd")
+	}
+	return client.Ensure(ctx, account)
 }
 
 // ConnectOwn takes the data of the Secret of a namespace that has an etcd of its own; nil says that it shares the controller's again.

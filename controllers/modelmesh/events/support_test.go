@@ -148,6 +148,8 @@ type session struct {
 }
 
 func (s session) RootPrefix() string { return s.root }
+
+func (s session) Ensure(context.Context, meshetcd.Account) error { return nil }
 func (s session) Close() error {
 	*s.closed = append(*s.closed, s.name)
 	return nil

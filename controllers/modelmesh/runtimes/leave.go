@@ -39,6 +39,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
 	s.headless.Delete(namespace)
+	s.granted.Delete(namespace)
 	s.applier.ForgetNamespace(namespace)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -37,6 +38,7 @@ type (
 		Connect(data map[string][]byte) error
 		ConnectOwn(namespace string, data map[string][]byte) error
 		Ensure(namespace, service string)
+		Grant(ctx context.Context, account meshetcd.Account) error
 		Forget(namespace string)
 	}
 )
@@ -62,6 +64,8 @@ type server struct {
 	reports *reporter
 	// idle says since when no model needs a runtime; zero while one does.
 	idle modelmesh.Store[types.NamespacedName, time.Time]
+	// granted says when an account of a namespace was last seen to be as it should be.
+	granted modelmesh.Store[string, grant]
 	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
 	missing modelmesh.Store[types.NamespacedName, struct{}]
 	// headless is what the Service of a namespace was seen to be.
@@ -186,6 +190,9 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 	}
 	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
 	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), f.held}
+	if f.settings.EtcdUserPerNamespace {
+		again = grantEvery
+	}
 	kept, alive := map[string]bool{}, map[types.UID]bool{}
 	for _, name := range sortedNames(f.runtimes) {
 		t := f.runtimes[name]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,7 +52,15 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	if f.etcd == nil || theirs != nil || f.namespace == own {
 		return nil
 	}
-	data, err := meshetcd.Copy(f.etcd, own, f.namespace)
+	account, err := etcdAccount(f)
+	if err != nil {
+		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
+		return nil
+	}
+	if err := s.grant(ctx, f.namespace, account); err != nil {
+		return err
+	}
+	data, err := meshetcd.Copy(f.etcd, own, f.namespace, account)
 	if err != nil {
 		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
 		return nil
@@ -60,6 +69,48 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.namespace, secretKind, func(o metav1.Object) bool {
 		return isEtcdCopy(o) && o.GetName() != name
 	}))
+}
+
+// An etcd without a volume loses its accounts with its pod, and no event says so.
+const (
+	grantEvery   = time.Minute
+	grantTimeout = 5 * time.Second
+)
+
+// grant is an account that was seen to be as it should be.
+type grant struct {
+	account meshetcd.Account
+	at      time.Time
+}
+
+// etcdAccount is that of the pods of a namespace; nil where they have the one of the manager.
+func etcdAccount(f *facts) (*meshetcd.Account, error) {
+	if !f.settings.EtcdUserPerNamespace {
+		return nil, nil
+	}
+	account, err := meshetcd.AccountOf(f.etcd, f.namespace, string(f.owner.GetUID()))
+	return &account, err
+}
+
+// grant makes an account, unless it was there a moment ago. An etcd that is away later holds nothing up.
+func (s *server) grant(ctx context.Context, namespace string, account *meshetcd.Account) error {
+	if account == nil {
+		return nil
+	}
+	known, found := s.granted.Get(namespace)
+	found = found && known.account == *account
+	if found && s.clock.Since(known.at) < grantEvery {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
+	defer cancel()
+	if err := s.stream.Grant(ctx, *account); err != nil && found {
+		return nil //nolint:nilerr // the next reconcile tries again, and the watches report that etcd is away
+	} else if err != nil {
+		return fmt.Errorf("creating the user of namespace %s: %w", namespace, err)
+	}
+	s.granted.Set(namespace, grant{*account, s.clock.Now()})
+	return nil
 }
 
 // unusable says what is wrong with an etcd Secret, "" without an error.

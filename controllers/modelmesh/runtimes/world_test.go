@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -62,6 +63,9 @@ type calls struct {
 	own      map[string]map[string][]byte
 	fail     error
 	failOwn  error
+	// granted are the accounts, in the order of the calls.
+	granted   []meshetcd.Account
+	failGrant error
 }
 
 func (c *calls) Ensure(namespace string, target meshclient.Target) error {
@@ -74,7 +78,11 @@ func (c *calls) Forget(namespace string) { delete(c.targets, namespace) }
 type streamCalls struct{ *calls }
 
 func (c streamCalls) Ensure(namespace, service string) { c.services[namespace] = service }
-func (c streamCalls) Forget(namespace string)          { delete(c.services, namespace) }
+func (c streamCalls) Grant(_ context.Context, account meshetcd.Account) error {
+	c.granted = append(c.granted, account)
+	return c.failGrant
+}
+func (c streamCalls) Forget(namespace string) { delete(c.services, namespace) }
 func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error {
 	if data == nil {
 		delete(c.own, namespace)

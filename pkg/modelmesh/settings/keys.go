@@ -70,6 +70,7 @@ func (s *Settings) keys() []key {
 			setting("gracePeriodSeconds", namespaces, seconds(&s.ScaleToZero.GracePeriod))),
 		setting("allowAnyPVC", administrators, boolean(&s.AllowAnyPVC)),
 		setting("allowNamespaceEtcd", administrators, boolean(&s.AllowNamespaceEtcd)),
+		setting("etcdUserPerNamespace", administrators, boolean(&s.EtcdUserPerNamespace)),
 		setting("payloadProcessors", namespaces, list(&s.PayloadProcessors, "a list of URIs such as http://collector:8080/v1", anyText)),
 		setting("modelMeshEndpoint", administrators, text(&s.ModelMeshEndpoint, "an address such as localhost:8033", hasNoBlank)),
 		object("authProxy",

@@ -68,6 +68,7 @@ runtimePodAnnotations: {Example.com/Scrape: "no"}
 imagePullSecrets: [{name: one}, {name: two}]
 allowAnyPVC: true
 allowNamespaceEtcd: true
+etcdUserPerNamespace: true
 builtInServerTypes: [own]
 payloadProcessors: [logger://log, http://collector:8080/v1]
 internalModelMeshEnvVars: [{name: A, value: 1.0}, {name: B}]
@@ -98,6 +99,7 @@ func everySetting() Settings {
 		ImagePullSecrets:         []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}},
 		AllowAnyPVC:              true,
 		AllowNamespaceEtcd:       true,
+		EtcdUserPerNamespace:     true,
 		BuiltInServerTypes:       []string{"own"},
 		PayloadProcessors:        []string{"logger://log", "http://collector:8080/v1"},
 		InternalModelMeshEnvVars: []corev1.EnvVar{{Name: "A", Value: "1.0"}, {Name: "B"}},

@@ -41,6 +41,8 @@ type Settings struct {
 	AllowAnyPVC bool
 	// AllowNamespaceEtcd lets a namespace bring an etcd of its own, which the manager reads.
 	AllowNamespaceEtcd bool
+	// EtcdUserPerNamespace gives the pods of each namespace a user of etcd that reaches the keys of the namespace only.
+	EtcdUserPerNamespace bool
 	// BuiltInServerTypes are the adapters that runtimes may ask for.
 	BuiltInServerTypes []string
 	// PayloadProcessors are the URIs that payloads are sent to.

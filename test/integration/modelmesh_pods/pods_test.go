@@ -101,7 +101,7 @@ var _ = Describe("Objects of a namespace", func() {
 		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())
-		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace)
+		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace, nil)
 		Expect(err).NotTo(HaveOccurred())
 		var desired apply.Desired
 		desired.Add(resources.BuildService(front), resources.BuildServiceMonitor(front), constraints,

@@ -1,0 +1,53 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+)
+
+// An account follows from the connection, the namespace and its UID, and from nothing else.
+func TestAccountOf(t *testing.T) {
+	source := func(text string) map[string][]byte { return map[string][]byte{Key: []byte(text)} }
+	const root = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`
+	account := func(text, namespace, uid string) Account {
+		a, err := AccountOf(source(text), namespace, uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first := account(root, "team", "1")
+	if first.Name != "modelmesh-team" || first.Prefix != "models/mm_ns/team" || len(first.Password) != 64 || strings.Contains(first.Password, "secret") {
+		t.Errorf("%+v", first)
+	}
+	if first != account(root, "team", "1") {
+		t.Error("another account for the same namespace")
+	}
+	for what, other := range map[string]Account{
+		"a namespace of the same name": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),
+		"another namespace": account(root, "team1", ""),
+	} {
+		if other.Password == first.Password {
+			t.Errorf("%s has the same password", what)
+		}
+	}
+	data, err := Copy(source(root), "own", "team", &first)
+	copied, parseErr := Parse(data)
+	if err != nil || parseErr != nil || copied.UserID != first.Name || copied.Password != first.Password || copied.RootPrefix != first.Prefix {
+		t.Errorf("%+v, %v, %v", copied, err, parseErr)
+	}
+}
+
+func TestConnectionsThatCannotBeDivided(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"endpoints":"e"}`:                 "names no user",
+		`{"endpoints":"e","userid":"root"}`: "names no user",
+		`{"endpoints":"e","userid":"root","password":"p","client_certificate_file":"c","client_key_file":"k"}`: "client certificate",
+		`{"endpoints":"e","userid":"root","password":"p","client_certificate":"c","client_key":"k"}`:           "client certificate",
+		`none`: "not the JSON",
+	} {
+		if _, err := AccountOf(map[string][]byte{Key: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

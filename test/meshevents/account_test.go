@@ -1,0 +1,79 @@
+package meshevents
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+)
+
+// A user of a namespace reaches its keys and no others, not even those of a namespace that begins with its name, and may not become more.
+func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
+	server := startEtcd(t)
+	enableAuth(t, server)
+	connection, err := json.Marshal(map[string]string{"endpoints": server.url(), "root_prefix": "models", "userid": "root", "password": "secret"})
+	must(t, err)
+	source := map[string][]byte{meshetcd.Key: connection}
+	root, err := meshetcd.New(source)
+	must(t, err)
+	defer root.Close()
+	account, err := meshetcd.AccountOf(source, "team", "1")
+	must(t, err)
+	for range 2 { // the second one finds everything as it should be
+		must(t, root.Ensure(t.Context(), account))
+	}
+
+	user := login(t, server, account.Name, account.Password)
+	for key, denied := range map[string]bool{
+		"models/mm_ns/team/mm/modelmesh-serving/registry/a": false, "models/mm_ns/team/litelinks/a": false,
+		"models/mm_ns/team-b/mm/a": true, "models/mm_ns/team": true, "models/mm/a": true, "other": true,
+	} {
+		if _, err := user.Put(t.Context(), key, "x"); errors.Is(err, rpctypes.ErrPermissionDenied) != denied || !denied && err != nil {
+			t.Errorf("put %s: %v", key, err)
+		}
+		if _, err := user.Get(t.Context(), key); errors.Is(err, rpctypes.ErrPermissionDenied) != denied || !denied && err != nil {
+			t.Errorf("get %s: %v", key, err)
+		}
+	}
+	if _, err := user.UserGrantRole(t.Context(), account.Name, "root"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		t.Errorf("the user makes itself root: %v", err)
+	}
+
+	later, err := meshetcd.AccountOf(source, "team", "2") // a namespace of the same name
+	must(t, err)
+	must(t, root.Ensure(t.Context(), later))
+	if _, err := user.Authenticate(t.Context(), account.Name, account.Password); !errors.Is(err, rpctypes.ErrAuthFailed) {
+		t.Errorf("the password of the former namespace: %v", err)
+	}
+	login(t, server, later.Name, later.Password)
+}
+
+// enableAuth makes root, as the bundled etcd does when it starts.
+func enableAuth(t *testing.T, server *etcd) {
+	t.Helper()
+	client := login(t, server, "", "")
+	_, err := client.UserAdd(t.Context(), "root", "secret")
+	must(t, err)
+	_, err = client.RoleAdd(t.Context(), "root")
+	must(t, err)
+	_, err = client.UserGrantRole(t.Context(), "root", "root")
+	must(t, err)
+	_, err = client.AuthEnable(t.Context())
+	must(t, err)
+}
+
+// login connects as a user until the end of the test.
+func login(t *testing.T, server *etcd, name, password string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{server.url()}, Username: name, Password: password, DialTimeout: patience, Logger: zap.NewNop(),
+	})
+	must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
