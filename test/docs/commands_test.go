@@ -24,7 +24,7 @@ var programs = map[string]string{
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
 	"cut": "", "sed": "", "xargs": "",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
-	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry",
+	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry", "grpcurl": "server",
 }
 
 // ranElsewhere are pages whose blocks without a need are run by the suites that are named.

@@ -19,7 +19,7 @@ func secured() *corev1.Secret {
 	return s
 }
 
-// Pods get the user of their namespace, which is looked at again after a minute: an etcd without a volume forgets it.
+// Pods get the user of their namespace, which is checked again after a minute: an etcd without a volume forgets it.
 func TestAUserOfEtcdForEachNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.must(w.api.Update(t.Context(), secured()))

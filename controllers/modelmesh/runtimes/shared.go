@@ -71,7 +71,7 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	}))
 }
 
-// An etcd without a volume loses its accounts with its pod, and no event says so.
+// An etcd without a volume loses its accounts with its pod, without an event.
 const (
 	grantEvery   = time.Minute
 	grantTimeout = 5 * time.Second
