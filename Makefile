@@ -44,7 +44,7 @@ IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140
 FUZZTIME ?= 20s
 SIZES ?= 1000,5000
 # The number of real nodes on which specs run side by side.
-E2E_NODES ?= 2
+E2E_NODES ?= 3
 # A number of inputs instead of a time: a busy machine then takes longer instead of failing.
 MESH_FUZZ ?= 10000x
 
