@@ -1,7 +1,7 @@
 // Package e2e runs the operator and what it makes as pods on a real node, see package node.
 //
 // It starts where a user does, with `kubectl apply -k config/overlays/kubernetes` and an image that is made as the Dockerfile
-// says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` runs it; a machine that cannot run a
+// says. The suite needs root on Linux and has the build tag e2e, so that only `make e2e` and, in part, `make ci` run it; a machine that cannot run a
 // real node skips it and says what is missing.
 //
 // Pages are opened with Chromium in a pod. E2E_PICTURES names a folder of the checkout for pictures of them.
