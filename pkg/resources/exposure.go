@@ -18,8 +18,8 @@ import (
 // authorityKey is where Gateways look for certificates of CAs in a ConfigMap.
 const authorityKey = "ca.crt"
 
-// Ingress publishes the path of the server, all of them by default, at its host, with TLS. The name of the Secret with the certificate of the host stands there only for
-// cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
+// Ingress publishes the path of the server, all of them by default, at its host, with TLS. The name of the Secret with the certificate of
+// the host stands there only for cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
 func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) *networkingv1ac.IngressApplyConfiguration {
 	annotations, ends := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {
@@ -45,8 +45,7 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string
 }
 
 // Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that names it.
-// A port by its name limits the policy to that port.
-// The metadata is that of both, in the namespace of the Service.
+// A port by its name limits the policy to that port. The metadata is that of both, in the namespace of the Service.
 func (p Published) Trust(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
 	target := gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))
 	if p.Port.Type == intstr.String {

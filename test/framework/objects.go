@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -36,6 +37,15 @@ func (e *Env) Namespace(ctx context.Context, prefix string) string {
 		gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, namespace))).To(gomega.Succeed())
 	}, ginkgo.NodeTimeout(stopTimeout))
 	return namespace.Name
+}
+
+// Untyped is an object of a kind that may have no Go type here.
+func Untyped(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
 }
 
 // Get reads an object by its name and namespace into it.

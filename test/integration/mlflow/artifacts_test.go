@@ -31,7 +31,7 @@ func artifactsDeployment() *appsv1.Deployment {
 // artifactsServer is what a server for artifacts consists of, but for its certificate, which OpenShift makes.
 func artifactsServer() []client.Object {
 	return []client.Object{
-		artifactsDeployment(), foreign(httpRoutes, namespace, "mlflow-artifacts"),
+		artifactsDeployment(), framework.Untyped(httpRoutes, namespace, "mlflow-artifacts"),
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var (
@@ -123,19 +124,13 @@ func networkPolicy(name string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
-
 func serviceMonitor() *unstructured.Unstructured {
-	return foreign(serviceMonitors, namespace, "mlflow-metrics-monitor")
+	return framework.Untyped(serviceMonitors, namespace, "mlflow-metrics-monitor")
 }
-func httpRoute() *unstructured.Unstructured   { return foreign(httpRoutes, namespace, "mlflow") }
-func consoleLink() *unstructured.Unstructured { return foreign(consoleLinks, "", "mlflow") }
+func httpRoute() *unstructured.Unstructured {
+	return framework.Untyped(httpRoutes, namespace, "mlflow")
+}
+func consoleLink() *unstructured.Unstructured { return framework.Untyped(consoleLinks, "", "mlflow") }
 
 // children are the objects that an MLflow consists of where every API is served, but for the claim.
 func children() []client.Object {

@@ -21,7 +21,7 @@ import (
 )
 
 func auth(groups ...string) *unstructured.Unstructured {
-	u := loose(capability.PlatformAuth, "", "auth")
+	u := framework.Untyped(capability.PlatformAuth, "", "auth")
 	list := []any{}
 	for _, g := range groups {
 		list = append(list, g)

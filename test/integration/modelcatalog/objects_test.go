@@ -12,6 +12,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A new Catalog", func() {
@@ -95,7 +96,7 @@ var _ = Describe("A new Catalog", func() {
 	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
-		shared := loose(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the original, to every Service
+		shared := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the original, to every Service
 		shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
 		shared.Object["spec"] = map[string]any{
 			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
@@ -104,16 +105,16 @@ var _ = Describe("A new Catalog", func() {
 		Expect(w.Admin.Create(ctx, shared)).To(Succeed())
 		c := w.ready(ctx, catalog(ns))
 		w.WaitGone(ctx, shared)
-		route := loose(capability.Route, ns, "model-catalog-https")
+		route := framework.Untyped(capability.Route, ns, "model-catalog-https")
 		w.Get(ctx, route)
 		spec := route.Object["spec"].(map[string]any)
 		Expect(spec["host"]).To(Equal("model-catalog." + domain))
 		Expect(spec["tls"]).To(HaveKeyWithValue("termination", "reencrypt"))
 		w.Get(ctx, policy(ns, "model-catalog-https-route"))
-		published := loose(capability.HTTPRoute, routes, "model-catalog")
+		published := framework.Untyped(capability.HTTPRoute, routes, "model-catalog")
 		w.Get(ctx, published)
 		Expect(published.GetOwnerReferences()).To(BeEmpty())
-		grant := loose(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
+		grant := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
 		w.Get(ctx, grant)
 		Expect(grant.Object["spec"].(map[string]any)["to"]).To(ConsistOf(HaveKeyWithValue("name", "model-catalog")))
 		s := service(ns, "model-catalog")

@@ -12,6 +12,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/server"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("The servers of the catalog", func() {
@@ -50,7 +51,7 @@ var _ = Describe("The servers of the catalog", func() {
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields map[string]any, refusal string) {
-		c := loose(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
+		c := framework.Untyped(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 		c.Object["spec"] = fields
 		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
@@ -28,15 +27,6 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	return other
 }
 
-// optional is an object of a kind that has no Go type here.
-func optional(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
-
 // model is an InferenceService for the mesh.
 func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
 	GinkgoHelper()
@@ -54,7 +44,7 @@ var _ = Describe("What publishes models", Serial, func() {
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(openshift.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
 		settled(ctx, ns)
-		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, optional(capability.HTTPRoute, ns, "digits")
+		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, framework.Untyped(capability.HTTPRoute, ns, "digits")
 		absent(ctx, ingress, route)
 		manager.Away(ctx)
 
@@ -73,7 +63,7 @@ var _ = Describe("What publishes models", Serial, func() {
 		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{openshift.AnnotationAuth: "true"}}})
 		settings := configure(ctx, own, "authProxy: {mode: always}\n")
 		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		policy, authority := optional(capability.BackendTLSPolicy, ns, openshift.AuthorityName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.AuthorityName)}
+		policy, authority := framework.Untyped(capability.BackendTLSPolicy, ns, openshift.AuthorityName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.AuthorityName)}
 		issued := &corev1.Secret{ObjectMeta: at(ns, authproxy.TLSSecret)}
 		appear(ctx, route, policy, authority, issued)
 		env.WaitGone(ctx, ingress)

@@ -73,16 +73,16 @@ func withoutWebhooks(ctx context.Context) {
 }
 
 func httpRouteOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return foreign(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
+	return framework.Untyped(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
 }
 
 func grantOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return foreign(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
+	return framework.Untyped(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
 }
 
 // sharedGrant is the one that the original made once for all Services of a namespace.
 func sharedGrant(namespace string) *unstructured.Unstructured {
-	g := foreign(grantKind, namespace, "allow-gateway-httproutes")
+	g := framework.Untyped(grantKind, namespace, "allow-gateway-httproutes")
 	g.SetLabels(map[string]string{"component": "model-registry", "app.kubernetes.io/component": "model-registry", "app.kubernetes.io/part-of": "model-registry",
 		"app.kubernetes.io/created-by": "model-registry-operator", "app.kubernetes.io/managed-by": "model-registry-operator"})
 	g.Object["spec"] = map[string]any{
@@ -113,7 +113,7 @@ var _ = Describe("Gateway mode", func() {
 
 	It("comes beside the Routes, and its HTTPRoute goes when it is switched off [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, twoRoutes))
-		routes := []*unstructured.Unstructured{foreign(routeKind, namespace, m.Name+"-https"), foreign(routeKind, namespace, m.Name+"-http")}
+		routes := []*unstructured.Unstructured{framework.Untyped(routeKind, namespace, m.Name+"-https"), framework.Untyped(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
 		aside(ctx)
 		other := behindGateway(ctx)
@@ -144,7 +144,7 @@ var _ = Describe("Gateway mode", func() {
 		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
 		webhooksAnswer(ctx)
 		ready(ctx, single)
-		Expect(exists(ctx, Default, foreign(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
+		Expect(exists(ctx, Default, framework.Untyped(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
 		env.Settle(other.User, quiet, specTimeout)
 
@@ -215,7 +215,7 @@ var _ = Describe("Gateway mode", func() {
 		withoutWebhooks(ctx)
 		m := ready(ctx, registry(namespace, namespace))
 		var kept []*unstructured.Unstructured
-		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), foreign(bindingKind, "", m.Name+"-auth-delegator")} {
+		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Untyped(bindingKind, "", m.Name+"-auth-delegator")} {
 			env.WaitFor(ctx, o, nil)
 			kept = append(kept, o)
 		}

@@ -134,12 +134,12 @@ var _ = Describe("A registry", func() {
 
 	It("loses Route and policy where the spec wants none, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		Expect(exists(ctx, Default, foreign(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
+		Expect(exists(ctx, Default, framework.Untyped(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"kubeRBACProxy": map[string]any{"serviceRoute": "disabled"}, "rest": map[string]any{"serviceRoute": "enabled"}}})
-		env.WaitGone(ctx, foreign(routeKind, namespace, m.Name+"-https"))
+		env.WaitGone(ctx, framework.Untyped(routeKind, namespace, m.Name+"-https"))
 		env.WaitGone(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"))
-		env.WaitFor(ctx, foreign(routeKind, namespace, m.Name+"-http"), nil)
+		env.WaitFor(ctx, framework.Untyped(routeKind, namespace, m.Name+"-http"), nil)
 		available(ctx, m)
 		Expect(m.Status.Hosts).To(HaveLen(3))
 		env.Get(ctx, delegator(m))
@@ -147,8 +147,8 @@ var _ = Describe("A registry", func() {
 		env.Get(ctx, group(m))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"kubeRBACProxy": map[string]any{"serviceRoute": "enabled"}, "rest": map[string]any{"serviceRoute": "disabled"}}})
-		env.WaitGone(ctx, foreign(routeKind, namespace, m.Name+"-http"))
-		env.WaitFor(ctx, foreign(routeKind, namespace, m.Name+"-https"), nil)
+		env.WaitGone(ctx, framework.Untyped(routeKind, namespace, m.Name+"-http"))
+		env.WaitFor(ctx, framework.Untyped(routeKind, namespace, m.Name+"-https"), nil)
 		env.WaitFor(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"), nil)
 	}, NodeTimeout(specTimeout))
 
@@ -160,7 +160,7 @@ var _ = Describe("A registry", func() {
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Hosts).To(ContainElement(m.Name + "-rest." + domain)) })
 		}, NodeTimeout(specTimeout))
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Hosts).To(ContainElement(m.Name + "-rest.new.example.com")) })
-		route := foreign(routeKind, namespace, m.Name+"-https")
+		route := framework.Untyped(routeKind, namespace, m.Name+"-https")
 		env.WaitFor(ctx, route, func(g Gomega) {
 			host, _, err := unstructured.NestedString(route.Object, "spec", "host")
 			g.Expect(err).NotTo(HaveOccurred())

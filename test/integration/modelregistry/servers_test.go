@@ -16,6 +16,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -80,7 +81,7 @@ var _ = Describe("The servers of a registry", func() {
 		Expect(yaml.UnmarshalStrict([]byte(fields), &m.Spec.Pods)).To(Succeed())
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 		Expect(err).NotTo(HaveOccurred())
-		u := foreign(v1beta1.GroupVersion.WithKind("ModelRegistry"), "default", "wrong")
+		u := framework.Untyped(v1beta1.GroupVersion.WithKind("ModelRegistry"), "default", "wrong")
 		u.Object["spec"] = content["spec"]
 		Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},

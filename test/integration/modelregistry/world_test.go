@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var (
@@ -94,7 +95,7 @@ func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegi
 // admit does what a router does to the Route of a registry.
 func admit(ctx context.Context, m *v1beta1.ModelRegistry) {
 	GinkgoHelper()
-	route := foreign(routeKind, m.Namespace, m.Name+"-https")
+	route := framework.Untyped(routeKind, m.Namespace, m.Name+"-https")
 	env.WaitFor(ctx, route, nil)
 	env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 		"host": "h", "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
@@ -108,23 +109,15 @@ func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T
 	return object
 }
 
-func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
-
 // ingress is the configuration that names the domain of the cluster.
-func ingress() *unstructured.Unstructured { return foreign(ingressKind, "", "cluster") }
+func ingress() *unstructured.Unstructured { return framework.Untyped(ingressKind, "", "cluster") }
 
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
 }
 
 func group(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return foreign(groupKind, "", m.Name+"-users")
+	return framework.Untyped(groupKind, "", m.Name+"-users")
 }
 
 // children are the objects of a registry with an existing database, on OpenShift without gateway mode, but for those of cluster
@@ -135,7 +128,7 @@ func children(m *v1beta1.ModelRegistry) []client.Object {
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "registry-user-" + m.Name}},
 		child(m, &rbacv1.RoleBinding{}, "-users"), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"),
 		child(m, &networkingv1.NetworkPolicy{}, "-https-route"), child(m, &networkingv1.NetworkPolicy{}, "-ingress"),
-		foreign(routeKind, m.Namespace, m.Name+"-https"),
+		framework.Untyped(routeKind, m.Namespace, m.Name+"-https"),
 	}
 }
 

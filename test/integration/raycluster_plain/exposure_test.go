@@ -7,23 +7,12 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
-
-// optional is an object of a kind that has no Go type here.
-func optional(kind schema.GroupVersionKind, cluster *unstructured.Unstructured, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(cluster.GetNamespace())
-	u.SetName(name)
-	return u
-}
 
 // exposed runs a manager with a setting in place of the shared one.
 func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
@@ -45,7 +34,7 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 
 		By("a Gateway that verifies the sidecar")
 		other := exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		route, policy := optional(capability.HTTPRoute, u, n.Dashboard), optional(capability.BackendTLSPolicy, u, n.Dashboard+"-ca")
+		route, policy := framework.Untyped(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Untyped(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
 		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
 		appear(ctx, route, policy, authority)
 		env.Get(ctx, secret)
