@@ -19,7 +19,7 @@ const realNodeName = "node-0"
 func (o Options) build(ctx context.Context) (Binaries, error) {
 	modules := binaryModules()
 	if o.Real {
-		if err := node.Require(ctx, o.Progress); err != nil {
+		if err := o.require(ctx); err != nil {
 			return nil, err
 		}
 		modules = append(modules, nodeModules()...)
@@ -34,6 +34,16 @@ func (o Options) build(ctx context.Context) (Binaries, error) {
 		}
 	}
 	return binaries, nil
+}
+
+// require makes sure that this machine can run a real node. One process at a time may install packages.
+func (o Options) require(ctx context.Context) error {
+	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(o.Progress, "another process is installing packages, waiting for it") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return node.Require(ctx, o.Progress)
 }
 
 func (o Options) describe() string {
