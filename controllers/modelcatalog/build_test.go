@@ -131,6 +131,9 @@ func TestServer(t *testing.T) {
 	if p := sidecar.ReadinessProbe.HTTPGet; p.Path != "/healthz" || p.Port.StrVal != "proxy-healthz" {
 		t.Errorf("readiness %+v", p)
 	}
+	if p := pod.Containers[0].StartupProbe; p.PeriodSeconds*p.FailureThreshold != 300 || p.TCPSocket == nil {
+		t.Errorf("a server that waits for its database is killed: %+v", p)
+	}
 	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}

@@ -100,13 +100,14 @@ func TestAgainstTheRecording(t *testing.T) {
 	}
 }
 
-// Beside that, nothing is new but what makes pods pass restricted Pod Security, the sources of agents and of runtimes, and policies.
+// Beside that, nothing is new but what makes pods pass restricted Pod Security, time to start, the sources of agents and of runtimes, and
+// policies.
 func TestWhatIsNewSinceTheRecording(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := []string{"securityContext", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
+	fresh := []string{"securityContext", "startupProbe", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
 	for _, now := range built(t, sample(), kubernetes()) {
 		old := find(recorded, now.GetKind(), now.GetName())
 		if old == nil {

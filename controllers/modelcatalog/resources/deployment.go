@@ -29,6 +29,8 @@ const (
 	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
+	// startupFailures gives a server five minutes to start, since it may wait for a database whose image is still being pulled.
+	startupFailures = 60
 	// PodGroup may read the files of Secrets where the platform gives pods no group of their own.
 	PodGroup = 1000
 )
@@ -94,6 +96,7 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithEnv(proxyEnv(c, in)...).
 		WithEnv(hubKeyEnv(in)...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
+		WithStartupProbe(probe(3).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http)).WithFailureThreshold(startupFailures)).
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
 		WithResources(serverResources(c)).
