@@ -135,7 +135,7 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if w.samples, err = readSamples(t.Context(), "test/demo/testdata/broken"); err != nil {
+	if w.samples, err = readSamples("test/demo/testdata/broken"); err != nil {
 		t.Fatal(err)
 	}
 	for _, sample := range w.samples {

@@ -209,7 +209,7 @@ func TestCounts(t *testing.T) {
 
 func TestSamplesHaveARowInTheTable(t *testing.T) {
 	for _, dir := range []string{samplesDir, "test/demo/testdata/broken"} {
-		samples, err := readSamples(t.Context(), dir)
+		samples, err := readSamples(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 	if err := checkKinds([]*unstructured.Unstructured{odd}); err == nil || !strings.Contains(err.Error(), "Odd.example.com to the table in test/demo/kinds.go") {
 		t.Errorf("a kind without a row: %v", err)
 	}
-	if _, err := readSamples(t.Context(), "test/demo/testdata/none"); err == nil || !strings.Contains(err.Error(), "test/demo/testdata/none") {
+	if _, err := readSamples("test/demo/testdata/none"); err == nil || !strings.Contains(err.Error(), "test/demo/testdata/none") {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
 }

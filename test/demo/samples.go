@@ -21,8 +21,8 @@ const webhookPatience = 30 * time.Second
 const fieldOwner = "demo"
 
 // readSamples builds the kustomization of the samples; an empty one is an error.
-func readSamples(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
-	samples, err := operator.Kustomize(ctx, dir)
+func readSamples(dir string) ([]*unstructured.Unstructured, error) {
+	samples, err := operator.Kustomize(dir)
 	if err == nil && len(samples) == 0 {
 		err = fmt.Errorf("there are no samples in %s", dir)
 	}

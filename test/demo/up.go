@@ -177,7 +177,7 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 func (d *demo) install(ctx context.Context, w *environment) error {
 	const manifests = "config/default"
 	d.step(4, "installing %s", manifests)
-	objects, err := operator.Kustomize(ctx, manifests)
+	objects, err := operator.Kustomize(manifests)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func Render(ctx context.Context, o Options) (objects []*unstructured.Unstructure
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600); err != nil {
 		return nil, fmt.Errorf("writing the kustomization: %w", err)
 	}
-	objects, err = operator.Kustomize(ctx, dir)
+	objects, err = operator.Kustomize(dir)
 	for _, object := range objects {
 		if object.GetKind() == "MLflow" { // which kustomize cannot know to stand in no namespace
 			object.SetNamespace("")

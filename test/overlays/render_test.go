@@ -104,7 +104,7 @@ func shipped(t *testing.T, overlay string) objects {
 
 func render(t *testing.T, dir string) objects {
 	t.Helper()
-	all, err := operator.Kustomize(t.Context(), dir)
+	all, err := operator.Kustomize(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // runtimes are those of a folder, by name.
 func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRuntime {
 	t.Helper()
-	objects, err := operator.Kustomize(t.Context(), folder)
+	objects, err := operator.Kustomize(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func add(ctx context.Context, all []role, file string) ([]role, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := operator.Kustomize(ctx, dir)
+	objects, err := operator.Kustomize(dir)
 	if err != nil {
 		return nil, err
 	}

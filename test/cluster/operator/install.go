@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
@@ -46,7 +46,7 @@ type Installed struct {
 // Install builds a kustomization below the root of the checkout and creates its objects: CRDs first, until they are
 // served, then namespaces, then the rest in the order of the manifests. Objects that exist already stay as they are.
 func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir string) (*Installed, error) {
-	objects, err := Kustomize(ctx, kustomizeDir)
+	objects, err := Kustomize(kustomizeDir)
 	if err != nil {
 		return nil, err
 	}
@@ -79,19 +79,17 @@ func InstallObjects(ctx context.Context, instance *cluster.Instance, objects []*
 }
 
 // Kustomize builds a kustomization, in an absolute folder or one below the root of the checkout, and returns its objects.
-func Kustomize(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
-	root, err := cluster.RepositoryRoot()
+func Kustomize(dir string) ([]*unstructured.Unstructured, error) {
+	if !filepath.IsAbs(dir) {
+		root, err := cluster.RepositoryRoot()
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(root, dir)
+	}
+	output, err := kustomization.Manifest(dir)
 	if err != nil {
 		return nil, err
-	}
-	command := exec.CommandContext(ctx, "go", "tool", "kustomize", "build", dir)
-	command.Dir = root
-	command.Env = append(os.Environ(), "GOWORK=off")
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("building kustomization %s: %w\n%s", dir, err, stderr.String())
 	}
 	objects, err := decode(output)
 	if err != nil {

@@ -89,7 +89,7 @@ func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Uns
 	if name == cluster.TrainingOperator {
 		manifests = filepath.Join("manifests", "overlays", "standalone")
 	}
-	return operator.Kustomize(ctx, filepath.Join(files, manifests))
+	return operator.Kustomize(filepath.Join(files, manifests))
 }
 
 // read keeps the objects that are installed.

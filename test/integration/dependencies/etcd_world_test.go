@@ -47,7 +47,7 @@ type etcdWorld struct {
 // objectsIn builds a kustomization and moves its objects into a namespace.
 func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	all, err := operator.Kustomize(ctx, dir)
+	all, err := operator.Kustomize(dir)
 	Expect(err).NotTo(HaveOccurred())
 	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
 	for _, object := range all {

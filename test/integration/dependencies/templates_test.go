@@ -142,7 +142,7 @@ var _ = Describe("The Templates of uploads", func() {
 	)
 
 	It("are installed by one, whose image is a parameter", func(ctx SpecContext) {
-		objects, err := operator.Kustomize(ctx, "config/async-upload")
+		objects, err := operator.Kustomize("config/async-upload")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(1))
 		Expect(objects[0].GetName()).To(Equal("jobs-async-upload-s3-to-oci-template"))

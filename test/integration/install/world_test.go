@@ -93,7 +93,7 @@ func applied(ctx context.Context, namespace, manifest string) (string, error) {
 // rendered says what an overlay consists of, and cleans up behind the spec whatever becomes of it.
 func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	objects, err := operator.Kustomize(ctx, "config/overlays/"+overlay)
+	objects, err := operator.Kustomize("config/overlays/" + overlay)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		mustMake(ctx, "undeploy", "OVERLAY="+overlay)

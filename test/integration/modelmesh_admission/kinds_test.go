@@ -120,5 +120,5 @@ func file(path string) reading {
 func sample(name string) reading { return file("../../../config/samples/modelmesh_" + name + ".yaml") }
 
 func built(dir string) reading {
-	return func(ctx SpecContext) ([]*unstructured.Unstructured, error) { return operator.Kustomize(ctx, dir) }
+	return func(ctx SpecContext) ([]*unstructured.Unstructured, error) { return operator.Kustomize(dir) }
 }

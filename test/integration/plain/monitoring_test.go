@@ -38,7 +38,7 @@ type endpoint struct {
 // monitored installs config/prometheus, and returns the endpoint of its ServiceMonitor.
 func monitored(ctx context.Context) endpoint {
 	GinkgoHelper()
-	objects, err := operator.Kustomize(ctx, "config/prometheus")
+	objects, err := operator.Kustomize("config/prometheus")
 	Expect(err).NotTo(HaveOccurred())
 	var monitor struct {
 		Spec struct{ Endpoints []endpoint }
@@ -184,7 +184,7 @@ var _ = Describe("Monitoring", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("shows dashboards to readers of ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
-		objects, err := operator.Kustomize(ctx, "config/dashboards")
+		objects, err := operator.Kustomize("config/dashboards")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(2))
 		for _, o := range objects {
