@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
+	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
 // requirements pins MLflow, what it needs, and the driver of PostgreSQL, which images of MLflow hold too.
@@ -82,7 +82,7 @@ func installPython(ctx context.Context) (*python, error) {
 
 // complete installs the packages into a folder. A run that was broken off left no mark, and is done again.
 func (p *python) complete(ctx context.Context, interpreter, dir string) error {
-	release, err := programs.Lock(dir + ".lock")
+	release, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (s Store) suite(ctx context.Context, suite string, packages ...string) (Dig
 		`--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/resolv.conf "$1"/etc/hostname`,
 		suite, "-",
 	}
-	return s.Layer(strings.Join(append(args, file), "\n"), func(w io.Writer) error {
+	return s.Layer(ctx, strings.Join(append(args, file), "\n"), func(w io.Writer) error {
 		command := exec.CommandContext(ctx, "mmdebstrap", append(args, "-")...)
 		var stderr bytes.Buffer
 		command.Stdin = strings.NewReader(strings.ReplaceAll(string(sources), own, suite))

@@ -9,7 +9,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func testStore(t *testing.T) Store {
@@ -50,7 +53,7 @@ func TestPackAndPull(t *testing.T) {
 	if err := os.WriteFile(program, []byte("binary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base, err := store.Layer("base", func(w io.Writer) error {
+	base, err := store.Layer(t.Context(), "base", func(w io.Writer) error {
 		return archive(w, []File{{Target: "/etc/motd", Content: "hello", Mode: 0o644}})
 	})
 	if err != nil {
@@ -110,24 +113,42 @@ func TestUnknownNamesAreMissing(t *testing.T) {
 	}
 }
 
+func TestLayerRunsARecipeInOneProcessAtATime(t *testing.T) {
+	store := testStore(t)
+	var runs atomic.Int32
+	var group errgroup.Group
+	for range 3 {
+		group.Go(func() error {
+			_, err := store.Layer(t.Context(), "key", func(w io.Writer) error {
+				runs.Add(1)
+				return archive(w, []File{{Target: "a", Content: "b"}})
+			})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil || runs.Load() != 1 {
+		t.Errorf("%d runs, %v", runs.Load(), err)
+	}
+}
+
 func TestLayerRunsARecipeOnce(t *testing.T) {
 	store, runs := testStore(t), 0
 	recipe := func(w io.Writer) error {
 		runs++
 		return archive(w, []File{{Target: "a", Content: "b"}})
 	}
-	first, err := store.Layer("key", recipe)
+	first, err := store.Layer(t.Context(), "key", recipe)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := store.Layer("key", recipe)
+	second, err := store.Layer(t.Context(), "key", recipe)
 	if err != nil || second != first || runs != 1 {
 		t.Errorf("layers %s and %s after %d runs, %v", first, second, runs, err)
 	}
 	if err := os.Remove(store.blob(first)); err != nil {
 		t.Fatal(err)
 	}
-	if third, err := store.Layer("key", recipe); err != nil || third != first || runs != 2 {
+	if third, err := store.Layer(t.Context(), "key", recipe); err != nil || third != first || runs != 2 {
 		t.Errorf("without its content: %s after %d runs, %v", third, runs, err)
 	}
 }

@@ -120,7 +120,7 @@ func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	}
 	key := trainScript + trainModels
 	args := []string{"-c", trainScript, "sh"}
-	return s.Layer(fmt.Sprintln(key, system), func(w io.Writer) error {
+	return s.Layer(ctx, fmt.Sprintln(key, system), func(w io.Writer) error {
 		root, err := os.MkdirTemp(s.Content, "root")
 		if err != nil {
 			return fmt.Errorf("training a model: %w", err)

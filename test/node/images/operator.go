@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
 // OperatorImage is what the overlay for any Kubernetes names.
@@ -18,6 +20,11 @@ const OperatorImage = "ghcr.io/odh-platform/odh-platform-operator:unreleased"
 // the last stage instruction by instruction, on nothing instead of on a distroless base.
 func Operator(ctx context.Context, s Store, checkout string) error {
 	binary := filepath.Join(checkout, "bin", "image", "manager")
+	release, err := filelock.Take(ctx, binary+".lock", nil)
+	if err != nil {
+		return err
+	}
+	defer release()
 	command := exec.CommandContext(ctx, "make", "-s", "manager", "BINARY="+binary)
 	command.Dir, command.Env = checkout, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {

@@ -43,7 +43,7 @@ func (s Store) python(ctx context.Context, p pythonSystem) ([]Digest, error) {
 		return nil, err
 	}
 	key := strings.Join(append([]string{string(system), installPython, p.requirements}, p.options...), "\n")
-	app, err := s.Layer(key, func(w io.Writer) error { return s.pip(ctx, w, system, p) })
+	app, err := s.Layer(ctx, key, func(w io.Writer) error { return s.pip(ctx, w, system, p) })
 	if err != nil {
 		return nil, err
 	}

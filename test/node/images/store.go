@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
 // Store keeps images in two folders.
@@ -76,10 +79,15 @@ func (s Store) Pack(image Image, names ...string) error {
 }
 
 // Layer returns the layer that a recipe makes. The key stands for everything that the recipe depends on: with a known key
-// the recipe does not run.
-func (s Store) Layer(key string, recipe func(io.Writer) error) (Digest, error) {
+// the recipe does not run, and with the same key it runs in one process at a time.
+func (s Store) Layer(ctx context.Context, key string, recipe func(io.Writer) error) (Digest, error) {
 	sum := sha256.Sum256([]byte(key))
 	record := filepath.Join(s.Content, "recipes", hex.EncodeToString(sum[:]))
+	release, err := filelock.Take(ctx, record+".lock", nil)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	if known, err := os.ReadFile(record); err == nil {
 		if _, err := os.Stat(s.blob(Digest(known))); err == nil {
 			return Digest(known), nil
@@ -88,9 +96,6 @@ func (s Store) Layer(key string, recipe func(io.Writer) error) (Digest, error) {
 	layer, err := s.put(layerType, recipe)
 	if err != nil {
 		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(record), 0o755); err != nil {
-		return "", fmt.Errorf("recording a layer: %w", err)
 	}
 	if err := os.WriteFile(record, []byte(layer.Digest), 0o600); err != nil {
 		return "", fmt.Errorf("recording a layer: %w", err)

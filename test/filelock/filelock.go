@@ -1,0 +1,46 @@
+// Package filelock keeps processes from doing the same work at once.
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const poll = 100 * time.Millisecond
+
+// Take takes the lock that a file stands for and returns the function that gives it back. The kernel frees it when a process dies, so a
+// crash leaves nothing to clean. It waits until ctx ends; waiting, if set, is called once if another client holds the lock. Missing
+// folders are created.
+func Take(ctx context.Context, path string, waiting func()) (release func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("creating the folder of a lock: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock %s: %w", path, err)
+	}
+	first := true
+	err = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err == nil, err
+		}
+		if first && waiting != nil {
+			waiting()
+		}
+		first = false
+		return false, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("taking lock %s: %w", path, errors.Join(err, file.Close()))
+	}
+	// Closing the descriptor gives the lock back; an error of it leaves nothing to do.
+	return func() { _ = file.Close() }, nil
+}
