@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ const realNodeName = "node-0"
 func (o Options) build(ctx context.Context) (Binaries, error) {
 	modules := binaryModules()
 	if o.Real {
-		if err := o.require(ctx); err != nil {
+		if err := RequireNode(ctx, o.Progress); err != nil {
 			return nil, err
 		}
 		modules = append(modules, nodeModules()...)
@@ -36,14 +37,14 @@ func (o Options) build(ctx context.Context) (Binaries, error) {
 	return binaries, nil
 }
 
-// require makes sure that this machine can run a real node. One process at a time may install packages.
-func (o Options) require(ctx context.Context) error {
-	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(o.Progress, "another process is installing packages, waiting for it") })
+// RequireNode makes sure that this machine can run a real node, as [node.Require] does, in one process at a time.
+func RequireNode(ctx context.Context, progress io.Writer) error {
+	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(progress, "another process is installing packages, waiting for it") })
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return node.Require(ctx, o.Progress)
+	return node.Require(ctx, progress)
 }
 
 func (o Options) describe() string {
@@ -115,11 +116,14 @@ func (i *Instance) networkReady(context.Context) error {
 
 // Images returns the images that pods of an instance with a real node may name. One that is packed later is found at once.
 func (i *Instance) Images() (images.Store, error) {
+	content, err := ImageContent()
+	return images.Store{Content: content, Names: i.file("images")}, err
+}
+
+// ImageContent returns the folder with the content of images, which all instances of a user share.
+func ImageContent() (string, error) {
 	cache, err := CacheDir()
-	if err != nil {
-		return images.Store{}, err
-	}
-	return images.Store{Content: filepath.Join(cache, "images"), Names: i.file("images")}, nil
+	return filepath.Join(cache, "images"), err
 }
 
 func (i *Instance) packAddons(store images.Store) error {

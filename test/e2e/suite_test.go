@@ -51,11 +51,12 @@ var (
 func TestEndToEnd(t *testing.T) { framework.Run(t, "End to end") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
 	var err error
-	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
 	checkout, err = cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	prepareImages(ctx)
+	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
+	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	store, err = env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())

@@ -1,0 +1,34 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+// prepareImages makes the images that take long, in one process, while another compiles: on a new machine linkers and package managers
+// otherwise take turns, with a core for each. Where only some specs run, they make what they need themselves.
+func prepareImages(ctx context.Context) {
+	GinkgoHelper()
+	suite, _ := GinkgoConfiguration()
+	if GinkgoParallelProcess() != 2 || suite.LabelFilter != "" || len(suite.FocusStrings) > 0 {
+		return
+	}
+	Expect(cluster.RequireNode(ctx, GinkgoWriter)).To(Succeed())
+	content, err := cluster.ImageContent()
+	Expect(err).NotTo(HaveOccurred())
+	prepared := images.Store{Content: content, Names: GinkgoT().TempDir()}
+	Expect(images.Base(ctx, prepared)).To(Succeed())
+	Expect(images.Postgres(ctx, prepared)).To(Succeed())
+	Expect(images.MLflow(ctx, prepared, checkout, images.MLflowImage)).To(Succeed())
+	Expect(images.Ray(ctx, prepared)).To(Succeed())
+	Expect(images.MLServer(ctx, prepared)).To(Succeed())
+	Expect(images.Browser(ctx, prepared)).To(Succeed())
+	Expect(images.EarlierMLflow(ctx, prepared, checkout)).To(Succeed())
+}
