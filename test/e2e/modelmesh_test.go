@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -94,7 +95,8 @@ var _ = Describe("ModelMesh", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("opens the ports for requests, and those of adapters to no client", func(ctx SpecContext) {
-		address := kubectl(ctx, n.in("get", "pods", runtimePods, "-o", "jsonpath={.items[0].status.podIP}")...)
+		const stays = `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}} {{end}}{{end}}`
+		address := strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", stays)...))[0]
 		connect := func(port int) error {
 			const script = `import socket, sys; socket.create_connection((sys.argv[1], sys.argv[2]), 3)`
 			_, err := tryKubectl(ctx, "", n.in("exec", "client", "--", "python3", "-c", script, address, fmt.Sprint(port))...)
