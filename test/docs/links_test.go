@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -142,3 +143,25 @@ func TestSlug(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// Decisions are numbered in order, in the names of their pages, their titles and the list.
+func TestDecisions(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "docs/decisions/0*.md"))
+	if err != nil || len(paths) < 20 {
+		t.Fatal(paths, err)
+	}
+	list := read(t, "docs/decisions/README.md")
+	for i, path := range paths {
+		name := filepath.Base(path)
+		if want := fmt.Sprintf("%04d-", i+1); !strings.HasPrefix(name, want) {
+			t.Errorf("%s: the number is not %s", name, want)
+		}
+		title := strings.TrimPrefix(strings.SplitN(read(t, "docs/decisions/"+name), "\n", 2)[0], fmt.Sprintf("# %d. ", i+1))
+		title = strings.TrimSpace(dated.ReplaceAllString(title, ""))
+		if row := fmt.Sprintf("| [%d](%s) | %s |", i+1, name, title); !strings.Contains(list, row) {
+			t.Errorf("README.md has no row %s", row)
+		}
+	}
+}
+
+var dated = regexp.MustCompile(`\(\d{4}-\d\d-\d\d[^)]*\)$`)
