@@ -49,6 +49,8 @@ E2E_NODES ?= 3
 MESH_FUZZ ?= 10000x
 
 export CGO_ENABLED ?= 0
+# Everything is compiled with the flags of a release, also what tests build and run: libraries are then compiled once for all of it.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 # A cache per checkout: the linter stores findings with the path of the checkout.
 export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-lint-$(shell echo '$(CURDIR)' | cksum | cut -d' ' -f1)
 
@@ -307,10 +309,6 @@ test-integration: cluster-build ## Run the suites against real control planes, f
 .PHONY: test-operands
 test-operands: ## Test the programs of the pods, with real MLflow, Model Registry, ModelMesh adapters, PostgreSQL and MariaDB; installs or builds what is missing
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
-
-# Every program of a run, those of the cluster, the images and the tests alike, is compiled with the flags of a release: they share most
-# libraries, and a build cache holds each only once per set of flags.
-e2e e2e-ci e2e-demo: export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false
 
 .PHONY: e2e
 e2e: ## Test the operator and the pods that it creates on a real node; requires root on Linux, installs or builds what is missing (E2E_PICTURES= directory for screenshots)

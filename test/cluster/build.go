@@ -143,11 +143,11 @@ func (b *builder) target(m module) (string, error) {
 	source := filepath.Join(b.source, m.dir)
 	goMod, modErr := os.ReadFile(filepath.Join(source, "go.mod"))
 	goSum, sumErr := os.ReadFile(filepath.Join(source, "go.sum"))
-	own, ownErr := ownSources(source)
+	own, ownErr := m.ownSources(b.source)
 	if err := errors.Join(modErr, sumErr, ownErr); err != nil {
-		return "", fmt.Errorf("reading the module of %s: %w", m.dir, err)
+		return "", fmt.Errorf("reading the module of %s: %w", m.packages[0], err)
 	}
-	return filepath.Join(b.cache, m.dir+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH)), nil
+	return filepath.Join(b.cache, programName(m.packages[0])+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH)), nil
 }
 
 // missing counts the programs of a module that have to be built: all of them, or none.
@@ -181,20 +181,25 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 	return b.programs(ctx, m, filepath.Join(b.source, m.dir), target)
 }
 
-// ownSources returns what stands in the folder of a module beside its requirements: nothing, where the program is another
-// project's.
-func ownSources(dir string) ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
+// ownSources returns the files of those packages that stand beside the requirements, in the folder of binaries.
+func (m module) ownSources(binaries string) ([]byte, error) {
 	var all []byte
-	for _, file := range files {
-		content, err := os.ReadFile(file)
+	for _, pkg := range m.packages {
+		folder, own := strings.CutPrefix(pkg, modulePath+"/test/cluster/binaries/")
+		if !own {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(binaries, folder, "*.go"))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, content...)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, content...)
+		}
 	}
 	return all, nil
 }
@@ -230,7 +235,7 @@ func (b *builder) programs(ctx context.Context, m module, source, target string)
 		output += names[0] // Go would name it after its path
 	}
 	command := exec.CommandContext(ctx, "go", append([]string{
-		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", m.ldflags, "-o", output,
+		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", "-s -w " + m.ldflags, "-o", output,
 	}, m.packages...)...)
 	command.Dir = source
 	command.Env = append(os.Environ(), cgo, "GOWORK=off")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestKey(t *testing.T) {
-	base := module{dir: "etcd", ldflags: "-s", packages: []string{"a", "b"}}
+	base := module{ldflags: "-s", packages: []string{"a", "b"}}
 	key := func(m module, goMod, goSum, toolchain string) string {
 		return m.key([]byte(goMod), []byte(goSum), toolchain)
 	}
@@ -43,9 +44,9 @@ func TestKey(t *testing.T) {
 func TestVersionStamp(t *testing.T) {
 	stamp := versionStamp()
 	for _, want := range []string{
-		"-X k8s.io/component-base/version.gitVersion=v1.36.3",
+		"-X k8s.io/component-base/version.gitVersion=v1.37.2",
 		"-X k8s.io/component-base/version.gitMajor=1",
-		"-X k8s.io/client-go/pkg/version.gitMinor=36",
+		"-X k8s.io/client-go/pkg/version.gitMinor=37",
 		"-X k8s.io/client-go/pkg/version.gitTreeState=clean",
 		"-X k8s.io/client-go/pkg/version.buildDate=1970-01-01T00:00:00Z",
 	} {
@@ -104,7 +105,7 @@ func TestBuildsOnceAndReports(t *testing.T) {
 	var out bytes.Buffer
 	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0))}
 	b.start = b.clock.Now()
-	modules := []module{{dir: "small", packages: []string{"example.com/small"}}, {dir: "other", packages: []string{"example.com/small"}}}
+	modules := []module{{dir: "small", packages: []string{"example.com/small"}}, {dir: "other", ldflags: "-X main.other=1", packages: []string{"example.com/small"}}}
 	binaries, err := b.all(t.Context(), modules...)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
 		t.Errorf("error %v does not say what the compiler said", err)
 	}
-	if err := b.module(t.Context(), module{dir: "absent"}, Binaries{}); err == nil {
+	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}, Binaries{}); err == nil {
 		t.Error("a missing module is no error")
 	}
 }
@@ -173,5 +174,39 @@ func TestLockEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lock(ctx, "test", cancel); err == nil {
 		t.Error("a lock that another process holds was taken")
+	}
+}
+
+// requirements reads the versions of a go.mod.
+func requirements(t *testing.T, file string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, match := range regexp.MustCompile(`(?m)^\t([^\s=]+) (v\S+)`).FindAllStringSubmatch(string(content), -1) {
+		versions[match[1]] = match[2]
+	}
+	return versions
+}
+
+func TestModulesHaveTheVersionsOfTheOperator(t *testing.T) {
+	root := filepath.Join("..", "..")
+	operator := requirements(t, filepath.Join(root, "go.mod"))
+	for _, module := range []string{"test/cluster/binaries", "test/bundle/validators", "cmd/release"} {
+		shared := 0
+		for path, version := range requirements(t, filepath.Join(root, module, "go.mod")) {
+			want, ok := operator[path]
+			if ok && want != version {
+				t.Errorf("%s requires %s %s and the operator %s: with equal versions it is compiled once", module, path, version, want)
+			}
+			if ok {
+				shared++
+			}
+		}
+		if shared < 30 {
+			t.Errorf("%s shares only %d requirements with the operator", module, shared)
+		}
 	}
 }

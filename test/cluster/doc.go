@@ -14,8 +14,8 @@
 //
 // # Binaries
 //
-// [Build] compiles the programs from the modules under test/cluster/binaries, which are apart from the main module so
-// that their requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
+// [Build] compiles the programs from the module test/cluster/binaries, which is apart from the main module so that its
+// requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
 // cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls.
 //
 // # Pods, claims and nodes

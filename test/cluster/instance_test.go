@@ -24,7 +24,7 @@ var _ = Describe("an instance", func() {
 		version, err := clientOf(plain).Discovery().ServerVersion()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(version.GitVersion).To(Equal(cluster.KubernetesVersion))
-		Expect(version.Major + "." + version.Minor).To(Equal("1.36"))
+		Expect(version.Major + "." + version.Minor).To(Equal("1.37"))
 	})
 
 	It("serves kubectl of the same version with its kubeconfig", func(ctx SpecContext) {

@@ -7,12 +7,12 @@ import (
 )
 
 // KubernetesVersion is the version the control plane is built from and calls itself.
-const KubernetesVersion = "v1.36.3"
+const KubernetesVersion = "v1.37.2"
 
-// module is one Go module of binaries.
+// module is a group of programs that are built together.
 type module struct {
-	dir      string // below test/cluster/binaries
-	ldflags  string
+	dir      string // of the Go module that requires them, below test/cluster/binaries; most stand in that folder itself
+	ldflags  string // beside those that every program has
 	cgoTags  string // build tags of a program that needs the C compiler
 	packages []string
 }
@@ -21,14 +21,14 @@ type module struct {
 // can build and download at all.
 func binaryModules() []module {
 	return []module{
-		{dir: "etcd", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/server/v3"}},
-		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
+		{packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{ldflags: versionStamp(), packages: []string{
 			"k8s.io/kubernetes/cmd/kube-apiserver",
 			"k8s.io/kubernetes/cmd/kube-controller-manager",
 			"k8s.io/kubernetes/cmd/kube-scheduler",
 			"k8s.io/kubernetes/cmd/kubectl",
 		}},
-		{dir: "kwok", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
+		{packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
 	}
 }
 
@@ -36,27 +36,21 @@ func binaryModules() []module {
 func nodeModules() []module {
 	const plugins = "github.com/containernetworking/plugins/plugins/"
 	return []module{
-		{dir: "runc", ldflags: "-s -w -X main.version=1.5.2", cgoTags: "seccomp", packages: []string{"github.com/opencontainers/runc"}},
-		{dir: "cni", ldflags: "-s -w", packages: []string{
-			plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local",
-		}},
-		{dir: "containerd", ldflags: "-s -w -X github.com/containerd/containerd/v2/version.Version=2.3.7", packages: []string{
+		{ldflags: "-X main.version=1.5.2", cgoTags: "seccomp", packages: []string{"github.com/opencontainers/runc"}},
+		{packages: []string{plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local"}},
+		{ldflags: "-X github.com/containerd/containerd/v2/version.Version=2.4.2", packages: []string{
 			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
 			"github.com/containerd/containerd/v2/cmd/containerd",
 		}},
-		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
-			"k8s.io/kubernetes/cmd/kubelet",
-			"k8s.io/kubernetes/cmd/kube-proxy",
-		}},
-		{dir: "coredns", ldflags: "-s -w", packages: []string{modulePath + "/test/cluster/binaries/coredns"}},
+		{ldflags: versionStamp(), packages: []string{"k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"}},
+		{packages: []string{modulePath + "/test/cluster/binaries/coredns"}},
 	}
 }
 
 // Peer is a program of another project that tests run beside ours.
 type Peer string
 
-// The peers. Their requirements exclude each other, so each is a module of its own; that of Kueue requires JobSet and the
-// training operator.
+// The peers. Most require an older Kubernetes than the control plane, and KServe a still older one.
 const (
 	Kueue           Peer = "kueue"
 	JobSet          Peer = "jobset"
@@ -68,24 +62,23 @@ const (
 	// Helm installs charts, and Registry keeps them and images, in memory.
 	Helm     Peer = "helm"
 	Registry Peer = "registry"
+	// KubeRBACProxy is the sidecar of servers that asks the API server who may do what.
+	KubeRBACProxy Peer = "kube-rbac-proxy"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
 )
 
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
-	Kueue:  {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
-	JobSet: {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/jobset"}},
-	TrainingOperator: {dir: "kueue", ldflags: "-s -w", packages: []string{
-		"github.com/kubeflow/training-operator/cmd/training-operator.v1",
-	}},
-	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
-	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
-	Helm:            {dir: "helm", ldflags: "-s -w", packages: []string{"helm.sh/helm/v4/cmd/helm"}},
-	Registry:        {dir: "helm", ldflags: "-s -w", packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
-	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
-		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
-	}},
+	Kueue:            {dir: "peers", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
+	JobSet:           {dir: "peers", packages: []string{"sigs.k8s.io/jobset"}},
+	TrainingOperator: {dir: "peers", packages: []string{"github.com/kubeflow/training-operator/cmd/training-operator.v1"}},
+	KubeRayOperator:  {dir: "peers", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+	Etcdctl:          {packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
+	Helm:             {packages: []string{"helm.sh/helm/v4/cmd/helm"}},
+	Registry:         {packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
+	KubeRBACProxy:    {dir: "peers", packages: []string{"github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy"}},
+	KServeTypes:      {dir: "kserve", packages: []string{modulePath + "/test/cluster/binaries/kserve"}},
 }
 
 // versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself

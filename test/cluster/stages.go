@@ -39,7 +39,7 @@ func (i *Instance) writeStages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dirs, err := moduleDirs(ctx, filepath.Join(root, "test", "cluster", "binaries", "kwok"), []Module{{Path: "sigs.k8s.io/kwok"}})
+	dirs, err := moduleDirs(ctx, filepath.Join(root, "test", "cluster", "binaries"), []Module{{Path: "sigs.k8s.io/kwok"}})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -18,17 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 // Dir is where the chart is.
-func Dir() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "charts", "mlflow")
+func Dir() (string, error) {
+	root, err := cluster.RepositoryRoot()
+	return filepath.Join(root, "charts", "mlflow"), err
 }
 
 // Load reads the chart as Helm does.
 func Load() (*chart.Chart, error) {
-	loaded, err := loader.Load(Dir())
+	dir, err := Dir()
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := loader.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}

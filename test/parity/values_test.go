@@ -35,7 +35,7 @@ var row = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| (.+) \\|$"
 
 // TestReadmeListsTheValues: the table has every value with its default, and nothing else.
 func TestReadmeListsTheValues(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(Dir(), "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestReadmeListsTheValues(t *testing.T) {
 
 // TestSchemaKnowsTheValues: what the schema names is in the values, and no map that is the chart's own takes other names.
 func TestSchemaKnowsTheValues(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(Dir(), "values.schema.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "values.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"os"
 	"regexp"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
@@ -38,7 +39,7 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	if err := Operands(ctx, store); err != nil {
 		return "", err
 	}
-	objects, err := Kustomize(ctx, "config/overlays/kubernetes")
+	objects, err := Kustomize("config/overlays/kubernetes")
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +67,7 @@ func packRegistry(ctx context.Context, store images.Store) error {
 	if err := images.Program(store, server, "/model-registry", images.ModelRegistryImage); err != nil {
 		return err
 	}
-	proxy, err := programs.KubeRBACProxy(ctx)
+	proxy, err := cluster.BuildPeer(ctx, cluster.KubeRBACProxy, os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -8,15 +8,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"syscall"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
 // openapi is where the package github.com/kubeflow/model-registry/pkg/openapi comes from. Of v0.2.22, whose server is run here,
@@ -29,11 +28,6 @@ var openapi = struct{ module, version, sum string }{
 // ModelRegistry builds the server of Model Registry, v0.2.22, unless an earlier run did, and returns its path.
 func ModelRegistry(ctx context.Context) (string, error) {
 	return build(ctx, "modelregistry", "github.com/kubeflow/model-registry", addOpenAPI)
-}
-
-// KubeRBACProxy builds kube-rbac-proxy, v0.19.1, likewise.
-func KubeRBACProxy(ctx context.Context) (string, error) {
-	return build(ctx, "kube-rbac-proxy", "github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy", nil)
 }
 
 // RuntimeAdapter builds a program of github.com/kserve/modelmesh-runtime-adapter, v0.12.0, by the name of its package, likewise.
@@ -68,7 +62,7 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 		files[file] = content
 	}
 	dir := filepath.Join(cache, "operands", name+"-"+hex.EncodeToString(key.Sum(nil)[:8]))
-	release, err := Lock(dir + ".lock")
+	release, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return "", err
 	}
@@ -132,19 +126,4 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 		return nil, fmt.Errorf("go %v in %s: %w\n%s", args, dir, err, &stderr)
 	}
 	return output, nil
-}
-
-// Lock keeps two runs from installing at the same time. The kernel gives it back when the process ends.
-func Lock(path string) (release func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() { _ = file.Close() }, nil
 }
