@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 )
 
@@ -78,5 +81,32 @@ func TestWorkflows(t *testing.T) {
 	}
 	if made < 10 {
 		t.Errorf("%d targets were looked for", made)
+	}
+}
+
+// Dependabot looks at every Go module.
+func TestDependabot(t *testing.T) {
+	text, err := os.ReadFile("../../.github/dependabot.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Updates []struct{ Directories []string }
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	err = filepath.WalkDir("../..", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains([]string{"bin", ".git"}, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if err == nil && entry.Name() == "go.mod" {
+			modules = append(modules, filepath.Join("/", strings.TrimPrefix(filepath.Dir(path), "../..")))
+		}
+		return err
+	})
+	if diff := cmp.Diff(modules, config.Updates[0].Directories, cmpopts.SortSlices(strings.Compare)); err != nil || diff != "" {
+		t.Errorf("%v, modules of the project and directories of Dependabot:\n%s", err, diff)
 	}
 }
