@@ -27,8 +27,9 @@ func (t mlflowTeam) expectStatus(ctx context.Context) {
 	GinkgoHelper()
 	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
+	namespace := env.Namespace(ctx, "vision")
 	for _, sample := range []string{"appwrapper_deployment.yaml", "modelregistry_postgres.yaml"} {
-		args := []string{"-n", t.namespace, "-f", filepath.Join(checkout, "config", "samples", sample)}
+		args := []string{"-n", namespace, "-f", filepath.Join(checkout, "config", "samples", sample)}
 		kubectl(ctx, append([]string{"apply"}, args...)...)
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, append([]string{"delete"}, args...)...) }, NodeTimeout(podTimeout))
 	}
