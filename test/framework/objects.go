@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -180,4 +181,28 @@ func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g go
 			check(g)
 		}
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
+}
+
+// Judged is what kstatus, by which Flux, Argo CD and helm --wait decide, says of the live object, and the reason of its condition Ready.
+func (e *Env) Judged(ctx context.Context, object client.Object) (string, error) {
+	kind, err := apiutil.GVKForObject(object, e.Scheme)
+	if err != nil {
+		return "", fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	live := Untyped(kind, object.GetNamespace(), object.GetName())
+	if err := e.Admin.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return "", fmt.Errorf("reading %s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	result, err := kstatus.Compute(live)
+	if err != nil {
+		return "", fmt.Errorf("judging %s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+	reason := "no condition Ready"
+	for _, c := range list {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "Ready" {
+			reason, _ = condition["reason"].(string)
+		}
+	}
+	return string(result.Status) + " " + reason, err
 }

@@ -87,33 +87,13 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// judged is what kstatus says of a live object, and the reason of its condition Ready.
-func judged(ctx context.Context, object *unstructured.Unstructured) (string, error) {
-	live := object.DeepCopy()
-	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-		return "", err
-	}
-	result, err := kstatus.Compute(live)
-	if err != nil {
-		return "", err
-	}
-	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-	reason := "no condition Ready"
-	for _, c := range list {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == "Ready" {
-			reason, _ = condition["reason"].(string)
-		}
-	}
-	return string(result.Status) + " " + reason, err
-}
-
 // expectJudged waits for the verdict, and that it is still the same once nothing moves.
 func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
-	Eventually(judged).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
+	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
 	env.Settle(manager.User, quiet/2, patience)
-	Expect(judged(ctx, object)).To(Equal(want), "at rest")
+	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
 }
 
 const badImage = "testcluster.invalid/image-pull:1"
@@ -129,6 +109,8 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		Entry("a registry whose image cannot be pulled", example{file: "modelregistry_generated.yaml", change: `spec: {rest: {image: "` + badImage + `"}}`,
 			want: kstatus.InProgressStatus, reason: "DeploymentUnavailable"}, SpecTimeout(specTimeout)),
 		Entry("a catalog", example{file: "aihub_catalog.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
+		Entry("a catalog without its password", example{file: "aihub_catalog.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing",
+			change: `spec: {database: {volume: null, external: {host: db, secretName: none}}}`}, SpecTimeout(specTimeout)),
 		Entry("a workload", example{file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`, want: kstatus.CurrentStatus, reason: "SufficientPodsReady"}, SpecTimeout(specTimeout)),
 		Entry("a workload that waits", example{file: "appwrapper_job.yaml", change: `{metadata: {labels: null}, spec: {suspend: true}}`,
 			want: kstatus.InProgressStatus, reason: "Suspended"}, SpecTimeout(specTimeout)),

@@ -1,0 +1,62 @@
+package platform_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// judged waits for what tools that know the rules of kstatus say of an object, and that it is still the same once nothing moves.
+func judged(ctx context.Context, object client.Object, want string) {
+	GinkgoHelper()
+	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
+	settle()
+	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
+}
+
+// The suite of all components has the other kinds.
+var _ = Describe("Tools that know the rules of kstatus", func() {
+	It("see whether MLflowOperators are ready, and what only a user can mend", func(ctx SpecContext) {
+		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		m := create(ctx, samples[0])
+		judged(ctx, m, "Current Ready")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": nil}})
+		judged(ctx, m, "Failed ConfigPending")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": "g"}})
+		judged(ctx, m, "Current Ready")
+	}, NodeTimeout(specTimeout))
+
+	It("see that an MLflowOperator goes that MLflows keep", func(ctx SpecContext) {
+		m := create(ctx, handOver())
+		judged(ctx, m, "Current Ready")
+		s := create(ctx, server())
+		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+		judged(ctx, m, "Terminating MLflowInstancesPresent")
+		remove(ctx, s)
+		env.WaitGone(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("see whether AIHubs are ready, with or without a gateway", func(ctx SpecContext) {
+		a := handOverHub(ctx, hub(absentNamespace(), published))
+		judged(ctx, a, "Current AllDependentsHealthy")
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
+		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is only worth knowing
+		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
+		env.WaitGone(ctx, blocked)
+		create(ctx, childOf(a, "model-registry-operator-controller-manager"))
+		judged(ctx, a, "Failed DeployFailed")
+	}, NodeTimeout(specTimeout))
+
+	It("do not take an AIHub for ready whose Catalog cannot be made", func(ctx SpecContext) {
+		bringBack := withoutDefinition(ctx, catalogsDefinition)
+		a := create(ctx, hub(absentNamespace()))
+		judged(ctx, a, "InProgress ChildDeploymentNotReady")
+		bringBack(ctx)
+		judged(ctx, a, "Current AllDependentsHealthy")
+	}, NodeTimeout(specTimeout))
+})
