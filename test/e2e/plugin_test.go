@@ -17,7 +17,7 @@ import (
 
 // terminal is a page that shows what a command prints.
 func terminal(command, output string) string {
-	const style = "background:#1b1d23;color:#e6e6e6;margin:2em;font:15px/1.45 'DejaVu Sans Mono',monospace"
+	const style = "background:#1b1d23;color:#e6e6e6;margin:1.2em;font:19px/1.4 'DejaVu Sans Mono',monospace"
 	page := `<meta charset="utf-8"><body style="` + style + `"><pre>$ ` + html.EscapeString(command+"\n"+output) + `</pre>`
 	return "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page))
 }
