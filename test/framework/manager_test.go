@@ -46,7 +46,7 @@ var _ = Describe("an installed operator", func() {
 		_, err := operator.Install(ctx, env.Instance, installDir)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = operator.Install(ctx, env.Instance, "test/no-such-folder")
-		Expect(err).To(MatchError(ContainSubstring("building kustomization test/no-such-folder")))
+		Expect(err).To(MatchError(ContainSubstring("test/no-such-folder")))
 	}, NodeTimeout(specExpiry))
 
 	It("is called by the API server through the Service of its webhook", func(ctx SpecContext) {
