@@ -20,7 +20,8 @@ as_root() {
 state() {
   case $(etcdctl --command-timeout=5s auth status 2>&1) in
   *'Authentication Status: false'*) echo off && return ;;
-  *'user name is empty'* | *'permission denied'*) ;;
+  # Since etcd 3.7, everybody may ask.
+  *'Authentication Status: true'* | *'user name is empty'* | *'permission denied'*) ;;
   *) echo waiting && return ;;
   esac
   [ -n "$password" ] || { echo denied && return; }
