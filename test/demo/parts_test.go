@@ -228,7 +228,7 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 }
 
 func TestSamplesOfARealNode(t *testing.T) {
-	samples, err := (&demo{samples: samplesDir, real: true}).wantedSamples(t.Context())
+	samples, err := (&demo{samples: samplesDir, real: true}).wantedSamples()
 	if err != nil {
 		t.Fatal(err)
 	}

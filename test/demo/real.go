@@ -25,7 +25,7 @@ const (
 
 // wantedSamples reads the samples. A real node gets no models and no catalog: the routing layer of ModelMesh and the server of the
 // catalog exist as images only.
-func (d *demo) wantedSamples(ctx context.Context) ([]*unstructured.Unstructured, error) {
+func (d *demo) wantedSamples() ([]*unstructured.Unstructured, error) {
 	samples, err := readSamples(d.samples)
 	if err != nil || !d.real {
 		return samples, err

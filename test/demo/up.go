@@ -47,7 +47,7 @@ func (d *demo) up(ctx context.Context) error {
 	}
 	log.SetLogger(logr.Discard())      // else the client complains after half a minute
 	d.step(1, "reading %s", d.samples) // the first time this builds kustomize
-	samples, err := d.wantedSamples(ctx)
+	samples, err := d.wantedSamples()
 	if err != nil {
 		return err
 	}

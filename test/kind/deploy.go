@@ -68,7 +68,7 @@ func rank(object client.Object) int {
 
 // Objects are everything that Deploy applies, in order. What is known of the cluster is kept.
 func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, error) {
-	rendered, err := Render(ctx, o)
+	rendered, err := Render(o)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 					t.Errorf("%v does not say %q", err, want)
 				}
 			}
-			if _, err := Render(t.Context(), c.options); err == nil {
+			if _, err := Render(c.options); err == nil {
 				t.Error("and yet it is rendered")
 			}
 		})

@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +97,7 @@ func (o Options) kustomization() ([]byte, error) {
 }
 
 // Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are made for each cluster.
-func Render(ctx context.Context, o Options) (objects []*unstructured.Unstructured, err error) {
+func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,7 +73,7 @@ var renders sync.Map
 func render(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	once, _ := renders.LoadOrStore(name, sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
-		return Render(context.Background(), combinations()[name])
+		return Render(combinations()[name])
 	}))
 	objects, err := once.(func() ([]*unstructured.Unstructured, error))()
 	if err != nil {

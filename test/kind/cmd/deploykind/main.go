@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 	case "apply":
 		return apply(ctx, o, out)
 	case "render":
-		return render(ctx, o, out)
+		return render(o, out)
 	case "down":
 		return c.Down(ctx)
 	default:
@@ -134,8 +134,8 @@ func deployer(config *rest.Config, out io.Writer) (*kind.Deployer, error) {
 	return &kind.Deployer{Client: connected, Clock: clock.RealClock{}, Out: out}, nil
 }
 
-func render(ctx context.Context, o kind.Options, out io.Writer) error {
-	objects, err := kind.Render(ctx, o)
+func render(o kind.Options, out io.Writer) error {
+	objects, err := kind.Render(o)
 	if err != nil {
 		return err
 	}
