@@ -109,8 +109,6 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		Entry("a registry whose image cannot be pulled", example{file: "modelregistry_generated.yaml", change: `spec: {rest: {image: "` + badImage + `"}}`,
 			want: kstatus.InProgressStatus, reason: "DeploymentUnavailable"}, SpecTimeout(specTimeout)),
 		Entry("a catalog", example{file: "aihub_catalog.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
-		Entry("a catalog without its password", example{file: "aihub_catalog.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing",
-			change: `spec: {database: {volume: null, external: {host: db, secretName: none}}}`}, SpecTimeout(specTimeout)),
 		Entry("a workload", example{file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`, want: kstatus.CurrentStatus, reason: "SufficientPodsReady"}, SpecTimeout(specTimeout)),
 		Entry("a workload that waits", example{file: "appwrapper_job.yaml", change: `{metadata: {labels: null}, spec: {suspend: true}}`,
 			want: kstatus.InProgressStatus, reason: "Suspended"}, SpecTimeout(specTimeout)),
