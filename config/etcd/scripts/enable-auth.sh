@@ -20,7 +20,7 @@ as_root() {
 state() {
   case $(etcdctl --command-timeout=5s auth status 2>&1) in
   *'Authentication Status: false'*) echo off && return ;;
-  # Since etcd 3.7, everybody may ask.
+  # Since etcd 3.7, this needs no user.
   *'Authentication Status: true'* | *'user name is empty'* | *'permission denied'*) ;;
   *) echo waiting && return ;;
   esac
