@@ -116,7 +116,7 @@ func replaceServer(ctx context.Context, team mlflowTeam) {
 	Expect(team.python(ctx, team.namespace, mlflowMissing)).To(BeEmpty())
 }
 
-// startThrottled makes another server out of the pod of the first one, with a tenth of a processor and a volume of its own.
+// startThrottled makes another server out of the pod of the first one, with a fraction of a processor and a volume of its own.
 // It starts while the specs of the first one continue.
 func startThrottled(ctx context.Context) {
 	GinkgoHelper()
@@ -125,7 +125,7 @@ func startThrottled(ctx context.Context) {
 	labels := map[string]string{"app": throttled}
 	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: throttled}, Spec: server.Spec}
 	other.Spec.Selector, other.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
-	other.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+	other.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("70m")}}
 	for i := range other.Spec.Template.Spec.Volumes {
 		volume := &other.Spec.Template.Spec.Volumes[i]
 		if volume.PersistentVolumeClaim != nil {

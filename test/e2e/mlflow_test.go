@@ -107,7 +107,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() 
 		Expect(team.read(ctx, run)).To(Equal(wroteAll))
 	}, SpecTimeout(specTimeout))
 
-	It("starts with a tenth of a processor", func(ctx SpecContext) {
+	It("starts with a fraction of a processor", func(ctx SpecContext) {
 		took, restarts := expectThrottled(ctx)
 		AddReportEntry("a throttled server", fmt.Sprint("was ready after ", took))
 		Expect(took).To(BeNumerically(">", impatience), "otherwise the spec proves nothing")
