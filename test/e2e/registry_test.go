@@ -141,7 +141,13 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 	It("waits for a database that comes late without a restart", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
 		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
-		kubectl(ctx, in("delete", "modelregistry", "late")...)
+	}, SpecTimeout(specTimeout))
+
+	It("reaches a database by TLS alone, has backups of it, and shares it with one that has a Secret of it", func(ctx SpecContext) {
+		expectEncryptedDatabase(ctx, namespace)
+		expectBackup(ctx, namespace)
+		expectRegistryElsewhere(ctx, namespace)
+		kubectl(ctx, in("delete", "modelregistry", "late", "elsewhere")...)
 	}, SpecTimeout(specTimeout))
 
 	It("serves on while its proxy has no certificate, and then those who may", func(ctx SpecContext) {

@@ -1,0 +1,55 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+//go:embed testdata/elsewhere.yaml
+var elsewhere string
+
+// expectEncryptedDatabase expects the registry late to reach its database by TLS only.
+func expectEncryptedDatabase(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	const connections = `psql -h /run/postgresql -U postgres -Atc ` +
+		`"SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE client_addr IS NOT NULL"`
+	Expect(tryKubectl(ctx, "", "-n", namespace, "exec", "deployment/late-postgres", "--", "sh", "-c", connections)).To(Equal("t"))
+}
+
+// expectBackup runs the backup of the database of late.
+func expectBackup(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	kubectl(ctx, "-n", namespace, "create", "job", "backup", "--from=cronjob/late-postgres-backup")
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Complete", "job/backup", fmt.Sprint("--timeout=", podTimeout))
+	Expect(kubectl(ctx, "-n", namespace, "logs", "job/backup")).To(ContainSubstring("Wrote ./model_registry-"))
+}
+
+// expectRegistryElsewhere expects a registry that is given a Secret alone to have the models of the registry late.
+func expectRegistryElsewhere(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	server := &registryClient{namespace: namespace, base: "http://late:8080"}
+	status, body, err := server.ask(ctx, http.MethodPost, "", `{"name": "by-tls", "customProperties": {}}`)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(status).To(Equal(http.StatusCreated), body)
+
+	credential := func(key string) string {
+		return kubectl(ctx, "-n", namespace, "get", "secret", "late-postgres-credentials", "-o", "go-template={{.data."+key+" | base64decode}}")
+	}
+	uri := url.URL{
+		Scheme: "postgresql", User: url.UserPassword(credential("username"), credential("password")),
+		Host: "late-postgres." + namespace + ".svc:5432", Path: "model_registry",
+	}
+	kubectl(ctx, "-n", namespace, "create", "secret", "generic", "late-app", "--from-literal=uri="+uri.String())
+	apply(ctx, namespace, elsewhere)
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/elsewhere", fmt.Sprint("--timeout=", podTimeout))
+	server.base = "http://elsewhere:8080"
+	Expect(server.names(ctx)).To(ConsistOf("by-tls"))
+}
