@@ -11,7 +11,7 @@ import (
 
 var (
 	built  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(`)
-	shared = regexp.MustCompile(`reconciler\.ControllerOptions(For)?\(`)
+	shared = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
 )
 
 // Every controller of the program has the fair queue and the bounded back-off.

@@ -20,19 +20,14 @@ import (
 )
 
 // generic conditions are those that are set here.
-var generic = []string{conditions.Ready, ConditionStalled, ConditionReconciled, conditions.Reconciling}
+var generic = []string{conditions.Ready, conditions.Stalled, ConditionReconciled, conditions.Reconciling}
 
-// ConditionStalled is true while the API server refuses what the spec leads to, or only a user can end what is waited for, and
-// ConditionReconciled is false while passes fail for a reason that no other condition tells. Both are absent otherwise.
 const (
-	ConditionStalled    = conditions.Stalled
+	// ConditionReconciled is false while passes fail for a reason that no other condition tells, and absent otherwise.
 	ConditionReconciled = "Reconciled"
-)
+	// conditionAvailable is the main condition of most kinds.
+	conditionAvailable = "Available"
 
-// conditionAvailable is the main condition of most kinds.
-const conditionAvailable = "Available"
-
-const (
 	reasonRefused = "RequestInvalid"
 	reasonFailed  = "ReconcileError"
 	reasonRollout = "RolloutInProgress"
@@ -96,7 +91,7 @@ func (s *shell[T]) report(obj T, err error) {
 	failed := err != nil && !stalled && !s.reported(obj, err)
 	if wait, waiting := AsWait(err); !waiting || !wait.Stalled { // what that says, the summary knows
 		s.condition(obj, stalled, metav1.Condition{
-			Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
+			Type: conditions.Stalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
 			Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + text(err),
 		})
 	}

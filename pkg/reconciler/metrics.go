@@ -26,10 +26,9 @@ var conditionsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gau
 type record struct {
 	uid    types.UID
 	states map[string]metav1.ConditionStatus
-	// written is the resourceVersion of the last status that the shell wrote; empty when it wrote none.
+	// written is the resourceVersion of the last status that the shell wrote, and at is when; empty when it wrote none.
 	written string
-	// waits is since when the cache has been behind that; zero when it is not.
-	waits time.Time
+	at      time.Time
 }
 
 // ledger remembers the uid of each object by its name, which is all that is left when an object is gone, and keeps the
@@ -70,7 +69,7 @@ func (l *ledger) observe(name types.NamespacedName, uid types.UID, conditions []
 	l.count(states, 1)
 	now := record{uid: uid, states: states}
 	if old.uid == uid {
-		now.written = old.written
+		now.written, now.at = old.written, old.at
 	}
 	l.records[name] = now
 	return old.uid, known && old.uid != uid
@@ -81,36 +80,24 @@ func (l *ledger) wrote(name types.NamespacedName, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entry := l.records[name]
-	entry.written = version
+	entry.written, entry.at = version, l.clock.Now()
 	l.records[name] = entry
 }
 
-// maxLag is how long a cache is believed to be behind. After a restore of etcd the versions of objects are lower than the one
-// that was written, and stay so.
+// maxLag is how long after a write a cache is believed to be behind it. After a restore of etcd the versions of objects are lower
+// than the one that was written, and stay so.
 const maxLag = 10 * time.Second
 
-// behind says that an object, as the cache has it, is older than the last status written to it; expired that this has been so
-// for maxLag and is not believed any more.
-func (l *ledger) behind(obj client.Object) (behind, expired bool) {
+// behind says that an object, as the cache has it, is older than the last status written to it.
+func (l *ledger) behind(obj client.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := client.ObjectKeyFromObject(obj)
-	entry := l.records[name]
-	if entry.uid != obj.GetUID() || entry.written == "" {
-		return false, false
+	last := l.records[client.ObjectKeyFromObject(obj)]
+	if last.uid != obj.GetUID() || last.written == "" || l.clock.Since(last.at) >= maxLag {
+		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), entry.written)
-	behind = err == nil && order < 0
-	switch {
-	case !behind:
-		entry.waits = time.Time{}
-	case entry.waits.IsZero():
-		entry.waits = l.clock.Now()
-	case l.clock.Since(entry.waits) >= maxLag:
-		behind, expired, entry.written, entry.waits = false, true, "", time.Time{}
-	}
-	l.records[name] = entry
-	return behind, expired
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.written)
+	return err == nil && order < 0
 }
 
 // forget drops an object and returns its uid, if it was known.

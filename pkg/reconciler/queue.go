@@ -1,7 +1,7 @@
 package reconciler
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -15,13 +15,20 @@ import (
 // just removed the cause.
 const retryMin, retryMax = 5 * time.Millisecond, time.Minute
 
+// workers is how many reconciles a controller runs at a time.
+const workers = 4
+
 // ControllerOptions are those of every controller of this program: a queue that is fair to namespaces, and a back-off of at most
 // a minute for each object. There is no limit for all objects together, which those of one tenant would use up for the others.
-func ControllerOptions() controller.Options {
+func ControllerOptions() controller.Options { return ControllerOptionsOf(workers) }
+
+// ControllerOptionsOf is ControllerOptions with another number of workers.
+func ControllerOptionsOf(workers int) controller.Options {
 	return controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return newFairQueue(name, limiter)
+			return newFairQueue(name, limiter, max(workers-1, 1))
 		},
 	}
 }
@@ -34,15 +41,15 @@ func ControllerOptionsFor(r reconcile.Reconciler) controller.Options {
 }
 
 // fairQueue is client-go's work queue with two rules. The next request is one of the namespace of which the fewest are being
-// worked on, and among these namespaces take turns. And the last worker that is free is kept for another namespace, because
-// a reconcile may wait for a server of the tenant.
+// worked on, and among these namespaces take turns. And the last worker is kept for another namespace, because a reconcile may
+// wait for a server of the tenant.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tenants *tenants
 }
 
-func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) *fairQueue {
-	t := newTenants()
+func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], share int) *fairQueue {
+	t := newTenants(share)
 	return &fairQueue{tenants: t, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 			Name: name,
@@ -57,15 +64,10 @@ func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Requ
 
 // Get implements workqueue.TypedInterface.
 func (q *fairQueue) Get() (reconcile.Request, bool) {
-	q.tenants.enter()
 	for {
 		request, shutdown := q.TypedRateLimitingInterface.Get()
-		if shutdown {
-			q.tenants.leave()
+		if shutdown || q.tenants.admit(request) {
 			return request, shutdown
-		}
-		if q.tenants.admit(request) {
-			return request, false
 		}
 		// Added while it is being processed, a request is queued again by Done.
 		q.Add(request)
@@ -79,45 +81,25 @@ func (q *fairQueue) Done(request reconcile.Request) {
 	q.TypedRateLimitingInterface.Done(request)
 }
 
-// ShutDown implements workqueue.TypedInterface.
-func (q *fairQueue) ShutDown() {
-	q.tenants.shutDown()
-	q.TypedRateLimitingInterface.ShutDown()
-}
-
-// ShutDownWithDrain implements workqueue.TypedInterface.
-func (q *fairQueue) ShutDownWithDrain() {
-	q.tenants.shutDown()
-	q.TypedRateLimitingInterface.ShutDownWithDrain()
-}
-
 // tenants are the requests that wait, by namespace, and how many of each are being worked on. It is the storage of a work queue,
 // which calls Touch, Push, Len and Pop under its own lock; that one is never taken under the lock here.
 type tenants struct {
+	share   int // how many requests of one namespace are worked on at a time
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting map[string][]reconcile.Request
 	turns   []string       // the namespaces that have requests waiting
-	taken   map[string]int // requests that workers have, also those that wait for their turn in Get
-	running map[string]int // requests that are worked on
-	free    int            // workers in Get
-	busy    int            // workers with a request
-	stopped bool
+	taken   map[string]int // requests that workers have; one of them may wait for its turn in Get
 }
 
-func newTenants() *tenants {
-	t := &tenants{waiting: map[string][]reconcile.Request{}, taken: map[string]int{}, running: map[string]int{}}
+func newTenants(share int) *tenants {
+	t := &tenants{share: share, waiting: map[string][]reconcile.Request{}, taken: map[string]int{}}
 	t.changed = sync.NewCond(&t.mu)
 	return t
 }
 
 // tenant of a request: its namespace, or its name for objects without one, of which some are namespaces.
-func tenant(r reconcile.Request) string {
-	if r.Namespace != "" {
-		return r.Namespace
-	}
-	return r.Name
-}
+func tenant(r reconcile.Request) string { return cmp.Or(r.Namespace, r.Name) }
 
 // Touch implements workqueue.Queue.
 func (t *tenants) Touch(reconcile.Request) {}
@@ -139,7 +121,7 @@ func (t *tenants) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
-	for requests := range maps.Values(t.waiting) {
+	for _, requests := range t.waiting {
 		n += len(requests)
 	}
 	return n
@@ -168,39 +150,19 @@ func (t *tenants) Pop() reconcile.Request {
 	return next
 }
 
-// enter notes a worker that asks for a request.
-func (t *tenants) enter() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.free++
-	t.changed.Broadcast()
-}
-
-// leave notes a worker that ends.
-func (t *tenants) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.free--
-}
-
-// share is how many workers one namespace may keep busy.
-func (t *tenants) share() int { return max(t.free+t.busy-1, 1) }
-
 // admit returns true when the request may be worked on. While its namespace has its share, it waits; and it returns false
 // when a request of a namespace that has not has come meanwhile.
 func (t *tenants) admit(r reconcile.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	whose := tenant(r)
-	for !t.stopped && t.running[whose] >= t.share() {
-		if slices.ContainsFunc(t.turns, func(other string) bool { return t.running[other] < t.share() }) {
-			drop(t.taken, whose)
+	for t.taken[whose] > t.share {
+		if slices.ContainsFunc(t.turns, func(other string) bool { return t.taken[other] < t.share }) {
+			t.drop(whose)
 			return false
 		}
 		t.changed.Wait()
 	}
-	t.running[whose]++
-	t.free, t.busy = t.free-1, t.busy+1
 	return true
 }
 
@@ -208,21 +170,12 @@ func (t *tenants) admit(r reconcile.Request) bool {
 func (t *tenants) done(r reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.busy--
-	drop(t.taken, tenant(r))
-	drop(t.running, tenant(r))
+	t.drop(tenant(r))
 	t.changed.Broadcast()
 }
 
-func drop(counts map[string]int, whose string) {
-	if counts[whose]--; counts[whose] <= 0 {
-		delete(counts, whose)
+func (t *tenants) drop(whose string) {
+	if t.taken[whose]--; t.taken[whose] <= 0 {
+		delete(t.taken, whose)
 	}
-}
-
-func (t *tenants) shutDown() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stopped = true
-	t.changed.Broadcast()
 }

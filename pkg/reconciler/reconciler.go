@@ -89,8 +89,6 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Component is the label of the metrics.
 	Component string
-	// Clock measures how long the cache lags; the real one when nil.
-	Clock clock.PassiveClock
 }
 
 // New wraps logic into a controller-runtime reconciler.
@@ -101,16 +99,12 @@ func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
 // NewWith is New for a kind whose conditions are not of the standard type.
 func NewWith[T Target](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
 	goType := reflect.TypeFor[T]().Elem()
-	clk := options.Clock
-	if clk == nil {
-		clk = clock.RealClock{}
-	}
 	return &shell[T]{
 		client:     options.Client,
 		recorder:   options.Recorder,
 		logic:      logic,
 		conditions: access,
-		ledger:     newLedger(options.Component, goType.Name(), clk),
+		ledger:     newLedger(options.Component, goType.Name(), clock.RealClock{}),
 		goType:     goType,
 	}
 }
@@ -136,23 +130,12 @@ func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, fmt.Errorf("getting %s: %w", s.goType.Name(), err)
 	}
-	switch behind, expired := s.ledger.behind(obj); {
-	case expired:
-		log.FromContext(ctx).Info("The cache did not catch up with the last status that was written; going on with what it has",
-			"resourceVersion", obj.GetResourceVersion())
-	case behind:
+	if s.ledger.behind(obj) {
 		return ctrl.Result{RequeueAfter: lagRetry}, nil
 	}
 	result, err := revisiting(ctx, func(ctx context.Context) (ctrl.Result, error) { return s.pass(ctx, obj) })
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctrl.Result{}, nil // the controller stops; what was interrupted is no error
-	case errors.Is(err, errGone):
-		log.FromContext(ctx).V(1).Info("The object is gone, waiting for the cache to see it")
-		return ctrl.Result{RequeueAfter: goneRetry}, nil
-	case isOwnConflict(err):
-		log.FromContext(ctx).V(1).Info("The object changed meanwhile, trying again")
-		return ctrl.Result{RequeueAfter: ConflictRetry}, nil
 	}
 	return result, err
 }
@@ -172,10 +155,10 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 			Message: "the object is left alone until the annotation " + names.PausedAnnotation + " is removed",
 		})
 		s.leaveUnready(obj)
-		return ctrl.Result{}, s.patchStatus(ctx, before, obj)
+		return conclude(nil, s.patchStatus(ctx, before, obj))
 	}
 	if err := s.ensureFinalizer(ctx, obj); err != nil {
-		return ctrl.Result{}, err
+		return settle(err)
 	}
 	before := clone(obj)
 	ctx, changes := apply.Count(ctx)
@@ -219,10 +202,12 @@ func (s *shell[T]) run(ctx context.Context, obj T) error {
 func conclude(pass, patch error) (ctrl.Result, error) {
 	wait, waiting := AsWait(pass)
 	switch {
+	case errors.Is(patch, errGone):
+		return ctrl.Result{RequeueAfter: goneRetry}, nil
 	case patch != nil && (pass == nil || waiting):
-		return ctrl.Result{}, patch
+		return settle(patch)
 	case patch != nil && errors.Is(pass, reconcile.TerminalError(nil)):
-		return ctrl.Result{}, fmt.Errorf("%w (which was to report: %s)", patch, pass.Error())
+		return settle(fmt.Errorf("%w (which was to report: %s)", patch, pass.Error()))
 	case patch != nil:
 		return ctrl.Result{}, errors.Join(pass, patch)
 	case waiting:
@@ -244,34 +229,31 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	if err != nil {
 		return err
 	}
-	name := client.ObjectKeyFromObject(after)
-	written := ""
-	if doubted, _ := s.doubts.Get(before.GetUID()); patch == nil && doubted == before.GetResourceVersion() && doubted != "" {
+	if doubted, known := s.doubts.Get(before.GetUID()); known && patch == nil && doubted == before.GetResourceVersion() {
 		// The cache may not show yet what was stored. A patch of nothing but the version ends in a conflict then, and else changes nothing.
 		patch = fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, doubted)
 	}
-	if patch != nil {
-		// The answer is decoded into a copy: events and metrics are about what this reconcile found.
-		answer := clone(after)
-		err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
-		if apierrors.IsNotFound(err) {
-			return errGone
-		}
-		if err != nil {
-			s.doubts.Set(before.GetUID(), before.GetResourceVersion())
-			return &patchError{what: "status", err: err}
-		}
-		s.doubts.Forget(before.GetUID())
-		written = answer.GetResourceVersion()
-		recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
-		if s.logic.Written != nil {
-			s.logic.Written(before, after)
-		}
+	if patch == nil {
+		s.observe(after)
+		return nil
+	}
+	// The answer is decoded into a copy: events and metrics are about what this reconcile found.
+	answer := clone(after)
+	err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
+	if err != nil {
+		s.doubts.Set(before.GetUID(), before.GetResourceVersion())
+		return fmt.Errorf("patching status: %w", err)
+	}
+	s.doubts.Forget(before.GetUID())
+	recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
+	if s.logic.Written != nil {
+		s.logic.Written(before, after)
 	}
 	s.observe(after)
-	if written != "" {
-		s.ledger.wrote(name, written)
-	}
+	s.ledger.wrote(client.ObjectKeyFromObject(after), answer.GetResourceVersion())
 	return nil
 }
 
@@ -322,7 +304,7 @@ func (s *shell[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error) {
 	before := clone(obj)
 	controllerutil.RemoveFinalizer(obj, s.logic.Finalizer)
 	if err := s.patchFinalizers(ctx, before, obj); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
+		return settle(err)
 	}
 	s.forget(client.ObjectKeyFromObject(obj))
 	return ctrl.Result{}, nil
@@ -331,7 +313,7 @@ func (s *shell[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error) {
 func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
 	err := s.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return &patchError{what: "finalizers", err: err}
+		return fmt.Errorf("patching finalizers: %w", err)
 	}
 	return nil
 }

@@ -46,8 +46,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
 	w := &wakes{memory: r.memory, known: r.sources, breakers: &r.breakers}
-	options := reconciler.ControllerOptions()
-	options.MaxConcurrentReconciles = workers
+	options := reconciler.ControllerOptionsOf(workers)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(options).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).
