@@ -2,8 +2,8 @@ package capability
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -32,28 +32,20 @@ type definitions struct {
 func newDefinitions(client metadata.Interface, groups map[string]bool, log logr.Logger, signal func()) (*definitions, error) {
 	d := &definitions{groups: groups}
 	d.informer = metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
-	if err := d.informer.SetTransform(nameOnly); err != nil {
-		return nil, fmt.Errorf("following definitions: %w", err)
-	}
-	var once sync.Once
 	onError := func(ctx context.Context, r *toolscache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		d.denied.Store(true)
-		once.Do(func() {
+		if d.denied.CompareAndSwap(false, true) {
 			log.Info("May not list and watch CustomResourceDefinitions; polling discovery instead, which notices changes later",
 				"period", pollPeriod, "cause", err.Error())
 			signal()
-		})
-	}
-	if err := d.informer.SetWatchErrorHandlerWithContext(onError); err != nil {
-		return nil, fmt.Errorf("following definitions: %w", err)
+		}
 	}
 	relevant := func(obj any) {
 		d.denied.Store(false)
-		if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && groups[groupOf(key)] {
+		if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && groups[schema.ParseGroupResource(key).Group] {
 			d.seen.Store(key, true)
 			signal()
 		}
@@ -61,7 +53,7 @@ func newDefinitions(client metadata.Interface, groups map[string]bool, log logr.
 	_, err := d.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: relevant, DeleteFunc: relevant, UpdateFunc: func(_, after any) { relevant(after) },
 	})
-	if err != nil {
+	if err := errors.Join(err, d.informer.SetTransform(nameOnly), d.informer.SetWatchErrorHandlerWithContext(onError)); err != nil {
 		return nil, fmt.Errorf("following definitions: %w", err)
 	}
 	return d, nil
@@ -72,7 +64,7 @@ func (d *definitions) following() bool {
 	return d != nil && d.informer.HasSynced() && !d.denied.Load()
 }
 
-// gone reports that the definition of a resource was there and is not any more.
+// gone reports that the definition of a resource was there and is not any more. Definitions are always named plural.group.
 func (d *definitions) gone(resource schema.GroupResource) bool {
 	if !d.following() {
 		return false
@@ -88,8 +80,7 @@ func (d *definitions) agree(answer served) bool {
 		return true
 	}
 	for _, name := range d.informer.GetStore().ListKeys() {
-		plural, group, _ := strings.Cut(name, ".")
-		if d.groups[group] && !answer.lists(group, plural) {
+		if resource := schema.ParseGroupResource(name); d.groups[resource.Group] && !answer.lists(resource) {
 			return false
 		}
 	}
@@ -105,10 +96,4 @@ func nameOnly(in any) (any, error) {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: obj.Name, ResourceVersion: obj.ResourceVersion,
 	}}, nil
-}
-
-// groupOf gives the API group of a definition: they are always named plural.group.
-func groupOf(name string) string {
-	_, group, _ := strings.Cut(name, ".")
-	return group
 }

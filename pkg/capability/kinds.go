@@ -40,20 +40,15 @@ var (
 	DSCInitialization = kind("dscinitialization.opendatahub.io", "v1", "DSCInitialization")
 )
 
-// Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
-func Known() []schema.GroupVersionKind {
-	return slices.Clone([]schema.GroupVersionKind{
-		Route, OpenShiftIngress, OpenShiftProxy, UserGroup, ConsoleLink,
-		HTTPRoute, ReferenceGrant, BackendTLSPolicy,
-		ServiceMonitor, PrometheusRule,
-		RayCluster,
-		InferenceService, ServingRuntime, ClusterServingRuntime,
-		KueueWorkload, KueueLocalQueue, KueueClusterQueue, KueueClusterQueueOlder,
-		Certificate,
-		PlatformAuth, DSCInitialization,
-	})
-}
+// known are the kinds of the table, in its order.
+var known []schema.GroupVersionKind
 
+// Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
+func Known() []schema.GroupVersionKind { return slices.Clone(known) }
+
+// kind adds one to the table.
 func kind(group, version, kind string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	one := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	known = append(known, one)
+	return one
 }

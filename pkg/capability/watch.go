@@ -33,7 +33,7 @@ func (w *Watcher) Watch(ctx context.Context, c Controller, kind schema.GroupVers
 			running, stop = context.WithCancel(ctx)
 			// A controller that is just starting holds its lock until its other caches are synced.
 			go func() {
-				if err := c.Watch(&optional{ctx: running, kind: kind, build: build}); err != nil {
+				if err := c.Watch(while(running, kind, build)); err != nil {
 					w.options.Log.Error(err, "Watching an optional API", "kind", kind.String())
 				}
 			}()
@@ -53,30 +53,22 @@ func (w *Watcher) WatchMetadata(ctx context.Context, c Controller, kind schema.G
 	})
 }
 
-// optional is a source that ends when the kind goes. It does not offer WaitForSync, since a controller takes a source
+// while is a source that ends with the context of its kind. It does not offer WaitForSync, since a controller takes a source
 // that does not sync in time at its start as fatal.
-type optional struct {
-	ctx   context.Context
-	kind  schema.GroupVersionKind
-	build func() source.Source
+func while(served context.Context, kind schema.GroupVersionKind, build func() source.Source) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		if served.Err() != nil {
+			return nil // it went before the controller started
+		}
+		ctx, stop := context.WithCancel(ctx)
+		context.AfterFunc(served, stop)
+		if err := build().Start(ctx, queue); err != nil {
+			stop()
+			return fmt.Errorf("starting to watch %s: %w", kind.Kind, err)
+		}
+		return nil
+	})
 }
-
-// Start implements source.Source.
-func (o *optional) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	if o.ctx.Err() != nil {
-		return nil // it went before the controller started
-	}
-	ctx, stop := context.WithCancel(ctx)
-	context.AfterFunc(o.ctx, stop)
-	if err := o.build().Start(ctx, queue); err != nil {
-		stop()
-		return fmt.Errorf("starting to watch %s: %w", o.kind.Kind, err)
-	}
-	return nil
-}
-
-// String names the source in the controller's log.
-func (o *optional) String() string { return "optional kind source: " + o.kind.String() }
 
 // removeInformers takes the kinds out of the cache in every representation. The cache only unlinks them, it does not
 // wait.
@@ -88,11 +80,8 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 		whole := &unstructured.Unstructured{}
 		whole.SetGroupVersionKind(k)
 		representations := []client.Object{metadataOf(k), whole}
-		if w.options.Scheme != nil && w.options.Scheme.Recognizes(k) {
-			typed, _ := w.options.Scheme.New(k)
-			if obj, ok := typed.(client.Object); ok {
-				representations = append(representations, obj)
-			}
+		if typed, err := w.options.Scheme.New(k); err == nil {
+			representations = append(representations, typed.(client.Object))
 		}
 		for _, obj := range representations {
 			if err := w.options.Cache.RemoveInformer(context.Background(), obj); err != nil {
@@ -103,7 +92,5 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 }
 
 func metadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(k)
-	return obj
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
 }

@@ -205,7 +205,7 @@ func TestWatchReportsSourcesThatDoNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, said := comeAndGo{newDiscovery(), newCluster(t)}, &logs{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Log: said.logger(),
-			Cache: &fakeCache{err: errors.New("no such informer")}})
+			Cache: &fakeCache{err: errors.New("no such informer")}, Scheme: runtime.NewScheme()})
 		c := newController(t)
 		defer start(t, c)()
 		w.Watch(t.Context(), c, HTTPRoute, (&sources{err: errors.New("no handler")}).build)
@@ -239,7 +239,7 @@ func TestWatchMetadataOfAVanishingKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := comeAndGo{newDiscovery(), newCluster(t)}
 		store := &syncingCache{}
-		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store})
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store, Scheme: runtime.NewScheme()})
 		c := newController(t)
 		defer start(t, c)()
 		w.WatchMetadata(t.Context(), c, HTTPRoute, &handler.EnqueueRequestForObject{})
@@ -255,11 +255,4 @@ func TestWatchMetadataOfAVanishingKind(t *testing.T) {
 			t.Errorf("asked for %T %s", store.asked[0], store.asked[0].GetObjectKind().GroupVersionKind())
 		}
 	})
-}
-
-func TestOptionalSourceNamesItself(t *testing.T) {
-	o := &optional{kind: Route}
-	if got, want := o.String(), "optional kind source: route.openshift.io/v1, Kind=Route"; got != want {
-		t.Errorf("String %q, want %q", got, want)
-	}
 }

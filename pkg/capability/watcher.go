@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -49,9 +51,9 @@ type Options struct {
 	Metadata metadata.Interface
 	// Cache is the manager's cache. Informers of kinds that come or go are removed from it. May be nil.
 	Cache cache.Cache
-	// Scheme tells the typed representation of kinds in the cache. May be nil when only metadata is cached.
+	// Scheme tells the typed representation of kinds in the cache.
 	Scheme *runtime.Scheme
-	// Kinds to follow; Known() when empty.
+	// Kinds to follow.
 	Kinds []schema.GroupVersionKind
 	// Clock drives every pause; the real one when nil.
 	Clock clock.Clock
@@ -64,9 +66,8 @@ type Watcher struct {
 	options   Options
 	discovery discovery.DiscoveryInterfaceWithContext
 	groups    map[string]bool
-	current   atomic.Pointer[Set]
-	ready     atomic.Bool
-	poke      chan struct{} // an event arrived
+	current   atomic.Pointer[Set] // nil until discovery has answered
+	poke      chan struct{}       // an event arrived
 
 	listeners follow.Listeners[Set]
 
@@ -83,12 +84,7 @@ type Watcher struct {
 // New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
 // Start tries again. In a partial answer, what is announced and cannot be described counts as served, see evaluate.
 func New(options Options) *Watcher {
-	if len(options.Kinds) == 0 {
-		options.Kinds = Known()
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
+	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
 		options:   options,
 		discovery: discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
@@ -101,7 +97,6 @@ func New(options Options) *Watcher {
 	for _, k := range options.Kinds {
 		w.groups[k.Group] = true
 	}
-	w.current.Store(&Set{})
 	observe(options.Kinds, Set{})
 	w.begin()
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
@@ -111,11 +106,11 @@ func New(options Options) *Watcher {
 }
 
 // Current returns the latest snapshot. It is empty until discovery answered once.
-func (w *Watcher) Current() Set { return *w.current.Load() }
+func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 
 // Ready is a readiness check (healthz.Checker): it fails until discovery answered once.
 func (w *Watcher) Ready(*http.Request) error {
-	if !w.ready.Load() {
+	if w.current.Load() == nil {
 		return errors.New("discovery has not answered yet")
 	}
 	return nil
@@ -214,7 +209,6 @@ func (w *Watcher) refresh(ctx context.Context) {
 	next, held := w.evaluate(answer)
 	w.settled = len(answer.failed) == 0 && !held && (w.definitions.agree(answer) || !w.options.Clock.Now().Before(w.settleUntil))
 	w.publish(next)
-	w.ready.Store(true)
 }
 
 // evaluate turns an answer into a set. A kind whose definition went is not served, whatever discovery says. One that was served and
@@ -226,7 +220,7 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 	before, now := w.Current(), w.options.Clock.Now()
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
-		plural, listed := answer.plural(k)
+		plural, listed := answer.plurals[k]
 		_, failed := answer.failed[k.GroupVersion()]
 		unknown := !w.known[k.GroupVersion()]
 		if listed {
@@ -237,13 +231,14 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 		case listed, failed && (unknown || before.Has(k)):
 			kinds = append(kinds, k)
 		case unknown, !before.Has(k):
-		case w.omitted[k].IsZero():
-			w.omitted[k] = now
-			kinds, held = append(kinds, k), true
-			continue
-		case now.Sub(w.omitted[k]) < window:
-			kinds, held = append(kinds, k), true
-			continue
+		default:
+			if w.omitted[k].IsZero() {
+				w.omitted[k] = now
+			}
+			if now.Sub(w.omitted[k]) < window {
+				kinds, held = append(kinds, k), true
+				continue
+			}
 		}
 		delete(w.omitted, k)
 	}
@@ -259,12 +254,12 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 // ones, and after it went, so that no watch starts one again.
 func (w *Watcher) publish(next Set) {
 	before := w.Current()
-	if next.Equal(before) {
-		return
-	}
 	gained, lost := next.minus(before), before.minus(next)
 	w.removeInformers(gained)
 	w.current.Store(&next)
+	if len(gained) == 0 && len(lost) == 0 {
+		return
+	}
 	observe(w.options.Kinds, next)
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())

@@ -443,7 +443,7 @@ func TestAggregatedVersionWithoutResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, failed := answer.failed[Route.GroupVersion()]; !failed || len(answer.kinds) != 0 {
+	if _, failed := answer.failed[Route.GroupVersion()]; !failed || len(answer.plurals) != 0 {
 		t.Errorf("a version that is listed without resources has to count as unknown: %+v", answer)
 	}
 }
