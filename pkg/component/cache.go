@@ -1,7 +1,6 @@
 package component
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -49,12 +47,12 @@ type limits struct {
 // Optional kinds (of package capability, or required or used by a component) are selected when their informer is made and not
 // in ByObject, because the cache asks for the scope of each kind there and fails the start for one that is not served.
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
-	optional := optionalKinds(enabled)
+	optional := FollowedKinds(enabled)
 	selected := map[schema.GroupVersionKind]bool{}
 	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
 	for kind, limit := range merge(enabled) {
 		switch {
-		case optional[kind]:
+		case slices.Contains(optional, kind):
 			selected[kind] = !slices.Contains(slices.Collect(maps.Values(limit.everything)), true)
 		case limit.everything[""] && limit.whole: // the default
 		default:
@@ -93,31 +91,15 @@ func (l limits) config(everything bool, transform toolscache.TransformFunc) cach
 	}
 }
 
-// WholeKinds returns the kinds that at least one component keeps whole, ordered. All components read them as whole objects
+// WholeKinds returns the kinds that at least one component keeps whole. All components read them as whole objects
 // then, since a second representation is a second informer.
 func WholeKinds(enabled []Component) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			if need.Whole {
+			if need.Whole && !slices.Contains(out, need.Kind) {
 				out = append(out, need.Kind)
 			}
-		}
-	}
-	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Kind, b.Kind))
-	})
-	return slices.Compact(out)
-}
-
-func optionalKinds(enabled []Component) map[schema.GroupVersionKind]bool {
-	out := map[schema.GroupVersionKind]bool{}
-	for _, kind := range capability.Known() {
-		out[kind] = true
-	}
-	for _, c := range enabled {
-		for _, kind := range slices.Concat(c.Requires, c.Optional) {
-			out[kind] = true
 		}
 	}
 	return out

@@ -202,7 +202,7 @@ func TestWholeKinds(t *testing.T) {
 		{Caches: []CacheNeed{{Kind: ownKind, Whole: true}, {Kind: deployments, Whole: true}, {Kind: secrets}}},
 		{Caches: []CacheNeed{{Kind: deployments, Whole: true}}},
 	})
-	if want := []schema.GroupVersionKind{deployments, ownKind}; !slices.Equal(got, want) {
+	if want := []schema.GroupVersionKind{ownKind, deployments}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -2,13 +2,11 @@ package component
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -38,7 +36,7 @@ type Component struct {
 // Capabilities says which kinds are served; *capability.Watcher does.
 type Capabilities interface {
 	Current() capability.Set
-	Subscribe(context.Context, func(capability.Set))
+	Follow(context.Context, func(capability.Set))
 }
 
 // Known returns the names of the components, in their order.
@@ -52,15 +50,13 @@ func Known(all []Component) []string {
 
 // AddToScheme registers the types of every component.
 func AddToScheme(s *runtime.Scheme, all []Component) error {
-	var errs []error
 	for _, c := range all {
-		for _, add := range c.Types {
-			if err := add(s); err != nil {
-				errs = append(errs, fmt.Errorf("component %s: registering types: %w", c.Name, err))
-			}
+		types := runtime.SchemeBuilder(c.Types)
+		if err := types.AddToScheme(s); err != nil {
+			return fmt.Errorf("component %s: registering types: %w", c.Name, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Enabled returns the components for which enabled says yes, in their order.
@@ -92,15 +88,9 @@ func FollowedKinds(enabled []Component) []schema.GroupVersionKind {
 // before the manager starts. It returns an error when something cannot be set up that should be ready now; whatever
 // happens to a component that starts later is logged and tried again.
 func Setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Component, enabled func(name string) bool) error {
-	return setup(ctx, mgr, caps, all, enabled, clock.RealClock{})
-}
-
-func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Component, enabled func(name string) bool,
-	clk clock.Clock) error {
 	for _, c := range all {
 		on := enabled(c.Name)
-		observeSwitch(c.Name, on)
-		mgr := &observed{Manager: mgr, component: c.Name}
+		mgr := observe(mgr, c.Name, on)
 		if c.Webhooks != nil {
 			if err := c.Webhooks(mgr, on); err != nil {
 				return fmt.Errorf("component %s: setting up webhooks: %w", c.Name, err)
@@ -109,7 +99,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 		if !on || c.Controllers == nil {
 			continue
 		}
-		if err := c.start(ctx, mgr, caps, clk); err != nil {
+		if err := c.start(ctx, mgr, caps); err != nil {
 			return fmt.Errorf("component %s: setting up controllers: %w", c.Name, err)
 		}
 	}
@@ -117,18 +107,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 }
 
 // start hands the controllers to the manager, directly or through a supervisor.
-func (c Component) start(ctx context.Context, mgr ctrl.Manager, caps Capabilities, clk clock.Clock) error {
+func (c Component) start(ctx context.Context, mgr *observed, caps Capabilities) error {
 	if len(c.Requires) == 0 {
-		if err := c.Controllers(ctx, mgr); err != nil {
-			return err
-		}
-		observeRunning(c.Name, true)
-		return nil
+		err := c.Controllers(ctx, mgr)
+		mgr.running(err == nil)
+		return err
 	}
-	s := newSupervisor(c, mgr, clk)
-	caps.Subscribe(ctx, s.observe)
-	s.observe(caps.Current())
-	if served, _, _ := s.state(); !served {
+	s := newSupervisor(c, mgr, caps)
+	if !caps.Current().HasAll(c.Requires...) {
 		s.log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())
 	}
 	return mgr.Add(s)

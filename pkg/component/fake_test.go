@@ -128,6 +128,11 @@ func (c *fakeCapabilities) Current() capability.Set {
 	return c.current
 }
 
+func (c *fakeCapabilities) Follow(ctx context.Context, tell func(capability.Set)) {
+	c.Subscribe(ctx, tell)
+	tell(c.Current())
+}
+
 func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
 	c.mu.Lock()
 	c.current = capability.NewSet(kinds...)

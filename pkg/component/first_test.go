@@ -49,7 +49,7 @@ func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLis
 func TestComponentsWaitForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w, mgr := &dawn{}, &worker{}, newManager(t)
-		served := capability.New(capability.Options{Discovery: d, Log: mgr.GetLogger()})
+		served := capability.New(capability.Options{Discovery: d, Kinds: capability.Known(), Log: mgr.GetLogger()})
 		c := ray(w)
 		c.Requires = c.Requires[:1] // RayCluster; a Route it uses where there are some
 		if err := Setup(t.Context(), mgr, served, []Component{c}, all); err != nil {

@@ -21,17 +21,6 @@ var (
 	}, []string{"component"})
 )
 
-// observeSwitch shows a component before anything of it runs.
-func observeSwitch(name string, enabled bool) {
-	enabledGauge.WithLabelValues(name).Set(number(enabled))
-	observeRunning(name, false)
-	failures.WithLabelValues(name)
-}
-
-func observeRunning(name string, running bool) {
-	progress.change(name, func(s *state) { s.setUp = running })
-}
-
 func number(yes bool) float64 {
 	if yes {
 		return 1

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,10 +15,35 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
-// observed is the manager as every component sees it: its events have no credentials, and the caches that it waits for are known.
+// observed is the manager as a component sees it: its events have no credentials, and the caches that it waits for are known, which
+// is behind the gauge of running components.
 type observed struct {
 	ctrl.Manager
 	component string
+
+	mu      sync.Mutex
+	setUp   bool            // the controllers
+	waiting map[string]bool // the kinds whose caches they have asked for: whether they still wait
+}
+
+// observe shows a component before anything of it runs.
+func observe(mgr ctrl.Manager, component string, enabled bool) *observed {
+	o := &observed{Manager: mgr, component: component, waiting: map[string]bool{}}
+	enabledGauge.WithLabelValues(component).Set(number(enabled))
+	failures.WithLabelValues(component)
+	o.running(false)
+	return o
+}
+
+// running notes whether the controllers are set up.
+func (o *observed) running(setUp bool) { o.change(func() { o.setUp = setUp }) }
+
+func (o *observed) change(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+	waiting := slices.Contains(slices.Collect(maps.Values(o.waiting)), true)
+	runningGauge.WithLabelValues(o.component).Set(number(o.setUp && !waiting))
 }
 
 // GetEventRecorder implements cluster.Cluster.
@@ -28,72 +52,26 @@ func (o *observed) GetEventRecorder(name string) recorder.EventRecorder {
 }
 
 // GetCache implements cluster.Cluster.
-func (o *observed) GetCache() cache.Cache {
-	return &awaited{Cache: o.Manager.GetCache(), component: o.component}
-}
+func (o *observed) GetCache() cache.Cache { return &awaited{o.Manager.GetCache(), o} }
 
 // awaited is a cache that reports which kinds a component waits for. Informers are returned when they have synced, so one that never
 // is, for want of a right, shows as a component that does not run.
 type awaited struct {
 	cache.Cache
-	component string
+	by *observed
 }
 
 // GetInformer implements cache.Informers.
 func (a *awaited) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	kind := fmt.Sprintf("%T %s", obj, obj.GetObjectKind().GroupVersionKind())
-	progress.await(a.component, kind)
-	i, err := a.Cache.GetInformer(ctx, obj, opts...)
-	if err == nil {
-		progress.synced(a.component, kind)
-	}
-	return i, err
-}
-
-// GetInformerForKind implements cache.Informers.
-func (a *awaited) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	progress.await(a.component, kind.String())
-	i, err := a.Cache.GetInformerForKind(ctx, kind, opts...)
-	if err == nil {
-		progress.synced(a.component, kind.String())
-	}
-	return i, err
-}
-
-// progress is behind the gauge of running components.
-var progress = &componentStates{of: map[string]*state{}}
-
-// state of a component: whether its controllers are set up, and the kinds whose caches they still wait for.
-type state struct {
-	setUp   bool
-	waiting map[string]bool
-}
-
-type componentStates struct {
-	mu sync.Mutex
-	of map[string]*state
-}
-
-func (s *componentStates) change(component string, change func(*state)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of[component] == nil {
-		s.of[component] = &state{waiting: map[string]bool{}}
-	}
-	now := s.of[component]
-	change(now)
-	waiting := slices.Contains(slices.Collect(maps.Values(now.waiting)), true)
-	runningGauge.WithLabelValues(component).Set(number(now.setUp && !waiting))
-}
-
-func (s *componentStates) await(component, kind string) {
-	s.change(component, func(c *state) {
-		if _, known := c.waiting[kind]; !known {
-			c.waiting[kind] = true
+	a.by.change(func() {
+		if _, known := a.by.waiting[kind]; !known {
+			a.by.waiting[kind] = true
 		}
 	})
-}
-
-func (s *componentStates) synced(component, kind string) {
-	s.change(component, func(c *state) { c.waiting[kind] = false })
+	i, err := a.Cache.GetInformer(ctx, obj, opts...)
+	if err == nil {
+		a.by.change(func() { a.by.waiting[kind] = false })
+	}
+	return i, err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -30,80 +29,44 @@ const retryMin, retryMax = time.Second, 30 * time.Second
 // that a replica that does not lead continues serving webhooks when a required kind goes.
 type supervisor struct {
 	component Component
-	mgr       ctrl.Manager
-	clock     clock.Clock
+	mgr       *observed
+	caps      Capabilities
 	log       logr.Logger
 	indexed   map[string]bool
-
-	mu      sync.Mutex
-	served  bool
-	losses  int           // how often the required kinds went, so that a short absence is not overlooked
-	changed chan struct{} // closed at the next change
 }
 
-func newSupervisor(c Component, mgr ctrl.Manager, clk clock.Clock) *supervisor {
-	return &supervisor{
-		component: c,
-		mgr:       mgr,
-		clock:     clk,
-		log:       mgr.GetLogger().WithValues("component", c.Name),
-		indexed:   map[string]bool{},
-		changed:   make(chan struct{}),
-	}
+func newSupervisor(c Component, mgr *observed, caps Capabilities) *supervisor {
+	return &supervisor{component: c, mgr: mgr, caps: caps, log: mgr.GetLogger().WithValues("component", c.Name), indexed: map[string]bool{}}
 }
 
-// observe takes in a new set of capabilities. It never blocks.
-func (s *supervisor) observe(set capability.Set) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	served := set.HasAll(s.component.Requires...)
-	if served == s.served {
-		return
-	}
-	if !served {
-		s.losses++
-	}
-	s.served = served
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// state returns whether the component may run, the number of losses so far, and a channel for the next change.
-func (s *supervisor) state() (served bool, losses int, changed <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.served, s.losses, s.changed
-}
-
-// await returns the number of losses when the condition holds; ok is false when ctx has ended before.
-func (s *supervisor) await(ctx context.Context, holds func(served bool, losses int) bool) (losses int, ok bool) {
-	for {
-		served, losses, changed := s.state()
-		if holds(served, losses) {
-			return losses, true
+// follow returns channels that are closed when the required kinds are served, and when one of them goes after that, even for a moment.
+func (s *supervisor) follow(ctx context.Context) (served, gone <-chan struct{}) {
+	came, went := make(chan struct{}), make(chan struct{})
+	begin, end := sync.OnceFunc(func() { close(came) }), sync.OnceFunc(func() { close(went) })
+	began := false
+	s.caps.Follow(ctx, func(set capability.Set) {
+		if set.HasAll(s.component.Requires...) {
+			began = true
+			begin()
+		} else if began {
+			end()
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return losses, false
-		}
-	}
+	})
+	return came, went
 }
 
 // Start implements manager.Runnable. A component that cannot be set up is tried again, since that is no reason to stop the others.
 // It returns an error only for an API that is gone.
 func (s *supervisor) Start(ctx context.Context) error {
+	served, gone := s.follow(ctx)
+	select {
+	case <-served:
+	case <-ctx.Done():
+		return nil
+	}
 	retry := wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
-	for attempt, began := 0, 0; ; attempt++ {
-		losses, ok := s.await(ctx, func(served bool, _ int) bool { return served })
-		if !ok {
-			return nil
-		}
-		if attempt > 0 && losses != began {
-			return s.gone() // an informer that the former attempt gave an index went with the kind
-		}
-		began = losses
-		err := s.run(ctx, losses)
+	for {
+		err := s.run(ctx, gone)
 		if err == nil || errors.Is(err, ErrGone) {
 			return err
 		}
@@ -111,7 +74,9 @@ func (s *supervisor) Start(ctx context.Context) error {
 		failures.WithLabelValues(s.component.Name).Inc()
 		s.log.Error(err, "The component failed and will be started again", "after", pause)
 		select {
-		case <-s.clock.After(pause):
+		case <-time.After(pause):
+		case <-gone: // an informer that the attempt gave an index went with the kind
+			return s.end()
 		case <-ctx.Done():
 			return nil
 		}
@@ -119,7 +84,7 @@ func (s *supervisor) Start(ctx context.Context) error {
 }
 
 // run sets the component up and returns when a required kind goes or ctx ends.
-func (s *supervisor) run(ctx context.Context, losses int) error {
+func (s *supervisor) run(ctx context.Context, gone <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what a failed attempt has subscribed to ends with it
 	stage := &staged{Manager: s.mgr, indexed: s.indexed}
@@ -130,14 +95,16 @@ func (s *supervisor) run(ctx context.Context, losses int) error {
 	if err := stage.launch(); err != nil {
 		return err
 	}
-	observeRunning(s.component.Name, true)
-	if _, gone := s.await(ctx, func(_ bool, now int) bool { return now != losses }); !gone {
+	s.mgr.running(true)
+	select {
+	case <-gone:
+		return s.end()
+	case <-ctx.Done():
 		return nil
 	}
-	return s.gone()
 }
 
-func (s *supervisor) gone() error {
+func (s *supervisor) end() error {
 	return fmt.Errorf("component %s, which needs %s: %w", s.component.Name, capability.NewSet(s.component.Requires...), ErrGone)
 }
 

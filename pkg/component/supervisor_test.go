@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -179,7 +178,7 @@ func TestFailingSetupIsRetried(t *testing.T) {
 	})
 }
 
-// What a failed attempt has indexed stays, unless its informer went with a required kind.
+// What a failed attempt has indexed goes with a required kind.
 func TestLossAfterAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ray()
@@ -190,11 +189,6 @@ func TestLossAfterAFailedAttempt(t *testing.T) {
 		h.serve()
 		pass(retryMin / 2)
 		h.withdraw()
-		pass(time.Hour)
-		if err := h.end(); err != nil {
-			t.Errorf("ended with %v while nothing is served", err)
-		}
-		h.serve()
 		if err := h.end(); !errors.Is(err, ErrGone) {
 			t.Errorf("ended with %v", err)
 		}
@@ -290,30 +284,6 @@ func TestNamesAndIndexesMayReturn(t *testing.T) {
 		pass(time.Minute)
 		if attempts != 3 || index.calls["spec.a"] != 1 || index.calls["spec.b"] != 1 {
 			t.Errorf("%d attempts, indexed %v", attempts, index.calls)
-		}
-	})
-}
-
-func TestPausesComeFromTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		c := ray()
-		c.Controllers = func(context.Context, ctrl.Manager) error { attempts++; return errors.New("no") }
-		mgr, caps, clk := newManager(t), &fakeCapabilities{}, clocktesting.NewFakeClock(time.Unix(0, 0))
-		if err := setup(t.Context(), mgr, caps, []Component{c}, all, clk); err != nil {
-			t.Fatal(err)
-		}
-		close(mgr.elected)
-		defer mgr.start()()
-		caps.set(capability.RayCluster, capability.Route)
-		pass(time.Hour)
-		if attempts != 1 {
-			t.Fatalf("%d attempts before the clock moved", attempts)
-		}
-		clk.Step(retryMin)
-		synctest.Wait()
-		if attempts != 2 {
-			t.Errorf("%d attempts", attempts)
 		}
 	})
 }
