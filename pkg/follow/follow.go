@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // retryMin and retryMax bound the pauses after trouble, denied is the longest where asking again is futile. After a pause of absent an
@@ -47,7 +48,7 @@ type Options struct {
 	// TakeAll is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
 	// there are.
 	TakeAll func([]*unstructured.Unstructured)
-	// Condense, where it is set, takes out of each object for TakeAll what is not to be held in memory.
+	// Condense, where it is set, takes out of each object what is not to be held in memory.
 	Condense func(*unstructured.Unstructured)
 	// Denied is called, from the same goroutine, when the object may not be read or its API is not there.
 	Denied func()
@@ -60,7 +61,7 @@ type Follower struct {
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
 	read   bool                                                // it was allowed once
-	there  map[types.NamespacedName]*unstructured.Unstructured // for TakeAll
+	there  map[types.NamespacedName]*unstructured.Unstructured // what is to be told
 }
 
 // New returns a Follower that is idle.
@@ -82,31 +83,22 @@ func (f *Follower) SetServed(served bool) {
 
 // Start implements manager.Runnable. It returns when ctx ends and never with an error.
 func (f *Follower) Start(ctx context.Context) error {
-	served, pause := false, time.Duration(0)
+	var due <-chan time.Time
+	var pause time.Duration
 	for {
-		var due <-chan time.Time
-		if served {
-			due = f.in(pause)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case served = <-f.served:
-			pause = 0
+		case served := <-f.served:
+			due, pause = nil, 0
+			if !served {
+				continue
+			}
 		case <-due:
-			pause = f.next(f.follow(ctx), pause)
 		}
+		pause = f.next(f.follow(ctx), pause)
+		due = f.Clock.After(pause)
 	}
-}
-
-// in is the clock's After, at once for no pause at all.
-func (f *Follower) in(pause time.Duration) <-chan time.Time {
-	if pause > 0 {
-		return f.Clock.After(pause)
-	}
-	now := make(chan time.Time, 1)
-	now <- f.Clock.Now()
-	return now
 }
 
 // next logs trouble once and returns the pause until the next attempt. What was taken stays: an API server that is away
@@ -170,38 +162,26 @@ func (f *Follower) handle(event watch.Event) error {
 		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
 	}
 	obj, ok := event.Object.(*unstructured.Unstructured)
-	switch {
-	case !ok || event.Type == watch.Bookmark || !f.means(obj):
-	case f.TakeAll != nil:
-		f.keep(obj)
-		if event.Type == watch.Deleted {
-			delete(f.there, placeOf(obj))
-		}
-		f.takeThere()
-	case event.Type == watch.Deleted:
-		f.Take(nil)
-	default:
-		f.Take(obj)
+	if !ok || event.Type == watch.Bookmark || !f.means(obj) {
+		return nil
 	}
+	f.keep(obj)
+	if event.Type == watch.Deleted {
+		delete(f.there, client.ObjectKeyFromObject(obj))
+	}
+	f.tell()
 	return nil
 }
 
 // takeList takes what a list says.
 func (f *Follower) takeList(items []unstructured.Unstructured) {
 	f.there = map[types.NamespacedName]*unstructured.Unstructured{}
-	var last *unstructured.Unstructured
 	for i := range items {
 		if f.means(&items[i]) {
-			last = &items[i]
-			f.keep(last)
+			f.keep(&items[i])
 		}
 	}
-	if f.TakeAll != nil {
-		f.takeThere()
-		return
-	}
-	f.there = nil
-	f.Take(last)
+	f.tell()
 }
 
 // means reports whether an object is one of those that are followed.
@@ -213,20 +193,22 @@ func (f *Follower) keep(o *unstructured.Unstructured) {
 	if f.Condense != nil {
 		f.Condense(o)
 	}
-	f.there[placeOf(o)] = o
+	f.there[client.ObjectKeyFromObject(o)] = o
 }
 
-func placeOf(o *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func (f *Follower) takeThere() {
-	all := make([]*unstructured.Unstructured, 0, len(f.there))
-	ordered := slices.SortedFunc(maps.Keys(f.there), func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+// tell hands over what there is. A single object is not held in memory.
+func (f *Follower) tell() {
+	all := slices.SortedFunc(maps.Values(f.there), func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	for _, place := range ordered {
-		all = append(all, f.there[place])
+	if f.TakeAll != nil {
+		f.TakeAll(all)
+		return
 	}
-	f.TakeAll(all)
+	clear(f.there)
+	if len(all) == 0 {
+		f.Take(nil)
+		return
+	}
+	f.Take(all[0])
 }
