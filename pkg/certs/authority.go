@@ -15,7 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -166,29 +168,26 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 
 // share reads the Secret, renews what is due and writes it back, until reading and writing agree.
 func (a *Authority) share(ctx context.Context) (*pair, error) {
-	var conflict error
-	for range attempts {
+	var want *pair
+	overtaken := func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+	}
+	err := retry.OnError(wait.Backoff{Steps: attempts}, overtaken, func() error {
 		live := &corev1.Secret{}
 		err := a.Client.Get(ctx, a.Secret, live)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
-			return nil, fmt.Errorf("reading: %w", err)
+			return fmt.Errorf("reading: %w", err)
 		}
-		want, err := a.decide(live)
-		if err != nil {
-			return nil, err
+		if want, err = a.decide(live); err != nil || want.holds(live.Data) {
+			return err
 		}
-		if want.holds(live.Data) {
-			return want, nil
+		if err := a.write(ctx, live, want, missing); err != nil {
+			return fmt.Errorf("writing: %w", err)
 		}
-		if conflict = a.write(ctx, live, want, missing); conflict == nil {
-			return want, nil
-		}
-		if !apierrors.IsConflict(conflict) && !apierrors.IsAlreadyExists(conflict) && !apierrors.IsNotFound(conflict) {
-			return nil, fmt.Errorf("writing: %w", conflict)
-		}
-	}
-	return nil, fmt.Errorf("writing %d times: %w", attempts, conflict)
+		return nil
+	})
+	return want, err
 }
 
 // decide returns what the Secret should hold. Where it holds nothing usable, what this replica serves is worth

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
@@ -35,30 +34,52 @@ const (
 // rsaBits is the size of an RSA key.
 const rsaBits = 2048
 
+// signingKey is a key, and how it is written.
+type signingKey struct {
+	crypto.Signer
+	pem []byte
+}
+
 // newKey makes a key; the empty Algorithm is ECDSA.
-func newKey(a Algorithm) (crypto.Signer, error) {
+func newKey(a Algorithm) (*signingKey, error) {
+	var key crypto.Signer
+	var err error
 	if a == RSA {
-		return rsa.GenerateKey(rand.Reader, rsaBits)
+		key, err = rsa.GenerateKey(rand.Reader, rsaBits)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
-	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating a key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return &signingKey{key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}, nil
+}
+
+// parseKey reads the first key in any of the forms that programs write: PKCS #8, PKCS #1 (RSA) and SEC 1 (EC).
+func parseKey(raw []byte) (*signingKey, error) {
+	key, err := keyutil.ParsePrivateKeyPEM(raw)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T, which cannot sign", key)
+	}
+	return &signingKey{signer, raw}, nil
 }
 
 // belongs reports whether a certificate is for a key.
-func belongs(key crypto.Signer, c *x509.Certificate) bool { return equalKeys(c.PublicKey, key) }
-
-// equalKeys reports whether a public key is that of a key.
-func equalKeys(public crypto.PublicKey, key crypto.Signer) bool {
+func belongs(key crypto.Signer, c *x509.Certificate) bool {
 	own, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	return ok && own.Equal(public)
+	return ok && own.Equal(c.PublicKey)
 }
 
-// sign gives a template a random serial number and signs it. An authority gets the id of its key.
+// sign makes a certificate, with a random serial number. An authority gets the id of its key.
 func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("generating a serial number: %w", err)
-	}
-	template.SerialNumber = serial
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, err
@@ -74,14 +95,6 @@ func encodeCertificates(certs ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-func encodeKey(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
 // FirstCertificate reads the first certificate of a text in PEM form, which is that of the server in tls.crt; nil when there is none
 // that can be read.
 func FirstCertificate(raw []byte) *x509.Certificate {
@@ -89,17 +102,4 @@ func FirstCertificate(raw []byte) *x509.Certificate {
 		return all[0]
 	}
 	return nil
-}
-
-// parseKey reads the first key in any of the forms that programs write: PKCS #8, PKCS #1 (RSA) and SEC 1 (EC).
-func parseKey(raw []byte) (crypto.Signer, error) {
-	key, err := keyutil.ParsePrivateKeyPEM(raw)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("a key of type %T, which cannot sign", key)
-	}
-	return signer, nil
 }

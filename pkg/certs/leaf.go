@@ -3,6 +3,7 @@ package certs
 import (
 	"bytes"
 	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
@@ -10,10 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	certutil "k8s.io/client-go/util/cert"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // LeafOptions say for what a certificate is good that is client and server in one.
@@ -73,40 +70,31 @@ func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (L
 		template.NotBefore, template.NotAfter = old.NotBefore, old.NotAfter
 	}
 	if err != nil {
-		return Leaf{}, fmt.Errorf("generating the key of certificate %s: %w", o.CommonName, err)
+		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
 	issued, err := sign(template, r.bundle[0], key, r.key)
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	encoded, err := encodeKey(key)
-	if err != nil {
-		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
-	}
 	l := r.leaf(o, map[string][]byte{
-		keyLeafCert: encodeCertificates(issued), keyLeafKey: encoded, keyCACert: r.Data[keyCACert],
+		keyLeafCert: encodeCertificates(issued), keyLeafKey: key.pem, keyCACert: r.Data[keyCACert],
 	}, issued, why)
 	l.Renewed = old == nil && len(data) > 0
 	return l, nil
 }
 
 // judge says why the certificate in data will not do, and returns its key when that may be used again.
-func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, crypto.Signer, string) {
+func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
 	if len(data) == 0 {
 		return nil, nil, "there was none"
 	}
-	chain, err := certutil.ParseCertsPEM(data[keyLeafCert])
+	pair, err := tls.X509KeyPair(data[keyLeafCert], data[keyLeafKey])
 	if err != nil {
-		return nil, nil, fmt.Sprintf("reading %s: %v", keyLeafCert, err)
+		return nil, nil, fmt.Sprintf("reading %s and %s: %v", keyLeafCert, keyLeafKey, err)
 	}
-	key, err := parseKey(data[keyLeafKey])
-	if err != nil {
-		return nil, nil, fmt.Sprintf("reading %s: %v", keyLeafKey, err)
-	}
-	c := chain[0]
+	signer, _ := pair.PrivateKey.(crypto.Signer) // all keys that are read there sign
+	c, key := pair.Leaf, &signingKey{signer, data[keyLeafKey]}
 	switch {
-	case !belongs(key, c):
-		return nil, nil, keyLeafKey + " does not belong to " + keyLeafCert
 	case c.IsCA:
 		return nil, nil, keyLeafCert + " holds a CA"
 	case !now.Before(r.renewal(o, c)) || now.Before(c.NotBefore):
@@ -141,22 +129,20 @@ func (o LeafOptions) share() string {
 
 // missing returns the first name or address that a certificate lacks.
 func (o LeafOptions) missing(c *x509.Certificate) string {
-	names := sets.New(c.DNSNames...)
 	for _, name := range o.DNSNames {
-		if !names.Has(name) {
+		if !slices.Contains(c.DNSNames, name) {
 			return name
 		}
 	}
 	held := addressesOf(c)
 	for _, a := range o.Addresses {
-		if _, found := slices.BinarySearchFunc(held, a.Unmap(), netip.Addr.Compare); !found {
+		if !slices.Contains(held, a.Unmap()) {
 			return a.String()
 		}
 	}
 	return ""
 }
 
-// addressesOf returns the addresses of a certificate in order.
 func addressesOf(c *x509.Certificate) []netip.Addr {
 	out := make([]netip.Addr, 0, len(c.IPAddresses))
 	for _, ip := range c.IPAddresses {
@@ -164,7 +150,6 @@ func addressesOf(c *x509.Certificate) []netip.Addr {
 			out = append(out, a.Unmap())
 		}
 	}
-	slices.SortFunc(out, netip.Addr.Compare)
 	return out
 }
 

@@ -2,7 +2,6 @@ package certs
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,9 +27,7 @@ func NewMounted(dir string) (*certwatcher.CertWatcher, error) {
 		return nil, fmt.Errorf("reading the mounted webhook certificate in %s: %w", dir, err)
 	}
 	watcher.RegisterCallback(func(c tls.Certificate) {
-		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
-			expiry.WithLabelValues(servingLabel).Set(float64(leaf.NotAfter.Unix()))
-		}
+		expiry.WithLabelValues(servingLabel).Set(float64(c.Leaf.NotAfter.Unix()))
 	})
 	return watcher, nil
 }

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -60,8 +59,8 @@ type Root struct {
 	Expires, Next time.Time
 
 	bundle []*x509.Certificate // the signer first
-	key    crypto.Signer
-	next   crypto.Signer // nil unless the CA after the signer waits
+	key    *signingKey
+	next   *signingKey // nil unless the CA after the signer waits
 }
 
 // LoadRoot reads a CA that is kept elsewhere. It returns an error when it cannot sign now.
@@ -92,7 +91,11 @@ func KeepRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error
 		r.Data = data
 		return r, nil
 	}
-	return r, r.encode(data)
+	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...), keyCAKey: r.key.pem}
+	if r.next != nil {
+		r.Data[keyNextKey] = r.next.pem
+	}
+	return r, nil
 }
 
 // loadRoot finds the CA that ca.key belongs to, and the next one.
@@ -105,15 +108,21 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	if r.key, err = parseKey(data[keyCAKey]); err != nil {
 		return r, fmt.Errorf("reading %s: %w", keyCAKey, err)
 	}
-	at := slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && belongs(r.key, c) })
+	at := r.authorityOf(r.key)
 	if at < 0 {
 		return r, fmt.Errorf("%s does not belong to a CA in %s", keyCAKey, keyCACert)
 	}
 	if at > 0 {
-		r.first(at)
+		r.move(at, 0)
 		r.Step, r.Why = Repaired, "the CA that signs was not the first in "+keyCACert
 	}
-	r.findNext(data)
+	// A key of the next CA that belongs to none is ignored: it will be replaced.
+	if next, err := parseKey(data[keyNextKey]); err == nil {
+		if at := r.authorityOf(next); at > 0 {
+			r.move(at, 1)
+			r.next = next
+		}
+	}
 	if !now.After(r.bundle[0].NotAfter) {
 		return r, nil
 	}
@@ -124,25 +133,15 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// first moves one CA to the head of the bundle.
-func (r *Root) first(at int) {
-	one := r.bundle[at]
-	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), at, at+1), 0, one)
+// authorityOf finds the CA that a key belongs to; -1 when there is none.
+func (r *Root) authorityOf(key *signingKey) int {
+	return slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && belongs(key, c) })
 }
 
-// findNext puts the CA that ca-next.key belongs to second. A key that belongs to none is ignored: it will be replaced.
-func (r *Root) findNext(data map[string][]byte) {
-	key, err := parseKey(data[keyNextKey])
-	if err != nil {
-		return
-	}
-	for i, c := range r.bundle[1:] {
-		if c.IsCA && belongs(key, c) {
-			r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), i+1, i+2), 1, c)
-			r.next = key
-			return
-		}
-	}
+// move gives a CA another place in the bundle.
+func (r *Root) move(from, to int) {
+	one := r.bundle[from]
+	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, one)
 }
 
 // freshRoot makes a new CA, and keeps what is valid of the old bundle behind the new CA.
@@ -162,22 +161,18 @@ func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Tim
 	return r, nil
 }
 
-func (o RootOptions) template(now time.Time) *x509.Certificate {
-	return &x509.Certificate{
+func (o RootOptions) issue(now time.Time) (*x509.Certificate, *signingKey, error) {
+	key, err := newKey(o.Algorithm)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issuing the CA: %w", err)
+	}
+	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: o.CommonName},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(o.Lifetime),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
-}
-
-func (o RootOptions) issue(now time.Time) (*x509.Certificate, crypto.Signer, error) {
-	key, err := newKey(o.Algorithm)
-	if err != nil {
-		return nil, nil, fmt.Errorf("generating the key of the CA: %w", err)
-	}
-	template := o.template(now)
 	ca, err := sign(template, template, key, key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("issuing the CA: %w", err)
@@ -226,7 +221,7 @@ func (r *Root) did(step Step, why string) {
 }
 
 func (r *Root) replace(why string) {
-	r.first(1)
+	r.move(1, 0)
 	r.key, r.next = r.next, nil
 	r.did(Replaced, why)
 }
@@ -263,30 +258,4 @@ func (r *Root) takeover() time.Time {
 		at = last
 	}
 	return at
-}
-
-// encode fills Data from the parsed form. Keys that are kept stay as they were written, byte by byte.
-func (r *Root) encode(old map[string][]byte) error {
-	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...)}
-	keys := map[string]crypto.Signer{keyCAKey: r.key}
-	if r.next != nil {
-		keys[keyNextKey] = r.next
-	}
-	for name, key := range keys {
-		var err error
-		if r.Data[name], err = encoded(key, old); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// encoded returns a key as it stands in old data, or else encodes it.
-func encoded(key crypto.Signer, old map[string][]byte) ([]byte, error) {
-	for _, raw := range [][]byte{old[keyCAKey], old[keyNextKey]} {
-		if known, err := parseKey(raw); err == nil && equalKeys(known.Public(), key) {
-			return raw, nil
-		}
-	}
-	return encodeKey(key)
 }

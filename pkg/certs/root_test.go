@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"maps"
 	"testing"
@@ -113,7 +114,10 @@ func TestAValidRootIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			template := RootOptions{CommonName: "root-ca", Lifetime: year}.template(epoch)
+			template := &x509.Certificate{
+				Subject: pkix.Name{CommonName: "root-ca"}, NotBefore: epoch, NotAfter: epoch.Add(year),
+				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			}
 			ca, err := sign(template, template, signer, signer)
 			if err != nil {
 				t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +76,7 @@ type Keeper struct {
 	// Condition is the type of the condition that it reports in, Condition where it is empty: an owner may have certificates of two Keepers.
 	Condition string
 
-	owners sync.Map // of types.UID to known
+	owners reconciler.Memory[known]
 }
 
 // Keep issues the certificate of an owner, or renews the one that it issued. It writes neither a Secret that the component did not
@@ -84,8 +84,7 @@ type Keeper struct {
 // serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
 func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	head := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	err := k.Cached.Get(ctx, key, head)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
@@ -111,18 +110,18 @@ func (k *Keeper) Leave(owner reconciler.Object) {
 func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
 
 // Forget drops what is remembered for an owner that is gone.
-func (k *Keeper) Forget(owner types.UID) { k.owners.Delete(owner) }
+func (k *Keeper) Forget(owner types.UID) { k.owners.Forget(owner) }
 
 // Authority returns the certificate of the CA that issued the certificate of an owner, in PEM; nil when another one did.
 func (k *Keeper) Authority(owner types.UID) []byte {
-	found, _ := k.of(owner)
+	found, _ := k.owners.Get(owner)
 	return found.authority
 }
 
 // AwaitRenewal returns a *reconciler.Wait until something is due about the certificate of an owner, nil when nothing will be. It
 // belongs to the last phase: what comes back earlier for other reasons looks at the certificate as well.
 func (k *Keeper) AwaitRenewal(owner types.UID) error {
-	found, ok := k.of(owner)
+	found, ok := k.owners.Get(owner)
 	left := found.due.Sub(k.Clock.Now())
 	if !ok || found.theirs && (found.due.IsZero() || left <= 0) {
 		return nil // said already, or nothing to say
@@ -130,15 +129,9 @@ func (k *Keeper) AwaitRenewal(owner types.UID) error {
 	return &reconciler.Wait{For: "the serving certificate to be due", Retry: max(left, time.Second)}
 }
 
-func (k *Keeper) of(owner types.UID) (known, bool) {
-	value, _ := k.owners.Load(owner)
-	found, ok := value.(known)
-	return found, ok
-}
-
 // isSettled reports whether this version of the Secret is known, and nothing is due.
 func (k *Keeper) isSettled(owner, head metav1.Object, want Wanted) bool {
-	found, ok := k.of(owner.GetUID())
+	found, ok := k.owners.Get(owner.GetUID())
 	return ok && found.uid == head.GetUID() && found.version == head.GetResourceVersion() && found.provided == want.Provided &&
 		(found.theirs || k.Clock.Now().Before(found.due))
 }
@@ -152,8 +145,11 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	exists := err == nil
-	if exists && (want.Provided || !k.Applier.Made(live) || replaced(live, want.Authority)) {
-		k.owners.Store(owner.GetUID(), foreign(live, want))
+	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
+	// A user has put a certificate of another authority into a Secret of ours. A damaged one is mended.
+	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != want.Authority
+	if exists && (want.Provided || !k.Applier.Made(live) || replaced) {
+		k.owners.Set(owner.GetUID(), foreign(live, pair.Leaf, want))
 		return nil
 	}
 	if live.DeletionTimestamp != nil || !exists && want.Provided {
@@ -172,31 +168,23 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 			return err
 		}
 	}
-	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey]})
+	k.owners.Set(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey]})
 	return nil
 }
 
-// replaced reports that a user has put a certificate of another authority into a Secret of ours. A damaged one is mended.
-func replaced(s *corev1.Secret, authority string) bool {
-	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
-	return err == nil && pair.Leaf.Issuer.CommonName != authority
-}
-
-// foreign is what there is to know of a foreign certificate.
-func foreign(s *corev1.Secret, want Wanted) known {
+// foreign is what there is to know of a foreign certificate. One that cannot be read has no end.
+func foreign(s *corev1.Secret, leaf *x509.Certificate, want Wanted) known {
 	found := known{uid: s.UID, version: s.ResourceVersion, provided: want.Provided, theirs: true}
-	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		return found // the server has the name
+	if leaf != nil {
+		lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
+		found.expires, found.due = leaf.NotAfter, leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
 	}
-	lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
-	found.expires, found.due = pair.Leaf.NotAfter, pair.Leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
 	return found
 }
 
 // report sets a condition when a foreign certificate was not renewed in time.
 func (k *Keeper) report(owner reconciler.Object, want Wanted) {
-	found, _ := k.of(owner.GetUID())
+	found, _ := k.owners.Get(owner.GetUID())
 	if !found.theirs || found.due.IsZero() || k.Clock.Now().Before(found.due) {
 		conditions.Remove(owner.ConditionsRef(), k.condition())
 		return
