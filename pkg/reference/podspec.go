@@ -2,6 +2,7 @@ package reference
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
@@ -14,10 +15,10 @@ func OfEnv(env []corev1.EnvVar) []Reference {
 			continue
 		}
 		if s := e.ValueFrom.SecretKeyRef; s != nil {
-			refs = append(refs, Reference{Kind: Secret, Name: s.Name, Keys: []string{s.Key}, Optional: isTrue(s.Optional)})
+			refs = append(refs, Reference{Kind: Secret, Name: s.Name, Keys: []string{s.Key}, Optional: ptr.Deref(s.Optional, false)})
 		}
 		if c := e.ValueFrom.ConfigMapKeyRef; c != nil {
-			refs = append(refs, Reference{Kind: ConfigMap, Name: c.Name, Keys: []string{c.Key}, Optional: isTrue(c.Optional)})
+			refs = append(refs, Reference{Kind: ConfigMap, Name: c.Name, Keys: []string{c.Key}, Optional: ptr.Deref(c.Optional, false)})
 		}
 	}
 	return refs
@@ -28,10 +29,10 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	var refs []Reference
 	for _, s := range sources {
 		if s.SecretRef != nil {
-			refs = append(refs, Reference{Kind: Secret, Name: s.SecretRef.Name, Optional: isTrue(s.SecretRef.Optional)})
+			refs = append(refs, whole(Secret, s.SecretRef.Name, s.SecretRef.Optional))
 		}
 		if s.ConfigMapRef != nil {
-			refs = append(refs, Reference{Kind: ConfigMap, Name: s.ConfigMapRef.Name, Optional: isTrue(s.ConfigMapRef.Optional)})
+			refs = append(refs, whole(ConfigMap, s.ConfigMapRef.Name, s.ConfigMapRef.Optional))
 		}
 	}
 	return refs
@@ -53,31 +54,29 @@ func OfPods(p *server.Pods) []Reference {
 func ofVolume(v *server.Volume) []Reference {
 	var refs []Reference
 	if v.Secret != nil {
-		refs = append(refs, Reference{Kind: Secret, Name: v.Secret.SecretName, Optional: isTrue(v.Secret.Optional)})
+		refs = append(refs, whole(Secret, v.Secret.SecretName, v.Secret.Optional))
 	}
 	if v.ConfigMap != nil {
-		refs = append(refs, Reference{Kind: ConfigMap, Name: v.ConfigMap.Name, Optional: isTrue(v.ConfigMap.Optional)})
+		refs = append(refs, whole(ConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional))
 	}
 	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
 		refs = append(refs, Reference{Kind: Secret, Name: v.CSI.NodePublishSecretRef.Name})
 	}
-	if v.Projected != nil {
-		for _, s := range v.Projected.Sources {
-			refs = append(refs, ofProjection(s)...)
+	if v.Projected == nil {
+		return refs
+	}
+	for _, s := range v.Projected.Sources {
+		if s.Secret != nil {
+			refs = append(refs, whole(Secret, s.Secret.Name, s.Secret.Optional))
+		}
+		if s.ConfigMap != nil {
+			refs = append(refs, whole(ConfigMap, s.ConfigMap.Name, s.ConfigMap.Optional))
 		}
 	}
 	return refs
 }
 
-func ofProjection(s corev1.VolumeProjection) []Reference {
-	var refs []Reference
-	if s.Secret != nil {
-		refs = append(refs, Reference{Kind: Secret, Name: s.Secret.Name, Optional: isTrue(s.Secret.Optional)})
-	}
-	if s.ConfigMap != nil {
-		refs = append(refs, Reference{Kind: ConfigMap, Name: s.ConfigMap.Name, Optional: isTrue(s.ConfigMap.Optional)})
-	}
-	return refs
+// whole is a reference to all keys of an object.
+func whole(kind Kind, name string, optional *bool) Reference {
+	return Reference{Kind: kind, Name: name, Optional: ptr.Deref(optional, false)}
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

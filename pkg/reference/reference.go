@@ -1,8 +1,8 @@
 package reference
 
 import (
+	"maps"
 	"slices"
-	"strings"
 )
 
 // Kind is the kind of a referenced object; all live in the core API group, version v1.
@@ -53,20 +53,17 @@ func Merge(refs []Reference) []Reference {
 		if r.Name == "" {
 			continue
 		}
-		seen, ok := byID[r.ID()]
-		if !ok {
-			byID[r.ID()] = Reference{Kind: r.Kind, Name: r.Name, Keys: slices.Clone(r.Keys), Optional: r.Optional}
-			continue
+		if seen, ok := byID[r.ID()]; ok {
+			r = join(seen, r)
 		}
-		byID[r.ID()] = join(seen, r)
+		byID[r.ID()] = r
 	}
 	merged := make([]Reference, 0, len(byID))
-	for _, r := range byID {
-		slices.Sort(r.Keys)
-		r.Keys = slices.Compact(r.Keys)
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		r := byID[id]
+		r.Keys = slices.Compact(slices.Sorted(slices.Values(r.Keys)))
 		merged = append(merged, r)
 	}
-	slices.SortFunc(merged, func(a, b Reference) int { return strings.Compare(a.ID(), b.ID()) })
 	return merged
 }
 
@@ -76,6 +73,6 @@ func join(a, b Reference) Reference {
 		a.Keys = nil // one of them consumes everything
 		return a
 	}
-	a.Keys = append(a.Keys, b.Keys...)
+	a.Keys = slices.Concat(a.Keys, b.Keys)
 	return a
 }

@@ -85,12 +85,10 @@ func Next(baseline, rollout string, hashes map[string]string, referenced []Refer
 func fingerprint(before, after map[string]string) string {
 	sum := fnv.New64a()
 	for _, m := range []map[string]string{before, after} {
-		for _, k := range sorted(m) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
 			fmt.Fprintf(sum, "%s=%s;", k, m[k])
 		}
 		fmt.Fprint(sum, "|")
 	}
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
-
-func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -8,22 +8,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // Tracker resolves references. It is safe for concurrent use.
 type Tracker struct {
 	cached client.Reader
 	live   client.Reader
-
-	mu     sync.Mutex
-	owners map[types.UID]map[string]content
+	owners reconciler.Memory[map[string]content]
 }
 
 // content is what is remembered of one version of an object: hashes, never the values.
@@ -44,14 +43,14 @@ type Resolved struct {
 // NewTracker returns a Tracker that reads metadata from cached, which must hold Secrets and ConfigMaps as metadata,
 // and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live, owners: map[types.UID]map[string]content{}}
+	return &Tracker{cached: cached, live: live}
 }
 
 // Resolve returns the state of the references of one owner in a namespace. It reads content only of objects whose
 // resourceVersion has moved since the owner's last call. Errors are those of the API server, NotFound excepted.
 func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string, refs []Reference) (Resolved, error) {
 	refs = Merge(refs)
-	known := t.recall(owner)
+	known, _ := t.owners.Get(owner)
 	seen := make(map[string]content, len(refs))
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range refs {
@@ -69,7 +68,7 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 		resolved.Hashes[ref.ID()] = c.hash(ref.Keys)
 		resolved.Missing = append(resolved.Missing, c.missing(ref)...)
 	}
-	t.remember(owner, seen)
+	t.owners.Set(owner, seen)
 	return resolved, nil
 }
 
@@ -98,39 +97,29 @@ func (t *Tracker) Absent(ctx context.Context, namespace string, refs []Reference
 }
 
 // Forget drops what is remembered for an owner.
-func (t *Tracker) Forget(owner types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.owners, owner)
-}
+func (t *Tracker) Forget(owner types.UID) { t.owners.Forget(owner) }
 
 func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
 	live := head(ref.Kind)
-	if err := t.cached.Get(ctx, key, live); err != nil {
-		if apierrors.IsNotFound(err) {
-			return content{}, false, nil
-		}
+	if err := t.cached.Get(ctx, key, live); apierrors.IsNotFound(err) {
+		return content{}, false, nil
+	} else if err != nil {
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
 	if known.uid == live.UID && known.version == live.ResourceVersion {
 		return known, true, nil
 	}
 	c, err := t.fetch(ctx, key, ref.Kind)
-	if apierrors.IsNotFound(err) {
-		return content{}, false, nil
-	}
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
-	return c, true, nil
+	return c, err == nil, nil
 }
 
 // head is an object of which only the metadata is read.
 func head(kind Kind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
-	return object
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: string(kind)}}
 }
 
 func (t *Tracker) fetch(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
@@ -192,16 +181,4 @@ func short(uid types.UID, value []byte) string {
 	mac := hmac.New(sha256.New, []byte(uid))
 	mac.Write(value)
 	return hex.EncodeToString(mac.Sum(nil)[:8])
-}
-
-func (t *Tracker) recall(owner types.UID) map[string]content {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.owners[owner]
-}
-
-func (t *Tracker) remember(owner types.UID, seen map[string]content) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.owners[owner] = seen
 }
