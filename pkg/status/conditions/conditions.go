@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -94,12 +95,7 @@ func Severity(before *metav1.Condition, after metav1.Condition) string {
 }
 
 func isFailure(reason string) bool {
-	for _, word := range failureWords {
-		if strings.HasSuffix(reason, word) || strings.HasPrefix(reason, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(failureWords, func(word string) bool { return strings.HasSuffix(reason, word) || strings.HasPrefix(reason, word) })
 }
 
 // Clip cuts a text to at most limit bytes at a character boundary and marks the cut with "...".

@@ -65,28 +65,26 @@ func diagnosePod(pod *corev1.Pod) []finding {
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, status := range statuses {
-			if f, found := diagnoseContainer(status); found {
-				out = append(out, f)
-			}
+			out = append(out, diagnoseContainer(status)...)
 		}
 	}
 	return out
 }
 
-func diagnoseContainer(status corev1.ContainerStatus) (finding, bool) {
+func diagnoseContainer(status corev1.ContainerStatus) []finding {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			return finding{rankImage, fmt.Sprintf("image %q of container %s cannot be pulled; check its name, the registry and the pull secrets",
-				status.Image, status.Name)}, true
+			return []finding{{rankImage, fmt.Sprintf("image %q of container %s cannot be pulled; check its name, the registry and the pull secrets",
+				status.Image, status.Name)}}
 		case "InvalidImageName":
-			return finding{rankImage, fmt.Sprintf("image %q of container %s is not a valid image name; correct it",
-				status.Image, status.Name)}, true
+			return []finding{{rankImage, fmt.Sprintf("image %q of container %s is not a valid image name; correct it",
+				status.Image, status.Name)}}
 		case "CreateContainerConfigError":
-			return finding{rankConfig, configError(status.Name, waiting.Message)}, true
+			return []finding{{rankConfig, configError(status.Name, waiting.Message)}}
 		case "CreateContainerError", "RunContainerError", "StartError", "PreStartHookError", "PostStartHookError":
-			return finding{rankCreate, fmt.Sprintf("container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
-				status.Name, waiting.Reason)}, true
+			return []finding{{rankCreate, fmt.Sprintf("container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
+				status.Name, waiting.Reason)}}
 		}
 	}
 	return crash(status)
@@ -94,7 +92,7 @@ func diagnoseContainer(status corev1.ContainerStatus) (finding, bool) {
 
 // crash looks at the end of the last run, so that the answer stays the same while a container goes through back-off,
 // start and the next failure.
-func crash(status corev1.ContainerStatus) (finding, bool) {
+func crash(status corev1.ContainerStatus) []finding {
 	end := status.State.Terminated
 	if end == nil && !status.Ready {
 		end = status.LastTerminationState.Terminated
@@ -102,14 +100,14 @@ func crash(status corev1.ContainerStatus) (finding, bool) {
 	looping := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
 	switch {
 	case end == nil && !looping, end != nil && end.ExitCode == 0 && !looping:
-		return finding{}, false
+		return nil
 	case end == nil:
-		return finding{rankCrash, fmt.Sprintf("container %s ends again and again; see its log", status.Name)}, true
+		return []finding{{rankCrash, fmt.Sprintf("container %s ends again and again; see its log", status.Name)}}
 	case end.Reason == "OOMKilled":
-		return finding{rankCrash, fmt.Sprintf("container %s was killed because it used more memory than its limit; raise resources.limits.memory",
-			status.Name)}, true
+		return []finding{{rankCrash, fmt.Sprintf("container %s was killed because it used more memory than its limit; raise resources.limits.memory",
+			status.Name)}}
 	default:
-		return finding{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, end.ExitCode)}, true
+		return []finding{{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, end.ExitCode)}}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Reasons of a RolloutState.
@@ -37,45 +38,36 @@ type RolloutState struct {
 // the status are trusted only when they belong to the present generation.
 func Rollout(d *appsv1.Deployment) RolloutState {
 	state := RolloutState{
-		Desired:       1, // the API's default
+		Desired:       ptr.Deref(d.Spec.Replicas, 1), // the API's default
 		ReadyReplicas: d.Status.ReadyReplicas,
 		Serving:       d.Status.AvailableReplicas > 0,
 	}
-	if d.Spec.Replicas != nil {
-		state.Desired = *d.Spec.Replicas
-	}
+	state.Reason, state.Message = rollout(d, state.Desired)
+	state.Ready = state.Reason == ReasonRolledOut || state.Reason == ReasonScaledToZero
+	state.Failed = state.Reason == ReasonReplicaFailure || state.Reason == ReasonDeadlineExceeded
+	return state
+}
+
+func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 	failure := OfDeployment(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
-		return state.waiting(ReasonNotObserved, "the last change of the Deployment is being taken up")
+		return ReasonNotObserved, "the last change of the Deployment is being taken up"
 	case failure.Status == corev1.ConditionTrue:
-		return state.failed(ReasonReplicaFailure,
-			"pods cannot be created: "+stableReplicaFailure(failure.Message))
+		return ReasonReplicaFailure, "pods cannot be created: " + stableReplicaFailure(failure.Message)
 	case OfDeployment(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
-		return state.failed(ReasonDeadlineExceeded, "the rollout made no progress within its deadline")
-	case status.UpdatedReplicas < state.Desired:
-		return state.waiting(ReasonUpdating, "new replicas are being created")
+		return ReasonDeadlineExceeded, "the rollout made no progress within its deadline"
+	case status.UpdatedReplicas < desired:
+		return ReasonUpdating, "new replicas are being created"
 	case status.Replicas > status.UpdatedReplicas:
-		return state.waiting(ReasonReplicasTerminating, "old replicas are pending termination")
+		return ReasonReplicasTerminating, "old replicas are pending termination"
 	case status.AvailableReplicas < status.UpdatedReplicas:
-		return state.waiting(ReasonNotAvailable, notAvailable(d))
-	case state.Desired == 0:
-		state.Ready, state.Reason, state.Message = true, ReasonScaledToZero, "the Deployment is scaled to zero replicas"
-		return state
+		return ReasonNotAvailable, notAvailable(d)
+	case desired == 0:
+		return ReasonScaledToZero, "the Deployment is scaled to zero replicas"
 	default:
-		state.Ready, state.Reason, state.Message = true, ReasonRolledOut, "all replicas are up to date and available"
-		return state
+		return ReasonRolledOut, "all replicas are up to date and available"
 	}
-}
-
-func (s RolloutState) waiting(reason, message string) RolloutState {
-	s.Reason, s.Message = reason, message
-	return s
-}
-
-func (s RolloutState) failed(reason, message string) RolloutState {
-	s.Failed = true
-	return s.waiting(reason, message)
 }
 
 func notAvailable(d *appsv1.Deployment) string {

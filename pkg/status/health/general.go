@@ -1,22 +1,21 @@
 package health
 
 import (
+	"cmp"
 	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// negative conditions are bad when they are True, see the API conventions of Kubernetes.
-var negative = map[string]bool{
-	"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "Unhealthy": true, "ReplicaFailure": true,
-	"RayClusterReplicaFailure": true, "CredentialsInSpec": true, "UnusedDatabase": true,
-}
+// negative conditions are bad when they are True, beside those that conditions.Bad knows; see the API conventions of Kubernetes.
+var negative = map[string]bool{"Unhealthy": true, "ReplicaFailure": true, "RayClusterReplicaFailure": true, "UnusedDatabase": true}
 
-// neutral conditions report activity, or what is so by intention.
+// neutral conditions report what is so by intention.
 var neutral = map[string]bool{
-	"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true, "QuotaReserved": true,
-	"DeletingResources": true, "RayClusterSuspended": true, "RayClusterSuspending": true, "ScalingLimited": true,
+	"QuotaReserved": true, "DeletingResources": true, "RayClusterSuspended": true, "RayClusterSuspending": true, "ScalingLimited": true,
 }
 
 // passing are reasons of a False condition that ends by itself: a server that has only just got ready.
@@ -29,40 +28,35 @@ var mains = []string{"Ready", "Available"}
 // True, others may still need attention.
 func byCondition(main, activity string) judge {
 	return func(o object) Verdict {
-		c, found := o.condition(main)
+		c := o.condition(main)
 		switch {
-		case !found:
+		case c.Type == "":
 			return Verdict{State: Unknown, Message: "no controller has reported on it yet"}
 		case o.stale(c):
-			return Verdict{State: Progressing, Reason: c.reason, Message: "the last change is being taken up", Since: c.since}
-		case c.is(metav1.ConditionTrue):
-			if moving, _ := o.condition("Reconciling"); moving.is(metav1.ConditionTrue) && main != "Ready" {
-				return moving.verdict(Progressing) // it serves, and not yet as the spec asks for
+			return Verdict{State: Progressing, Reason: c.Reason, Message: "the last change is being taken up", Since: c.LastTransitionTime.Time}
+		case c.Status == metav1.ConditionTrue:
+			if moving := o.condition("Reconciling"); moving.Status == metav1.ConditionTrue && main != "Ready" {
+				return verdictOf(moving, Progressing) // it serves, and not yet as the spec asks for
 			}
-			return attention(o, c.verdict(Healthy), main)
+			return attention(o, verdictOf(c, Healthy), main)
 		}
-		if at, _ := o.condition(activity); at.is(metav1.ConditionTrue) {
-			return c.verdict(Progressing)
+		if o.condition(activity).Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown || passing[c.Reason] {
+			return verdictOf(c, Progressing)
 		}
-		if c.is(metav1.ConditionUnknown) || passing[c.reason] {
-			return c.verdict(Progressing)
-		}
-		return c.verdict(Failed)
+		return verdictOf(c, Failed)
 	}
 }
 
 // attention looks for conditions that are bad although the main one is good.
 func attention(o object, well Verdict, main string) Verdict {
 	for _, c := range o.conditions() {
-		bad := c.is(metav1.ConditionFalse) && !activity(c.kind)
-		if negative[c.kind] {
-			bad = c.is(metav1.ConditionTrue)
+		bad := conditions.Bad(c) && (c.Status == metav1.ConditionTrue || !activity(c.Type))
+		if negative[c.Type] {
+			bad = c.Status == metav1.ConditionTrue
 		}
-		if bad && c.kind != main && !neutral[c.kind] && c.severity != "Info" {
-			verdict := c.verdict(Degraded)
-			if verdict.Reason == "" {
-				verdict.Reason = c.kind
-			}
+		if bad && c.Type != main && !neutral[c.Type] {
+			verdict := verdictOf(c, Degraded)
+			verdict.Reason = cmp.Or(verdict.Reason, c.Type)
 			return verdict
 		}
 	}
@@ -103,7 +97,7 @@ func general(o object) Verdict {
 		return verdict
 	}
 	for _, main := range mains {
-		if _, found := o.condition(main); found {
+		if o.condition(main).Type != "" {
 			return byCondition(main, "Progressing")(o)
 		}
 	}

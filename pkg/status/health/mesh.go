@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -26,31 +27,27 @@ func predictor(o object) Verdict {
 	if _, found := o.Object["status"].(map[string]any); !found {
 		return unreported()
 	}
-	copies, _ := o.number("status", "totalCopies")
-	failed, _ := o.number("status", "failedCopies")
 	return model{
 		available: o.flag("status", "available"), transition: v1alpha1.TransitionStatus(o.text("status", "transitionStatus")),
 		active: v1alpha1.ModelState(o.text("status", "activeModelState")), target: v1alpha1.ModelState(o.text("status", "targetModelState")),
-		failure: o.part("status", "lastFailureInfo"), copies: copies, failed: failed,
+		failure: o.part("status", "lastFailureInfo"), copies: o.number("status", "totalCopies"), failed: o.number("status", "failedCopies"),
 	}.verdict()
 }
 
 // inferenceService is judged by the state of its model; by its condition where there is none, as outside ModelMesh.
 func inferenceService(o object) Verdict {
-	status := o.part("status", "modelStatus")
+	status, ready := o.part("status", "modelStatus"), o.condition("Ready")
 	if status.text("transitionStatus") == "" {
-		if _, found := o.condition("Ready"); !found {
+		if ready.Type == "" {
 			return unreported()
 		}
 		return byCondition("Ready", "")(o)
 	}
-	ready, _ := o.condition("Ready")
-	copies, _ := status.number("copies", "totalCopies")
-	failed, _ := status.number("copies", "failedCopies")
 	return model{
-		available: ready.is(metav1.ConditionTrue), transition: v1alpha1.TransitionStatus(status.text("transitionStatus")),
+		available: ready.Status == metav1.ConditionTrue, transition: v1alpha1.TransitionStatus(status.text("transitionStatus")),
 		active: v1alpha1.ModelState(status.text("states", "activeModelState")), target: v1alpha1.ModelState(status.text("states", "targetModelState")),
-		failure: status.part("lastFailureInfo"), copies: copies, failed: failed, since: ready.since, reason: ready.reason, message: ready.message,
+		failure: status.part("lastFailureInfo"), copies: status.number("copies", "totalCopies"), failed: status.number("copies", "failedCopies"),
+		since: ready.LastTransitionTime.Time, reason: ready.Reason, message: ready.Message,
 	}.verdict()
 }
 
@@ -97,12 +94,7 @@ func (m model) explain(v *Verdict) {
 	if reason == "" && message == "" {
 		reason, message = m.reason, m.message
 	}
-	if reason != "" {
-		v.Reason = reason
-	}
-	if message != "" {
-		v.Message = message
-	}
+	v.Reason, v.Message = cmp.Or(reason, v.Reason), cmp.Or(message, v.Message)
 }
 
 // InvalidRuntime is the reason of a runtime of which ModelMesh makes no pods, and NoPods begins the message.

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,68 +25,65 @@ func service(o object) Verdict {
 	return Verdict{State: Healthy}
 }
 
-// route looks at what each router says.
 func route(o object) Verdict {
-	ingresses := o.list("status", "ingress")
-	for _, ingress := range ingresses {
-		for _, c := range ingress.conditions("conditions") {
-			if c.kind == "Admitted" && c.is(metav1.ConditionFalse) {
-				return c.verdict(Failed)
-			}
-		}
+	verdict := takenUp(o.list("status", "ingress"), "Admitted")
+	switch verdict.State {
+	case Idle:
+		verdict.Message = "no router has taken it up"
+	case Healthy:
+		verdict.Message = o.text("spec", "host")
 	}
-	if len(ingresses) == 0 {
-		return Verdict{State: Idle, Message: "no router has taken it up"}
-	}
-	return Verdict{State: Healthy, Message: o.text("spec", "host")}
+	return verdict
 }
 
-// httpRoute looks at what each gateway says.
 func httpRoute(o object) Verdict {
-	parents := o.list("status", "parents")
+	verdict := takenUp(o.list("status", "parents"), "Accepted", "ResolvedRefs")
+	if verdict.State == Idle {
+		verdict.Message = "no gateway has taken it up"
+	}
+	return verdict
+}
+
+// takenUp looks at what each router or gateway says: none of the conditions may be False.
+func takenUp(parents []object, conditions ...string) Verdict {
 	for _, parent := range parents {
 		for _, c := range parent.conditions("conditions") {
-			if (c.kind == "Accepted" || c.kind == "ResolvedRefs") && c.is(metav1.ConditionFalse) {
-				return c.verdict(Failed)
+			if slices.Contains(conditions, c.Type) && c.Status == metav1.ConditionFalse {
+				return verdictOf(c, Failed)
 			}
 		}
 	}
 	if len(parents) == 0 {
-		return Verdict{State: Idle, Message: "no gateway has taken it up"}
+		return Verdict{State: Idle}
 	}
 	return Verdict{State: Healthy}
 }
 
 func autoscaler(o object) Verdict {
 	for _, c := range o.conditions() {
-		if c.is(metav1.ConditionFalse) && (c.kind == "AbleToScale" || c.kind == "ScalingActive") {
-			if c.reason == "ScalingDisabled" {
-				return c.verdict(Idle)
+		if c.Status == metav1.ConditionFalse && (c.Type == "AbleToScale" || c.Type == "ScalingActive") {
+			if c.Reason == "ScalingDisabled" {
+				return verdictOf(c, Idle)
 			}
-			return c.verdict(Degraded)
+			return verdictOf(c, Degraded)
 		}
 	}
-	have, _ := o.number("status", "currentReplicas")
-	least, found := o.number("spec", "minReplicas")
-	if !found {
-		least = 1
-	}
-	most, _ := o.number("spec", "maxReplicas")
-	return Verdict{State: Healthy, Message: fmt.Sprintf("%d replicas of %d to %d", have, least, most)}
+	return Verdict{State: Healthy, Message: fmt.Sprintf("%d replicas of %d to %d",
+		o.number("status", "currentReplicas"), o.numberOr(1, "spec", "minReplicas"), o.number("spec", "maxReplicas"))}
 }
 
 func kueueWorkload(o object) Verdict {
-	if c, found := o.condition("Finished"); found && c.is(metav1.ConditionTrue) {
-		if c.reason == "Failed" { // the job in it
-			return c.verdict(Failed)
+	if c := o.condition("Finished"); c.Status == metav1.ConditionTrue {
+		if c.Reason == "Failed" { // the job in it
+			return verdictOf(c, Failed)
 		}
-		return c.verdict(Healthy)
+		return verdictOf(c, Healthy)
 	}
-	if c, found := o.condition("Admitted"); found && c.is(metav1.ConditionTrue) {
-		return c.verdict(Healthy)
+	if c := o.condition("Admitted"); c.Status == metav1.ConditionTrue {
+		return verdictOf(c, Healthy)
 	}
-	if c, found := o.condition("QuotaReserved"); found {
-		return c.verdict(Idle)
+	if c := o.condition("QuotaReserved"); c.Type != "" {
+		return verdictOf(c, Idle)
 	}
 	return Verdict{State: Idle, Reason: "Pending", Message: "it waits in its queue"}
 }

@@ -1,12 +1,13 @@
 package health
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // object reads fields that may be absent or of another type.
@@ -26,10 +27,15 @@ func (o object) flag(path ...string) bool {
 	return value
 }
 
-// number returns a whole number, and whether there is one.
-func (o object) number(path ...string) (int64, bool) {
-	value, found, err := unstructured.NestedInt64(o.Object, path...)
-	return value, found && err == nil
+// number returns a whole number; zero when there is none.
+func (o object) number(path ...string) int64 { return o.numberOr(0, path...) }
+
+// numberOr returns a whole number; the given one when there is none.
+func (o object) numberOr(otherwise int64, path ...string) int64 {
+	if value, found, err := unstructured.NestedInt64(o.Object, path...); found && err == nil {
+		return value
+	}
+	return otherwise
 }
 
 // list returns the elements of a list that are objects.
@@ -59,49 +65,38 @@ func (o object) decode(into any) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
 }
 
-// condition is one entry of status.conditions, in any of the shapes that are in use.
-type condition struct {
-	kind, status, reason, message, severity string
-	since                                   time.Time
-	observed                                int64
+// verdictOf turns a condition into a verdict of a given state.
+func verdictOf(c metav1.Condition, state State) Verdict {
+	return Verdict{State: state, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }
 
-func (c condition) is(status metav1.ConditionStatus) bool { return c.status == string(status) }
-
-// verdict turns a condition into one of a given state.
-func (c condition) verdict(state State) Verdict {
-	return Verdict{State: state, Reason: c.reason, Message: c.message, Since: c.since}
-}
-
-// conditions returns those of the status, or below another path.
-func (o object) conditions(path ...string) []condition {
+// conditions returns those of the status, or below another path, in any of the shapes that are in use.
+func (o object) conditions(path ...string) []metav1.Condition {
 	if len(path) == 0 {
 		path = []string{"status", "conditions"}
 	}
-	var out []condition
+	var out []metav1.Condition
 	for _, c := range o.list(path...) {
-		observed, _ := c.number("observedGeneration")
 		since, _ := time.Parse(time.RFC3339, c.text("lastTransitionTime"))
-		out = append(out, condition{
-			kind: c.text("type"), status: c.text("status"), reason: c.text("reason"), message: c.text("message"),
-			severity: c.text("severity"), since: since, observed: observed,
+		if c.text("severity") == "Info" { // Knative's word for those that make nothing worse
+			continue
+		}
+		out = append(out, metav1.Condition{
+			Type: c.text("type"), Status: metav1.ConditionStatus(c.text("status")), Reason: c.text("reason"), Message: c.text("message"),
+			LastTransitionTime: metav1.NewTime(since), ObservedGeneration: c.number("observedGeneration"),
 		})
 	}
 	return out
 }
 
 // condition returns the one of a type; one without a type when there is none.
-func (o object) condition(kind string) (condition, bool) {
-	all := o.conditions()
-	i := slices.IndexFunc(all, func(c condition) bool { return c.kind == kind })
-	if i < 0 {
-		return condition{}, false
-	}
-	return all[i], true
+func (o object) condition(kind string) metav1.Condition {
+	c, _ := conditions.Get(o.conditions(), kind)
+	return c
 }
 
 // stale reports whether a condition, or the whole status, is about an older generation than the present one.
-func (o object) stale(c condition) bool {
-	whole, _ := o.number("status", "observedGeneration")
-	return c.observed != 0 && c.observed < o.GetGeneration() || whole != 0 && whole < o.GetGeneration()
+func (o object) stale(c metav1.Condition) bool {
+	whole := o.number("status", "observedGeneration")
+	return c.ObservedGeneration != 0 && c.ObservedGeneration < o.GetGeneration() || whole != 0 && whole < o.GetGeneration()
 }

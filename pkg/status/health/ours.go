@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,67 +45,58 @@ func appWrapper(o object) Verdict {
 		return Verdict{State: Unknown, Reason: string(phase)}
 	}
 	verdict := Verdict{State: state, Reason: string(phase)}
-	unhealthy, _ := o.condition(v1beta2.ConditionUnhealthy)
-	pods, _ := o.condition(v1beta2.ConditionPodsReady)
+	unhealthy := o.condition(v1beta2.ConditionUnhealthy)
+	pods := o.condition(v1beta2.ConditionPodsReady)
 	switch {
 	case phase == v1beta2.PhaseSuspended:
 		verdict.Message = "it waits for Kueue, or for spec.suspend to become false"
 	case phase == v1beta2.PhaseFailed, phase == v1beta2.PhaseResetting:
-		verdict.Message = o.text("status", "lastFailure", "message")
-		if verdict.Message == "" {
-			verdict.Message = unhealthy.message
-		}
-		if at, err := time.Parse(time.RFC3339, o.text("status", "lastFailure", "time")); err == nil {
-			verdict.Since = at
-		}
+		verdict.Message = cmp.Or(o.text("status", "lastFailure", "message"), unhealthy.Message)
+		verdict.Since, _ = time.Parse(time.RFC3339, o.text("status", "lastFailure", "time"))
 	case phase != v1beta2.PhaseRunning:
-	case unhealthy.is(metav1.ConditionTrue):
-		return unhealthy.verdict(Degraded)
-	case !pods.is(metav1.ConditionTrue):
-		verdict = pods.verdict(Progressing)
-		if verdict.Reason == "" {
-			verdict.Reason = string(phase)
-		}
+	case unhealthy.Status == metav1.ConditionTrue:
+		return verdictOf(unhealthy, Degraded)
+	case pods.Status != metav1.ConditionTrue:
+		verdict = verdictOf(pods, Progressing)
+		verdict.Reason = cmp.Or(verdict.Reason, string(phase))
 	default:
-		verdict.Message, verdict.Since = pods.message, pods.since
+		verdict.Message, verdict.Since = pods.Message, pods.LastTransitionTime.Time
 	}
 	return verdict
 }
 
 // rayCluster is judged by what KubeRay says.
 func rayCluster(o object) Verdict {
-	failure, _ := o.condition("RayClusterReplicaFailure")
-	provisioned, reported := o.condition("RayClusterProvisioned")
+	failure := o.condition("RayClusterReplicaFailure")
+	provisioned := o.condition("RayClusterProvisioned")
 	state := o.text("status", "state")
 	switch {
 	case o.flag("spec", "suspend") && state == "suspended":
 		return Verdict{State: Idle, Reason: "Suspended"}
 	case o.flag("spec", "suspend"):
 		return Verdict{State: Progressing, Reason: "Suspending", Message: "KubeRay is to remove its pods"}
-	case failure.is(metav1.ConditionTrue):
-		return failure.verdict(Failed)
+	case failure.Status == metav1.ConditionTrue:
+		return verdictOf(failure, Failed)
 	case state == "failed":
 		return Verdict{State: Failed, Reason: "Failed", Message: o.text("status", "reason")}
-	case state == "" && !reported:
+	case state == "" && provisioned.Type == "":
 		return Verdict{State: Unknown, Message: "KubeRay has not reported on it yet"}
-	case o.stale(condition{}):
+	case o.stale(metav1.Condition{}):
 		return Verdict{State: Progressing, Message: "the last change is being taken up"}
 	}
-	head, _ := o.condition("HeadPodReady")
-	if head.is(metav1.ConditionFalse) {
-		return head.verdict(Progressing)
+	if head := o.condition("HeadPodReady"); head.Status == metav1.ConditionFalse {
+		return verdictOf(head, Progressing)
 	}
-	if state == "ready" || provisioned.is(metav1.ConditionTrue) {
+	if state == "ready" || provisioned.Status == metav1.ConditionTrue {
 		return workers(o, provisioned)
 	}
-	return provisioned.verdict(Progressing)
+	return verdictOf(provisioned, Progressing)
 }
 
 // workers counts those of a cluster whose head runs.
-func workers(o object, since condition) Verdict {
-	have, _ := o.number("status", "readyWorkerReplicas")
-	want, _ := o.number("status", "desiredWorkerReplicas")
-	verdict := Verdict{State: Healthy, Reason: "Ready", Message: fmt.Sprintf("%d/%d workers ready", have, want), Since: since.since}
+func workers(o object, since metav1.Condition) Verdict {
+	have, want := o.number("status", "readyWorkerReplicas"), o.number("status", "desiredWorkerReplicas")
+	verdict := Verdict{State: Healthy, Reason: "Ready", Message: fmt.Sprintf("%d/%d workers ready", have, want), Since: since.LastTransitionTime.Time}
 	if have < want {
 		verdict.State, verdict.Reason = Progressing, "WorkersNotReady"
 	}

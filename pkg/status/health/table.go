@@ -31,13 +31,11 @@ var judges = map[key]judge{
 	{"apps", "Deployment"}:                                  deployment,
 	{"apps", "ReplicaSet"}:                                  replicaSet,
 	{"apps", "StatefulSet"}:                                 statefulSet,
-	{"apps", "DaemonSet"}:                                   computed,
 	{"", "Pod"}:                                             pod,
 	{"", "PersistentVolumeClaim"}:                           claim,
 	{"", "Service"}:                                         service,
 	{"batch", "Job"}:                                        job,
 	{"batch", "CronJob"}:                                    cronJob,
-	{"networking.k8s.io", "Ingress"}:                        existing,
 	{"route.openshift.io", "Route"}:                         route,
 	{"gateway.networking.k8s.io", "HTTPRoute"}:              httpRoute,
 	{"autoscaling", "HorizontalPodAutoscaler"}:              autoscaler,
@@ -69,6 +67,3 @@ var plain = map[key]bool{
 	{"apps", "ControllerRevision"}:                      true,
 	{"template.openshift.io", "Template"}:               true,
 }
-
-// existing is the verdict of kinds that are well when they exist.
-func existing(object) Verdict { return Verdict{State: Healthy} }

@@ -46,19 +46,14 @@ func also(state State, text string) string {
 }
 
 // replicas wanted; the API's default is 1.
-func replicas(o object) int64 {
-	if want, found := o.number("spec", "replicas"); found {
-		return want
-	}
-	return 1
-}
+func replicas(o object) int64 { return o.numberOr(1, "spec", "replicas") }
 
 func replicaSet(o object) Verdict {
-	if c, _ := o.condition("ReplicaFailure"); c.is(metav1.ConditionTrue) {
-		return c.verdict(Failed)
+	if c := o.condition("ReplicaFailure"); c.Status == metav1.ConditionTrue {
+		return verdictOf(c, Failed)
 	}
 	want := replicas(o)
-	have, _ := o.number("status", "availableReplicas")
+	have := o.number("status", "availableReplicas")
 	switch {
 	case want == 0:
 		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
@@ -78,17 +73,16 @@ func statefulSet(o object) Verdict {
 func job(o object) Verdict {
 	for _, c := range o.conditions() {
 		switch {
-		case !c.is(metav1.ConditionTrue):
-		case c.kind == "Failed":
-			return c.verdict(Failed)
-		case c.kind == "Complete":
-			return c.verdict(Healthy)
-		case c.kind == "Suspended":
-			return c.verdict(Idle)
+		case c.Status != metav1.ConditionTrue:
+		case c.Type == "Failed":
+			return verdictOf(c, Failed)
+		case c.Type == "Complete":
+			return verdictOf(c, Healthy)
+		case c.Type == "Suspended":
+			return verdictOf(c, Idle)
 		}
 	}
-	active, _ := o.number("status", "active")
-	return Verdict{State: Progressing, Message: fmt.Sprintf("%d pods at work", active)}
+	return Verdict{State: Progressing, Message: fmt.Sprintf("%d pods at work", o.number("status", "active"))}
 }
 
 func cronJob(o object) Verdict {
@@ -118,11 +112,11 @@ func pod(o object) Verdict {
 			have++
 		}
 	}
-	if c, _ := o.condition(string(corev1.PodReady)); c.is(metav1.ConditionTrue) {
-		return Verdict{State: Healthy, Reason: string(p.Status.Phase), Message: ready(have, want), Since: c.since}
+	if c := o.condition(string(corev1.PodReady)); c.Status == metav1.ConditionTrue {
+		return Verdict{State: Healthy, Reason: string(p.Status.Phase), Message: ready(have, want), Since: c.LastTransitionTime.Time}
 	}
-	if c, _ := o.condition(string(corev1.PodScheduled)); c.reason == corev1.PodReasonSchedulingGated {
-		return Verdict{State: Idle, Reason: c.reason, Message: "it waits until its scheduling gates are removed"}
+	if c := o.condition(string(corev1.PodScheduled)); c.Reason == corev1.PodReasonSchedulingGated {
+		return Verdict{State: Idle, Reason: c.Reason, Message: "it waits until its scheduling gates are removed"}
 	}
 	return Verdict{State: Progressing, Reason: string(p.Status.Phase), Message: ready(have, want)}
 }

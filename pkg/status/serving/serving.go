@@ -111,10 +111,8 @@ func availableSince(d *appsv1.Deployment) time.Time {
 
 // GivenUp reports whether the Deployment controller makes no progress or cannot create pods, whatever of it serves.
 func GivenUp(status appsv1.DeploymentStatus) bool {
-	return slices.ContainsFunc(status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse ||
-			c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
-	})
+	d := &appsv1.Deployment{Status: status}
+	return conditions.OutOfTime(d) || conditions.OfDeployment(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 }
 
 // anyReady reports whether a Service leads to a pod that is ready, by its EndpointSlices.
