@@ -168,27 +168,27 @@ func (r Rules) lacking(user authenticationv1.UserInfo, use Use, rights []authori
 
 // rightsFor are the rights of which one is enough for a use. Who may create pods may make them use whatever the namespace has.
 func rightsFor(namespace string, use Use) []authorizationv1.ResourceAttributes {
-	pods := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Version: "v1", Resource: "pods"}
-	one := func(verb, resource string) []authorizationv1.ResourceAttributes {
-		return []authorizationv1.ResourceAttributes{pods, {Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: use.Name}}
+	right := func(verb, resource, name string) authorizationv1.ResourceAttributes {
+		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name}
 	}
+	pods := right("create", "pods", "")
 	switch use.Kind {
 	case Secret, Receiver:
-		return one("get", "secrets")
+		return []authorizationv1.ResourceAttributes{pods, right("get", "secrets", use.Name)}
 	case ConfigMap:
-		return one("get", "configmaps")
+		return []authorizationv1.ResourceAttributes{pods, right("get", "configmaps", use.Name)}
 	case Account:
-		rights := one("create", "serviceaccounts")
-		rights[1].Subresource = "token"
-		return rights
+		token := right("create", "serviceaccounts", use.Name)
+		token.Subresource = "token"
+		return []authorizationv1.ResourceAttributes{pods, token}
 	case AccountNote:
-		return []authorizationv1.ResourceAttributes{{Namespace: namespace, Verb: "create", Version: "v1", Resource: "serviceaccounts"}}
+		return []authorizationv1.ResourceAttributes{right("create", "serviceaccounts", "")}
 	case Claim:
-		return []authorizationv1.ResourceAttributes{{Namespace: namespace, Verb: "create", Version: "v1", Resource: "persistentvolumeclaims"}}
+		return []authorizationv1.ResourceAttributes{right("create", "persistentvolumeclaims", "")}
 	case Host:
-		return []authorizationv1.ResourceAttributes{{
-			Namespace: namespace, Verb: "create", Group: "route.openshift.io", Version: "v1", Resource: "routes", Subresource: "custom-host",
-		}}
+		host := right("create", "routes", "")
+		host.Group, host.Subresource = "route.openshift.io", "custom-host"
+		return []authorizationv1.ResourceAttributes{host}
 	default:
 		return []authorizationv1.ResourceAttributes{pods}
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -40,28 +41,16 @@ func (u *Uses) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *cor
 // hardened is a pod with the security context that the manager gives to pods, where the author says nothing.
 func hardened(spec *corev1.PodSpec) *corev1.PodSpec {
 	spec = spec.DeepCopy()
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &corev1.PodSecurityContext{}
-	}
-	if spec.SecurityContext.RunAsNonRoot == nil {
-		spec.SecurityContext.RunAsNonRoot = new(true)
-	}
-	if spec.SecurityContext.SeccompProfile == nil {
-		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
-	}
+	pod := cmp.Or(spec.SecurityContext, &corev1.PodSecurityContext{})
+	pod.RunAsNonRoot = cmp.Or(pod.RunAsNonRoot, new(true))
+	pod.SeccompProfile = cmp.Or(pod.SeccompProfile, &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault})
+	spec.SecurityContext = pod
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			c := containers[i].SecurityContext
-			if c == nil {
-				c = &corev1.SecurityContext{}
-				containers[i].SecurityContext = c
-			}
-			if c.AllowPrivilegeEscalation == nil {
-				c.AllowPrivilegeEscalation = new(false)
-			}
-			if c.Capabilities == nil {
-				c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-			}
+			c := cmp.Or(containers[i].SecurityContext, &corev1.SecurityContext{})
+			c.AllowPrivilegeEscalation = cmp.Or(c.AllowPrivilegeEscalation, new(false))
+			c.Capabilities = cmp.Or(c.Capabilities, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})
+			containers[i].SecurityContext = c
 		}
 	}
 	return spec

@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,8 +69,7 @@ func (u *Uses) AddContent(kind Kind, name string, content any, path *field.Path)
 	if err != nil { // then it can be compared with nothing
 		text = []byte(err.Error())
 	}
-	sum := sha256.Sum256(text)
-	u.all = append(u.all, Use{Kind: kind, Name: name, content: hex.EncodeToString(sum[:8]), path: path.String()})
+	u.all = append(u.all, Use{Kind: kind, Name: name, content: string(text), path: path.String()})
 }
 
 // AddReceiver adds the server that is sent what a Secret holds, where there are both. Who may not read the Secret may not send it to

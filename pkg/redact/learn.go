@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -38,7 +39,7 @@ var (
 var learnt = &values{of: map[types.NamespacedName][]string{}}
 
 type values struct {
-	mu       sync.RWMutex
+	mu       sync.Mutex
 	of       map[types.NamespacedName][]string
 	order    []types.NamespacedName
 	replacer *strings.Replacer // nil after a change
@@ -49,9 +50,6 @@ func Secret(s *corev1.Secret) {
 	found := []string{}
 	for key, value := range s.Data {
 		found = append(found, valuesOf(key, string(value))...)
-	}
-	for key, value := range s.StringData {
-		found = append(found, valuesOf(key, value)...)
 	}
 	slices.Sort(found)
 	found = slices.Compact(found)
@@ -122,24 +120,16 @@ func (v *values) remember(name types.NamespacedName, found []string) {
 	v.replacer = nil
 }
 
-func (v *values) replace(text string) string {
-	v.mu.RLock()
-	replacer := v.replacer
-	v.mu.RUnlock()
-	if replacer == nil {
-		replacer = v.build()
-	}
-	return replacer.Replace(text)
-}
+func (v *values) replace(text string) string { return v.build().Replace(text) }
 
 // build makes the replacer, of which the longest value counts where several begin.
 func (v *values) build() *strings.Replacer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := []string{}
-	for _, found := range v.of {
-		all = append(all, found...)
+	if v.replacer != nil {
+		return v.replacer
 	}
+	all := slices.Concat(slices.Collect(maps.Values(v.of))...)
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, value := range slices.Compact(all) {

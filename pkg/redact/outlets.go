@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,17 +70,12 @@ func (r reader) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readsSecrets says whether the answer holds whole Secrets: /api/v1/secrets or /api/v1/namespaces/NAMESPACE/secrets[/NAME].
+var secretsPath = regexp.MustCompile(`^/api/v1/(?:namespaces/[^/]+/)?secrets(?:/[^/]+)?$`)
+
+// readsSecrets says whether the answer holds whole Secrets.
 func readsSecrets(request *http.Request) bool {
-	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	at := 2
-	if len(parts) > 4 && parts[2] == "namespaces" {
-		at = 4
-	}
-	if len(parts) <= at || parts[0] != "api" || parts[at] != "secrets" || len(parts) > at+2 {
-		return false
-	}
-	return request.URL.Query().Get("watch") == "" && !strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
+	return secretsPath.MatchString(request.URL.Path) && request.URL.Query().Get("watch") == "" &&
+		!strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
 }
 
 func learn(body []byte) {

@@ -16,45 +16,35 @@ const sensitive = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|a
 // sensitiveInJSON leaves the bare word secret out: in our log, and in specs, it is the name of one.
 const sensitiveInJSON = `(?:\w*(?:password|passwd|passphrase|token|api_?key|access_?key(?:_?id)?|private_?key)|\w+[_-]?secret)`
 
-type rule struct{ pattern, with string }
-
-// rules in the order in which they apply. Where it is not clear how far a credential goes, it goes far: addresses that cannot be
-// parsed are the ones that get into messages.
-var rules = compile([]rule{
-	// Keys, also those of which the end was cut off, with line ends or the escapes of them.
-	{`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`, Mark},
-	// Drivers of MySQL in Go: user:password@tcp(host:port)/database.
-	{`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`, Mark + "@$1("},
-	// Web addresses: a port is no password, and a path may hold an @.
-	{`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@]+@`, "${1}" + Mark + "@"},
-	{`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@:]+:[^\s"'/@]*[^\s"'/@0-9][^\s"'@]*@`, "${1}" + Mark + "@"},
-	// Addresses of databases and brokers: everything up to the last @, whatever is in between.
-	{`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|oracle|sqlite|amqps?|nats|kafka|etcd|jdbc:[a-z]+)(?:\+[a-z0-9]+)*://)[^"'\n]*@`, "${1}" + Mark + "@"},
-	// And where an address has no host, what follows the user.
-	{`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|amqps?)(?:\+[a-z0-9]+)*://[^\s"'/@:]+:)[^\s"'0-9][^\s"']*`, "${1}" + Mark},
-	// Headers.
-	{`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}`, "${1}" + Mark},
-	// Settings: password=x, --token x, "secret":"x" with escaped quotes or without.
-	{`(?i)\b([\w.-]*` + sensitive + `=)(?:'[^']*'|\\?"[^"]*"|[^\s&;,"'\\]+)`, "${1}" + Mark},
-	{`(?i)(--[\w-]*` + sensitive + ` )[^\s"']+`, "${1}" + Mark},
-	{`(?i)(\\?"(?:[\w.-]+[_.-])?` + sensitiveInJSON + `\\?"\s*:\s*\\?")[^"\\]+`, "${1}" + Mark},
-	{`(?im)^([ \t-]*[\w.-]*(?:password|passwd|passphrase)[ \t]*:[ \t]+)\S.*$`, "${1}" + Mark},
-	// Tokens that are known by their looks: of Kubernetes and other JWTs, OpenShift, GitHub, GitLab, Hugging Face, AWS, Slack, OpenAI.
-	{`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`, Mark},
-	{`\b(?:sha256~[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|xox[abprs]-[\w-]{10,}|sk-[\w-]{20,})`, Mark},
-})
-
-type compiled struct {
+type rule struct {
 	pattern *regexp.Regexp
 	with    string
 }
 
-func compile(all []rule) []compiled {
-	out := make([]compiled, 0, len(all))
-	for _, r := range all {
-		out = append(out, compiled{regexp.MustCompile(r.pattern), r.with})
-	}
-	return out
+// rules in the order in which they apply. Where it is not clear how far a credential goes, it goes far: addresses that cannot be
+// parsed are the ones that get into messages.
+var rules = []rule{
+	// Keys, also those of which the end was cut off, with line ends or the escapes of them.
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
+	// Drivers of MySQL in Go: user:password@tcp(host:port)/database.
+	{regexp.MustCompile(`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`), Mark + "@$1("},
+	// Web addresses: a port is no password, and a path may hold an @.
+	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@]+@`), "${1}" + Mark + "@"},
+	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@:]+:[^\s"'/@]*[^\s"'/@0-9][^\s"'@]*@`), "${1}" + Mark + "@"},
+	// Addresses of databases and brokers: everything up to the last @, whatever is in between.
+	{regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|oracle|sqlite|amqps?|nats|kafka|etcd|jdbc:[a-z]+)(?:\+[a-z0-9]+)*://)[^"'\n]*@`), "${1}" + Mark + "@"},
+	// And where an address has no host, what follows the user.
+	{regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|amqps?)(?:\+[a-z0-9]+)*://[^\s"'/@:]+:)[^\s"'0-9][^\s"']*`), "${1}" + Mark},
+	// Headers.
+	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Mark},
+	// Settings: password=x, --token x, "secret":"x" with escaped quotes or without.
+	{regexp.MustCompile(`(?i)\b([\w.-]*` + sensitive + `=)(?:'[^']*'|\\?"[^"]*"|[^\s&;,"'\\]+)`), "${1}" + Mark},
+	{regexp.MustCompile(`(?i)(--[\w-]*` + sensitive + ` )[^\s"']+`), "${1}" + Mark},
+	{regexp.MustCompile(`(?i)(\\?"(?:[\w.-]+[_.-])?` + sensitiveInJSON + `\\?"\s*:\s*\\?")[^"\\]+`), "${1}" + Mark},
+	{regexp.MustCompile(`(?im)^([ \t-]*[\w.-]*(?:password|passwd|passphrase)[ \t]*:[ \t]+)\S.*$`), "${1}" + Mark},
+	// Tokens that are known by their looks: of Kubernetes and other JWTs, OpenShift, GitHub, GitLab, Hugging Face, AWS, Slack, OpenAI.
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), Mark},
+	{regexp.MustCompile(`\b(?:sha256~[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|xox[abprs]-[\w-]{10,}|sk-[\w-]{20,})`), Mark},
 }
 
 // Text returns the text without credentials. What looks like none and is no value that was learnt stays as it is, and what was

@@ -52,11 +52,15 @@ func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *p
 
 // AllowTCP opens a port to all users, as long as no user in particular is named.
 func AllowTCP(ports ...int32) *ingressRule {
-	rule := networkingv1ac.NetworkPolicyIngressRule()
+	return networkingv1ac.NetworkPolicyIngressRule().WithPorts(portsOf(corev1.ProtocolTCP, ports)...)
+}
+
+func portsOf(protocol corev1.Protocol, ports []int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
+	var out []*networkingv1ac.NetworkPolicyPortApplyConfiguration
 	for _, port := range ports {
-		rule.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
+		out = append(out, networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
 	}
-	return rule
+	return out
 }
 
 // Routers are those of OpenShift.

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -94,9 +93,5 @@ func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]strin
 var dnsPorts = []int32{53, 5353}
 
 func outTo(protocol corev1.Protocol, ports ...int32) *egressRule {
-	rule := networkingv1ac.NetworkPolicyEgressRule()
-	for _, port := range ports {
-		rule.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
-	}
-	return rule
+	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(portsOf(protocol, ports)...)
 }

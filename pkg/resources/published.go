@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 	gatewayv1beta1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1beta1"
@@ -44,15 +45,8 @@ type Gateway struct{ Name, Namespace string }
 
 // Is reports whether a route in a namespace refers to this Gateway. What the reference leaves out has its default.
 func (g Gateway) Is(ref gatewayv1.ParentReference, namespace string) bool {
-	return string(ref.Name) == g.Name && orElse(ref.Namespace, gatewayv1.Namespace(namespace)) == gatewayv1.Namespace(g.Namespace) &&
-		orElse(ref.Kind, "Gateway") == "Gateway" && orElse(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName
-}
-
-func orElse[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
+	return string(ref.Name) == g.Name && ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace)) == gatewayv1.Namespace(g.Namespace) &&
+		ptr.Deref(ref.Kind, "Gateway") == "Gateway" && ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName
 }
 
 // Prefix is a path that is led to the server, which sees Rewritten in its place; the path itself where that is empty.

@@ -9,6 +9,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
@@ -58,12 +59,7 @@ func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 }
 
 // OrOne is a wanted number, 1 if none is given.
-func OrOne(wanted *int32) int32 {
-	if wanted == nil {
-		return 1
-	}
-	return *wanted
-}
+func OrOne(wanted *int32) int32 { return ptr.Deref(wanted, 1) }
 
 // DisruptionBudget lets one of several pods be evicted at a time. One that is not ready answers no requests and may always be evicted.
 func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *policyv1ac.PodDisruptionBudgetApplyConfiguration {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,8 +21,7 @@ const cookieBytes = 32
 // was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
 // deletes the Secret wants another key. Errors are those of the API server.
 func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	head := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	err := cached.Get(ctx, key, head)
 	if err == nil && len(known) > 0 {
 		return known, nil
@@ -32,8 +30,7 @@ func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKe
 		return nil, fmt.Errorf("reading metadata of Secret %s: %w", key, err)
 	}
 	stored := &corev1.Secret{}
-	err = live.Get(ctx, key, stored)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := live.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if cookie := stored.Data[KeyCookie]; len(cookie) > 0 {

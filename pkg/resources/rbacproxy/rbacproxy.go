@@ -4,6 +4,7 @@
 package rbacproxy
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -123,12 +124,7 @@ func (s Sidecar) args() []string {
 	}, secured...)
 }
 
-func (s Sidecar) healthPort() int32 {
-	if s.HealthPort == 0 {
-		return HealthPort
-	}
-	return s.HealthPort
-}
+func (s Sidecar) healthPort() int32 { return cmp.Or(s.HealthPort, HealthPort) }
 
 // Volumes are what the sidecar mounts: the Secrets, for the eyes of the owner only, and the ConfigMap. Where the platform
 // gives pods no group of their own, the pod needs a security context with an fsGroup, or only root can read the Secrets.
