@@ -89,11 +89,12 @@ type tenants struct {
 	changed *sync.Cond
 	waiting map[string][]reconcile.Request
 	turns   []string       // the namespaces that have requests waiting
-	taken   map[string]int // requests that workers have; one of them may wait for its turn in Get
+	taken   map[string]int // requests that workers have, also those that wait for their turn in Get
+	running map[string]int // requests that are worked on
 }
 
 func newTenants(share int) *tenants {
-	t := &tenants{share: share, waiting: map[string][]reconcile.Request{}, taken: map[string]int{}}
+	t := &tenants{share: share, waiting: map[string][]reconcile.Request{}, taken: map[string]int{}, running: map[string]int{}}
 	t.changed = sync.NewCond(&t.mu)
 	return t
 }
@@ -156,13 +157,14 @@ func (t *tenants) admit(r reconcile.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	whose := tenant(r)
-	for t.taken[whose] > t.share {
-		if slices.ContainsFunc(t.turns, func(other string) bool { return t.taken[other] < t.share }) {
-			t.drop(whose)
+	for t.running[whose] >= t.share {
+		if slices.ContainsFunc(t.turns, func(other string) bool { return t.running[other] < t.share }) {
+			drop(t.taken, whose)
 			return false
 		}
 		t.changed.Wait()
 	}
+	t.running[whose]++
 	return true
 }
 
@@ -170,12 +172,13 @@ func (t *tenants) admit(r reconcile.Request) bool {
 func (t *tenants) done(r reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drop(tenant(r))
+	drop(t.taken, tenant(r))
+	drop(t.running, tenant(r))
 	t.changed.Broadcast()
 }
 
-func (t *tenants) drop(whose string) {
-	if t.taken[whose]--; t.taken[whose] <= 0 {
-		delete(t.taken, whose)
+func drop(counts map[string]int, whose string) {
+	if counts[whose]--; counts[whose] <= 0 {
+		delete(counts, whose)
 	}
 }
