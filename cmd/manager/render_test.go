@@ -86,7 +86,7 @@ func TestRenderRefusals(t *testing.T) {
 		"unknown flag":     {given{}, append([]string{"--colour"}, "x"), "unknown flag --colour"},
 		"render flag":      {given{}, append(stdin, "--colour"), "unknown flag --colour"},
 		"unknown kind":     {given{stdin: "apiVersion: v1\nkind: Pod\n"}, stdin, "v1/Pod cannot be rendered; known kinds: test.io/v1/Widget"},
-		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "renders no kind"},
+		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "v1/Pod cannot be rendered; known kinds:"},
 		"not YAML":         {given{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
 		"duplicate key":    {given{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
 		"nothing":          {given{stdin: "# only words\n"}, stdin, "no custom resource"},

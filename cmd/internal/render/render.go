@@ -1,7 +1,11 @@
+// Package render shows what the manager would create for custom resources, without writing anything. The manager and the kubectl plugin
+// share it: one table of kinds, which package kinds has, with the settings and the served APIs of a real or an assumed cluster.
 package render
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -18,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // Env is the cluster that is rendered for.
@@ -44,6 +50,35 @@ func (e Env) configMap(namespace, name string) *corev1.ConfigMap {
 		return nil
 	}
 	return e.ConfigMaps(namespace, name)
+}
+
+// Older is a ConfigMap in the namespace of the manager as settings read it; nil when there is none.
+func (e Env) Older(name string, embedded bool) *config.OlderConfig {
+	stored := e.configMap(e.Config.OperatorNamespace, name)
+	if stored == nil {
+		return nil
+	}
+	return &config.OlderConfig{Source: "ConfigMap " + e.Config.OperatorNamespace + "/" + name, Data: stored.Data, Embedded: embedded}
+}
+
+// Mesh are the settings of ModelMesh in a namespace.
+func (e Env) Mesh(namespace string) (meshsettings.Settings, []string, error) {
+	home := e.Config.ModelMesh.Namespace
+	documents := meshsettings.Documents{
+		Defaults: e.configMap(home, meshsettings.DefaultsName), Admin: e.configMap(home, meshsettings.ConfigMapName),
+	}
+	if namespace != home {
+		documents.Namespace = e.configMap(namespace, meshsettings.ConfigMapName)
+	}
+	return meshsettings.Resolve(e.Config.ModelMesh, documents)
+}
+
+// Placed gives an object without a namespace the one where kubectl would put it, and returns it.
+func (e Env) Placed(obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(cmp.Or(e.Namespace, corev1.NamespaceDefault))
+	}
+	return obj.GetNamespace()
 }
 
 // Result is what a custom resource brings about.
@@ -94,7 +129,8 @@ func (k Kinds) Render(obj *unstructured.Unstructured, env Env) (Result, error) {
 	kind := obj.GroupVersionKind()
 	render, ok := k[kind]
 	if !ok {
-		return Result{}, k.unknown(kind)
+		return Result{}, fmt.Errorf("%s/%s cannot be rendered; known kinds: %s",
+			kind.GroupVersion(), kind.Kind, strings.Join(k.Names(), ", "))
 	}
 	var warnings []string
 	if env.Review != nil {
@@ -135,26 +171,22 @@ func (k Kinds) All(in io.Reader, out io.Writer, env Env) error {
 
 // Write writes YAML documents. Notes stand before them as comments.
 func (r Result) Write(out io.Writer) error {
-	for i, note := range r.Notes {
-		if i == 0 {
-			if _, err := io.WriteString(out, "---\n"); err != nil {
-				return err
-			}
-		}
-		if _, err := fmt.Fprintf(out, "# %s\n", strings.ReplaceAll(note, "\n", "\n# ")); err != nil {
-			return err
-		}
+	var text bytes.Buffer
+	if len(r.Notes) > 0 {
+		text.WriteString("---\n")
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&text, "# %s\n", strings.ReplaceAll(note, "\n", "\n# "))
 	}
 	for _, o := range r.Objects {
-		text, err := yaml.Marshal(o.Object)
+		object, err := yaml.Marshal(o.Object)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
-		if _, err := fmt.Fprintf(out, "---\n%s", text); err != nil {
-			return err
-		}
+		fmt.Fprintf(&text, "---\n%s", object)
 	}
-	return nil
+	_, err := text.WriteTo(out)
+	return err
 }
 
 // Names are the kinds in alphabetical order, as group/version/Kind.
@@ -167,9 +199,23 @@ func (k Kinds) Names() []string {
 	return known
 }
 
-func (k Kinds) unknown(kind schema.GroupVersionKind) error {
-	if len(k) == 0 {
-		return fmt.Errorf("%s of %s cannot be rendered: this build renders no kind", kind.Kind, kind.GroupVersion())
+// DefaultPlatform is used where none is named.
+const DefaultPlatform = "plain"
+
+// Platforms are the clusters that can be assumed, from the one with the fewest APIs to the one with the most.
+func Platforms() []string { return []string{"bare", "plain", "openshift"} }
+
+// Platform returns what one of the Platforms serves.
+func Platform(name string) (capability.Set, error) {
+	plain := []schema.GroupVersionKind{
+		capability.HTTPRoute, capability.ReferenceGrant, capability.ServiceMonitor, capability.PrometheusRule, capability.RayCluster,
+		capability.InferenceService, capability.ServingRuntime, capability.ClusterServingRuntime,
 	}
-	return fmt.Errorf("%s/%s cannot be rendered; known kinds: %s", kind.GroupVersion(), kind.Kind, strings.Join(k.Names(), ", "))
+	openshift := append(slices.Clone(plain),
+		capability.Route, capability.OpenShiftIngress, capability.OpenShiftProxy, capability.UserGroup, capability.ConsoleLink)
+	served, known := map[string][]schema.GroupVersionKind{"bare": nil, "plain": plain, "openshift": openshift}[name]
+	if !known {
+		return capability.Set{}, fmt.Errorf("unknown platform %q; known platforms: %s", name, strings.Join(Platforms(), ", "))
+	}
+	return capability.NewSet(served...), nil
 }

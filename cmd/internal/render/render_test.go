@@ -72,9 +72,6 @@ func TestKinds(t *testing.T) {
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "test.io/v1/Other cannot be rendered; known kinds: test.io/v1/Thing" {
 		t.Errorf("%v", err)
 	}
-	if _, err := (render.Kinds{}).Render(obj, render.Env{}); err == nil || !strings.Contains(err.Error(), "renders no kind") {
-		t.Errorf("%v", err)
-	}
 	more := things()
 	more[thing.GroupVersion().WithKind("Another")] = more[thing]
 	if got := more.Names(); !slices.Equal(got, []string{"test.io/v1/Another", "test.io/v1/Thing"}) {
@@ -102,22 +99,15 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// broken is a pipe that is no longer read, after some writes.
-type broken struct{ left int }
+// broken is a pipe that is no longer read.
+type broken struct{}
 
-func (b *broken) Write(p []byte) (int, error) {
-	if b.left--; b.left < 0 {
-		return 0, errors.New("broken pipe")
-	}
-	return len(p), nil
-}
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestBrokenPipes(t *testing.T) {
-	for left := range 4 {
-		err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &broken{left}, render.Env{})
-		if err == nil || !strings.Contains(err.Error(), "broken pipe") {
-			t.Errorf("after %d writes: %v", left, err)
-		}
+func TestBrokenPipe(t *testing.T) {
+	err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
+	if err == nil || !strings.Contains(err.Error(), "writing what Thing a brings about: broken pipe") {
+		t.Errorf("%v", err)
 	}
 }
 
