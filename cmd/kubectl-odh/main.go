@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/gather"
@@ -38,7 +37,7 @@ func main() {
 func commands() []cli.Command {
 	return []cli.Command{
 		status.Command, tree.Command, logs.Command, wait.Command, pause.Pause, pause.Resume,
-		render.Validate, render.Command(kinds.Table()), doctor.Command, gather.Command(status.Command, doctor.Command),
+		render.Validate, render.Command, doctor.Command, gather.Command,
 	}
 }
 

@@ -268,7 +268,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	cluster := whole(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })
 	got := run(t, cluster, sight{}, "status")
-	got.expect(t, 1, "Note: predictors could not be read:", "Note: the API ray.io/v1 does not answer", "AppWrapper/train")
+	got.expect(t, 1, "Note: predictors.serving.kserve.io could not be read:", "Note: the API ray.io/v1 does not answer", "AppWrapper/train")
 	got.lacks(t, "Predictor/")
 	cluster.Break(func(r fakecluster.Request) bool { return r.Verb != "discover" })
 	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: the cluster does not answer:")

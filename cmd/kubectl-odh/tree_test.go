@@ -212,7 +212,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 	cluster := whole(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "jobs" })
 	got := run(t, cluster, sight{}, "tree aw/train")
-	got.expect(t, 1, "AppWrapper/train", "Note: jobs could not be read:")
+	got.expect(t, 1, "AppWrapper/train", "Note: jobs.batch could not be read:")
 	cluster.Break(func(r fakecluster.Request) bool { return r.Verb == "get" })
 	run(t, cluster, sight{}, "tree aw/train").expect(t, 2, "kubectl-odh: ")
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
@@ -21,11 +22,7 @@ import (
 // env is a cluster of one of the platforms with everything switched on.
 func env(t *testing.T, platform string, args ...string) render.Env {
 	t.Helper()
-	program := config.Program{MLflowVersion: "3.14.0"}
-	for name := range kinds.ByComponent() {
-		program.Components = append(program.Components, name)
-	}
-	slices.Sort(program.Components)
+	program := config.Program{MLflowVersion: "3.14.0", Components: kinds.Names()}
 	args = append([]string{"--components=" + strings.Join(program.Components, ",")}, args...)
 	environment := map[string]string{"MLFLOW_IMAGE": "quay.io/example/mlflow:test", "POD_NAMESPACE": "opendatahub"}
 	cfg, err := config.Load(program, args, func(name string) (string, bool) { v, ok := environment[name]; return v, ok }, os.ReadFile)
@@ -215,5 +212,83 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := render.Platform("mars"); err == nil || !strings.Contains(err.Error(), `"mars"; known platforms: bare, plain, openshift`) {
 		t.Errorf("an unknown platform: %v", err)
+	}
+}
+
+// The settings know the components, and what is enough for one is more than one kind.
+func TestComponents(t *testing.T) {
+	for _, c := range kinds.Components() {
+		if c.Any && len(c.Kinds) < 2 {
+			t.Errorf("%s requires any of %d kinds", c.Name, len(c.Kinds))
+		}
+	}
+	if env(t, "plain").Config.Enabled("nothing") {
+		t.Error("a component that is not there is on")
+	}
+	for _, name := range kinds.Names() {
+		if !env(t, "plain").Config.Enabled(name) {
+			t.Errorf("the settings do not know %s", name)
+		}
+	}
+}
+
+// A component waits for the first of its kinds, or for any.
+func TestMissing(t *testing.T) {
+	only := func(served ...string) func(schema.GroupVersionKind) bool {
+		return func(kind schema.GroupVersionKind) bool { return slices.Contains(served, kind.Kind) }
+	}
+	for component, c := range map[string]struct{ without, enough string }{
+		"platform": {"MLflowOperator.components.platform.opendatahub.io/v1alpha1 AIHub.components.platform.opendatahub.io/v1alpha1", "AIHub"},
+		"mlflow":   {"MLflow.mlflow.opendatahub.io/v1", "MLflow"}, "modelmesh": {"Predictor.serving.kserve.io/v1alpha1", "Predictor"},
+		"raycluster": {"RayCluster.ray.io/v1", "RayCluster"},
+	} {
+		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
+		if got := strings.Join(kinds.Components()[i].Missing(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
+			t.Errorf("%s misses %q", component, got)
+		}
+		if got := kinds.Components()[i].Missing(only(c.enough)); len(got) > 0 {
+			t.Errorf("%s with %s misses %q", component, c.enough, got)
+		}
+	}
+}
+
+func TestComponentOf(t *testing.T) {
+	if kinds.ComponentOf(schema.GroupKind{Kind: "Pod"}) != "" || kinds.ComponentOf(schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}) != "raycluster" {
+		t.Error("kinds are taken for others")
+	}
+}
+
+// TestWhichAreOurs tells ModelMesh's objects from KServe's.
+func TestWhichAreOurs(t *testing.T) {
+	filters := map[string]func(*unstructured.Unstructured) bool{}
+	for _, c := range kinds.Components() {
+		for _, k := range c.Kinds {
+			filters[k.Kind] = k.Ours
+		}
+	}
+	for name, c := range map[string]struct {
+		kind string
+		spec map[string]any
+		mode string
+		want bool
+	}{
+		"a runtime for many models":    {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
+		"a runtime for one model":      {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
+		"a runtime that does not say":  {"ClusterServingRuntime", map[string]any{}, "", false},
+		"a runtime that says it oddly": {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
+		"a model in the mesh":          {"InferenceService", nil, "ModelMesh", true},
+		"a model of its own":           {"InferenceService", nil, "RawDeployment", false},
+		"a model that says nothing":    {"InferenceService", nil, "", false},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": c.kind, "spec": c.spec}}
+		if c.mode != "" {
+			u.SetAnnotations(map[string]string{"serving.kserve.io/deploymentMode": c.mode})
+		}
+		if got := filters[c.kind](u); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	if filters["Predictor"] != nil || filters["MLflow"] != nil {
+		t.Error("kinds that are ours alone are filtered")
 	}
 }

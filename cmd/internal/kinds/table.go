@@ -1,13 +1,15 @@
+// Package kinds is the table of the components of the manager and of the kinds of custom resources that each looks after: how they are
+// rendered, and what that makes of the settings.
 package kinds
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -16,6 +18,7 @@ import (
 	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
@@ -28,40 +31,122 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// ByComponent are the kinds of each component, by its name.
-func ByComponent() map[string]render.Kinds {
-	return map[string]render.Kinds{
-		mlflow.ComponentName: {
-			mlflowv1.GroupVersion.WithKind("MLflow"):             mlflows,
-			mlflowconfigv1.GroupVersion.WithKind("MLflowConfig"): mlflowConfigs,
-		},
-		modelregistry.ComponentName: {v1beta1.GroupVersion.WithKind(v1beta1.Kind): registries},
-		modelcatalog.ComponentName:  {aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind): catalogs},
-		platform.ComponentName: {
-			platformv1alpha1.GroupVersion.WithKind("AIHub"):          hubs,
-			platformv1alpha1.GroupVersion.WithKind("MLflowOperator"): mlflowOperators,
-		},
-		appwrapper.ComponentName: {awv1beta2.GroupVersion.WithKind(awv1beta2.Kind): appWrappers},
-		raycluster.ComponentName: {ray.GVK: rayClusters},
-		modelmesh.ComponentName: {
-			capability.ServingRuntime:        servingRuntimes,
-			capability.ClusterServingRuntime: servingRuntimes,
-			modelmesh.PredictorKind:          registrations,
-			capability.InferenceService:      registrations,
-		},
+// Component is a part of the manager that can be switched on and off.
+type Component struct {
+	// Name in flags and settings.
+	Name string
+	// Kinds are those that it looks after. Without the first it waits.
+	Kinds []Kind
+	// Any tells that any of the kinds is enough for it.
+	Any bool
+}
+
+// Kind is a kind that a component looks after.
+type Kind struct {
+	schema.GroupVersionKind
+	render render.Func
+	// Ours tells whether an object of the kind is for the component; nil when all are.
+	Ours func(*unstructured.Unstructured) bool
+}
+
+// Components returns all, in the order in which they are shown.
+func Components() []Component {
+	return []Component{
+		{Name: platform.ComponentName, Any: true, Kinds: []Kind{
+			{platformv1alpha1.GroupVersion.WithKind("MLflowOperator"), mlflowOperators, nil},
+			{platformv1alpha1.GroupVersion.WithKind("AIHub"), hubs, nil},
+		}},
+		{Name: mlflow.ComponentName, Kinds: []Kind{
+			{mlflowv1.GroupVersion.WithKind("MLflow"), mlflows, nil}, {mlflowconfigv1.GroupVersion.WithKind("MLflowConfig"), mlflowConfigs, nil},
+		}},
+		{Name: modelregistry.ComponentName, Kinds: []Kind{{v1beta1.GroupVersion.WithKind(v1beta1.Kind), registries, nil}}},
+		{Name: modelcatalog.ComponentName, Kinds: []Kind{{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), catalogs, nil}}},
+		{Name: modelmesh.ComponentName, Kinds: []Kind{
+			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, inMesh},
+			{capability.ClusterServingRuntime, servingRuntimes, multiModel}, {capability.ServingRuntime, servingRuntimes, multiModel},
+		}},
+		{Name: raycluster.ComponentName, Kinds: []Kind{{ray.GVK, rayClusters, nil}}},
+		{Name: appwrapper.ComponentName, Kinds: []Kind{{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), appWrappers, nil}}},
 	}
 }
 
-// Table are the kinds of all components.
-func Table() render.Kinds {
-	all := render.Kinds{}
-	for _, kinds := range ByComponent() {
-		maps.Copy(all, kinds)
+// Names of the components.
+func Names() []string {
+	var out []string
+	for _, c := range Components() {
+		out = append(out, c.Name)
 	}
-	return all
+	return out
+}
+
+// All are the kinds of all components.
+func All() []Kind {
+	var out []Kind
+	for _, c := range Components() {
+		out = append(out, c.Kinds...)
+	}
+	return out
+}
+
+// Table has how all kinds are rendered.
+func Table() render.Kinds {
+	table := render.Kinds{}
+	for _, k := range All() {
+		table[k.GroupVersionKind] = k.render
+	}
+	return table
+}
+
+// ComponentOf is the name of the component that looks after a kind; "" for none.
+func ComponentOf(kind schema.GroupKind) string {
+	for _, c := range Components() {
+		if slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.GroupKind() == kind }) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// Missing are the kinds that a component waits for in a cluster that has some; none when it can start.
+func (c Component) Missing(has func(schema.GroupVersionKind) bool) []string {
+	required := c.Kinds[:1]
+	if c.Any {
+		required = c.Kinds
+	}
+	var missing []string
+	for _, kind := range required {
+		if has(kind.GroupVersionKind) {
+			return nil
+		}
+		missing = append(missing, kind.Kind+"."+kind.Group+"/"+kind.Version)
+	}
+	return missing
+}
+
+// Of are those of some objects of the kind that are for the component.
+func (k Kind) Of(found []unstructured.Unstructured) []unstructured.Unstructured {
+	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Ours != nil && !k.Ours(&u) })
+}
+
+// IsRuntime tells the runtimes of ModelMesh from other kinds.
+func IsRuntime(kind schema.GroupVersionKind) bool {
+	return kind == capability.ServingRuntime || kind == capability.ClusterServingRuntime
+}
+
+// multiModel tells runtimes of ModelMesh from those of KServe.
+func multiModel(u *unstructured.Unstructured) bool {
+	multi, _, _ := unstructured.NestedBool(u.Object, "spec", "multiModel")
+	return multi
+}
+
+// inMesh tells models of ModelMesh from those of KServe.
+func inMesh(u *unstructured.Unstructured) bool {
+	return u.GetAnnotations()[servingv1beta1.AnnotationDeploymentMode] == servingv1beta1.DeploymentModeModelMesh
 }
 
 func mlflows(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
@@ -74,7 +159,7 @@ func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Resul
 	namespace := env.Placed(obj)
 	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
-			namespace + " in the bucket of Secret " + nested(obj, "spec", "artifactRootSecret") + " there"}}, nil
+			namespace + " in the bucket of Secret " + nested.Text(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
 }
 
 func registries(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
@@ -169,8 +254,43 @@ func registrations(obj *unstructured.Unstructured, env render.Env) (render.Resul
 		string(text[:len(text)-1]))}, nil
 }
 
-// nested is a text in an object; "" when there is none.
-func nested(obj *unstructured.Unstructured, fields ...string) string {
-	text, _, _ := unstructured.NestedString(obj.Object, fields...) // another type says nothing
-	return text
+// CodeFlareConfig is the ConfigMap of the CodeFlare operator, in the namespace of the manager.
+const CodeFlareConfig = "codeflare-operator-config"
+
+// OlderConfigs are the ConfigMaps of the operators that had AppWrappers before, in the manager's own namespace. The later one counts
+// more. Embedded ones hold the settings of AppWrappers as one section among others.
+var OlderConfigs = []struct {
+	Name     string
+	Embedded bool
+}{
+	{CodeFlareConfig, true},
+	{"appwrapper-operator-config", false},
+}
+
+// MLflow are the settings of the component mlflow.
+func MLflow(c config.Config) mlflow.Settings {
+	return mlflow.Settings{
+		Namespace:        c.Namespace,
+		Image:            c.MLflow.Image,
+		GatewayName:      c.MLflow.GatewayName,
+		GatewayNamespace: c.MLflow.GatewayNamespace,
+		ExternalURL:      c.MLflow.ExternalURL,
+		SectionTitle:     c.MLflow.SectionTitle,
+		Platform:         c.Enabled(platform.ComponentName),
+		Version:          c.MLflow.Version,
+		Authors:          c.Authors,
+		Exposure:         c.Exposure,
+	}
+}
+
+// AppWrapper are the settings of the component appwrapper, with those of former operators in the cluster.
+func AppWrapper(env render.Env) (config.AppWrapper, error) {
+	var older []config.OlderConfig
+	for _, o := range OlderConfigs {
+		if found := env.Older(o.Name, o.Embedded); found != nil {
+			older = append(older, *found)
+		}
+	}
+	settings, _, err := env.Config.AppWrapper(older...)
+	return settings, err
 }

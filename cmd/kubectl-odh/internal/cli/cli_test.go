@@ -124,6 +124,27 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
+// What is not shown may change without anything being printed again.
+func TestWatchPrintsWhatHasChanged(t *testing.T) {
+	var out strings.Builder
+	o := NewOptions("")
+	o.Out, o.Interval, o.watch = &out, time.Millisecond, true
+	type seen struct {
+		Shown  int
+		hidden int
+	}
+	times := 0
+	ctx, stop := context.WithCancel(t.Context())
+	if err := o.Show(ctx, func(context.Context) (View, error) {
+		if times++; times == 6 {
+			stop()
+		}
+		return View{Text: func(screen.Style) string { return "x" }, Changing: seen{Shown: times / 3, hidden: times}}, nil
+	}); err != nil || out.String() != "xxx" {
+		t.Errorf("%v, %q after %d looks", err, out.String(), times)
+	}
+}
+
 func TestStyle(t *testing.T) {
 	for name, c := range map[string]struct {
 		columns     int

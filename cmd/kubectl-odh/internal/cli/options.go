@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
 // Requests are many, short and few at a time, so the client does not hold them back much; the API server has its own fairness.
@@ -52,6 +56,8 @@ type Options struct {
 	Terminal func() (columns int, is bool)
 	// Interval is how long -w waits before it looks again.
 	Interval time.Duration
+	// Warnings gets those of the API server. By default they are dropped: who lists every kind meets deprecated ones.
+	Warnings rest.WarningHandlerWithContext
 	// Connect finds the cluster.
 	Connect func() (*Cluster, error)
 
@@ -63,12 +69,11 @@ func NewOptions(version string) *Options {
 	o := &Options{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Print:     genericclioptions.NewPrintFlags(""), Version: version,
-		Clock: clock.RealClock{}, Lookup: os.LookupEnv, Terminal: terminal, Interval: 2 * time.Second,
+		Clock: clock.RealClock{}, Lookup: os.LookupEnv, Terminal: terminal, Interval: 2 * time.Second, Warnings: rest.NoWarnings{},
 	}
 	o.Config = genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestsAtOnce).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-			c.UserAgent, c.QPS, c.Burst = "kubectl-odh/"+version, requestsPerSecond, requestsAtOnce
-			c.WarningHandlerWithContext = rest.NoWarnings{} // who lists every kind meets deprecated ones
+			c.UserAgent, c.QPS, c.Burst, c.WarningHandlerWithContext = "kubectl-odh/"+version, requestsPerSecond, requestsAtOnce, o.Warnings
 			return c
 		})
 	*o.Config.Timeout = requestTimeout
@@ -114,14 +119,40 @@ func (o *Options) check(*cobra.Command, []string) error {
 
 func terminal() (columns int, is bool) {
 	descriptor := int(os.Stdout.Fd())
-	if !term.IsTerminal(descriptor) {
-		return 0, false
-	}
 	columns, _, err := term.GetSize(descriptor)
 	if err != nil {
-		return 0, true
+		return 0, term.IsTerminal(descriptor)
 	}
 	return columns, true
+}
+
+// Style finds out how text should look: colours only on a terminal, and lines of its width. Elsewhere lines are as long as what
+// they say, for grep and the like. COLUMNS overrules what the terminal says.
+func (o *Options) Style() screen.Style {
+	columns, is := o.Terminal()
+	if wanted, err := strconv.Atoi(o.environment("COLUMNS")); err == nil && wanted > 0 {
+		columns = wanted
+	}
+	// The locale is what the first of these variables says, as for programs in C. Where none is set, as in containers and on Windows,
+	// UTF-8 is what works nearly everywhere.
+	locale := cmp.Or(o.environment("LC_ALL"), o.environment("LC_CTYPE"), o.environment("LANG"))
+	utf8 := locale == "" || strings.Contains(strings.ReplaceAll(strings.ToLower(locale), "-", ""), "utf8")
+	wide := *o.Print.OutputFormat == formatWide
+	if wide {
+		columns = 0 // lines are as long as it takes, as in kubectl
+	}
+	return screen.Style{
+		Color: is && !o.NoColor && o.environment("NO_COLOR") == "" && o.environment("TERM") != "dumb",
+		ASCII: o.ASCII || is && !utf8,
+		Width: columns,
+		Wide:  wide,
+	}
+}
+
+// environment returns the value of a variable, empty when it is not set.
+func (o *Options) environment(name string) string {
+	value, _ := o.Lookup(name)
+	return value
 }
 
 // Cluster is the way to a cluster.
@@ -135,9 +166,20 @@ type Cluster struct {
 	Pods corev1client.PodsGetter
 }
 
-// Reader reads objects and metadata of objects.
-func (c *Cluster) Reader() fetch.Reader {
-	return fetch.Reader{Objects: c.Dynamic, Metadata: c.Metadata}
+// Reader asks the cluster what it serves, and returns a reader of that. An error means that nothing was learnt.
+func (c *Cluster) Reader(ctx context.Context) (fetch.Reader, error) {
+	set, err := fetch.Discover(ctx, c.Discovery)
+	return fetch.Reader{Objects: c.Dynamic, Metadata: c.Metadata, Set: set, Own: c.Namespace, Gaps: &fetch.Gaps{}}, err
+}
+
+// Read connects to the cluster, and returns a reader of what it serves.
+func (o *Options) Read(ctx context.Context) (*Cluster, fetch.Reader, error) {
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, fetch.Reader{}, err
+	}
+	reader, err := cluster.Reader(ctx)
+	return cluster, reader, err
 }
 
 // nowhere is the server that kubectl asks when no kubeconfig names one.
@@ -156,19 +198,15 @@ func (o *Options) connect() (*Cluster, error) {
 	if cluster.Namespace, _, err = o.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w; use -n", err)
 	}
-	if cluster.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
-		return nil, fmt.Errorf("building the discovery client: %w", err)
-	}
-	if cluster.Dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("building the client: %w", err)
-	}
-	if cluster.Metadata, err = metadata.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("building the metadata client: %w", err)
-	}
 	endless := rest.CopyConfig(config)
 	endless.Timeout = 0
-	if cluster.Pods, err = corev1client.NewForConfig(endless); err != nil {
-		return nil, fmt.Errorf("building the client of logs: %w", err)
+	var failed [4]error
+	cluster.Discovery, failed[0] = discovery.NewDiscoveryClientForConfig(config)
+	cluster.Dynamic, failed[1] = dynamic.NewForConfig(config)
+	cluster.Metadata, failed[2] = metadata.NewForConfig(config)
+	cluster.Pods, failed[3] = corev1client.NewForConfig(endless)
+	if err := cmp.Or(failed[:]...); err != nil {
+		return nil, fmt.Errorf("building the clients: %w", err)
 	}
 	return cluster, nil
 }

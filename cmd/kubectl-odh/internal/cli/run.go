@@ -2,11 +2,20 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 )
 
 // Exit codes.
@@ -69,4 +78,112 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 		fmt.Fprintf(o.ErrOut, "kubectl-odh: %s\n", explain(err))
 		return ExitFailed
 	}
+}
+
+// explain is an error in words for its user. What API server and network say is completed by what to do about it.
+func explain(err error) string {
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	if apierrors.IsUnauthorized(err) {
+		return "the API server does not know who you are: log in again, or choose another user with --context (" + text + ")"
+	}
+	failed, is := errors.AsType[*url.Error](err)
+	if !is {
+		return text
+	}
+	server := "the API server"
+	if address, err := url.Parse(failed.URL); err == nil && address.Host != "" {
+		server += " at " + address.Scheme + "://" + address.Host
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return fmt.Sprintf("%s has a certificate that is not trusted: %v; the kubeconfig names whom to trust, in certificate-authority of its cluster", server, failed.Err)
+	}
+	if failed.Timeout() {
+		return fmt.Sprintf("%s does not answer in time: %v; --request-timeout gives it more", server, failed.Err)
+	}
+	return fmt.Sprintf("%s cannot be reached: %v; is the cluster up, and is it the right one? --context and --kubeconfig choose another", server, failed.Err)
+}
+
+// notFound says why the flags lead to no cluster, and what to do.
+func (o *Options) notFound(err error) error {
+	loader, chosen := o.Config.ToRawKubeConfigLoader(), *o.Config.Context
+	config, _ := loader.RawConfig() // empty where it cannot be read, and then err says why
+	known := slices.Sorted(maps.Keys(config.Contexts))
+	choose := "choose one of " + strings.Join(known, ", ") + " with --context"
+	_, exists := config.Contexts[chosen]
+	switch {
+	case len(known) == 0 && clientcmd.IsEmptyConfig(err):
+		files := strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), " or ")
+		return fmt.Errorf("finding the cluster: there is no kubeconfig in %s; set KUBECONFIG to the path of one, or use --kubeconfig", files)
+	case len(known) > 0 && chosen == "" && config.CurrentContext == "":
+		return fmt.Errorf("finding the cluster: the kubeconfig has no current context; %s", choose)
+	case len(known) > 0 && chosen != "" && !exists:
+		return fmt.Errorf("finding the cluster: context %q does not exist; %s", chosen, choose)
+	}
+	return fmt.Errorf("finding the cluster: %w; set KUBECONFIG, or use --kubeconfig or --context", err)
+}
+
+// NamedUse is how the usage of a command shows that it takes resources as [Options.Named] does.
+const NamedUse = "(KIND/NAME... | KIND NAME... | KIND -l LABELS)"
+
+// AddSelector gives a command that takes resources the flag -l.
+func AddSelector(c *cobra.Command, selector *string) {
+	c.Flags().StringVarP(selector, "selector", "l", "", "Select the resources of a kind that have these labels.")
+}
+
+// CheckNamed says what is wrong with arguments that should name resources of one namespace.
+func (o *Options) CheckNamed(command string, args []string, selector string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New(command + ": name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
+	case len(args) == 1 && !strings.Contains(args[0], "/") && selector == "":
+		return errors.New(command + " " + args[0] + ": which one? Name resources as KIND/NAME, or choose them with -l")
+	case o.AllNamespaces:
+		return errors.New(command + " -A: a resource is in one namespace; name it with -n")
+	}
+	return nil
+}
+
+// Named reads the resources that arguments name as in kubectl.
+func (o *Options) Named(cluster *Cluster, args []string, selector string) ([]*resource.Info, error) {
+	return o.builder(cluster).LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
+}
+
+// Select checks the arguments of a command, connects, and reads the resources that they name.
+func (o *Options) Select(command string, args []string, selector string) (*Cluster, []*resource.Info, error) {
+	if err := o.CheckNamed(command, args, selector); err != nil {
+		return nil, nil, err
+	}
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	infos, err := o.Named(cluster, args, selector)
+	return cluster, infos, err
+}
+
+// NameOf is the name of a resource as -o name prints it.
+func NameOf(info *resource.Info) string {
+	return Name(info.Mapping.GroupVersionKind.GroupKind(), info.Name)
+}
+
+func (o *Options) builder(cluster *Cluster) *resource.Builder {
+	return resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace()
+}
+
+// CompleteNamed proposes the resources of our components.
+func (o *Options) CompleteNamed(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var ours []string
+	for _, k := range kinds.All() {
+		ours = append(ours, k.GroupKind().String())
+	}
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	infos, _ := o.builder(cluster).ContinueOnError().ResourceTypeOrNameArgs(true, strings.Join(ours, ",")).Flatten().Do().Infos() // what cannot be read is not proposed
+	var out []cobra.Completion
+	for _, info := range infos {
+		out = append(out, strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

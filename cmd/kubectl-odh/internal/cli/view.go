@@ -1,17 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -22,7 +22,6 @@ import (
 const (
 	formatText = "text"
 	formatWide = "wide"
-	formatName = "name"
 )
 
 // apiVersion of what -o json and the like print.
@@ -34,8 +33,8 @@ type View struct {
 	Kind   string
 	Object any
 	Text   func(screen.Style) string
-	// Names are the resources for -o name.
-	Names []metav1.PartialObjectMetadata
+	// Names are the resources for -o name; see [Name].
+	Names []string
 	// Changing is what -w looks at to see whether something has changed.
 	Changing any
 	// Err is ErrWrong, ErrUnknown or nil.
@@ -44,39 +43,50 @@ type View struct {
 
 // Show looks and prints what is seen, with -w again whenever that changes.
 func (o *Options) Show(ctx context.Context, look func(context.Context) (View, error)) error {
-	view, err := look(ctx)
-	if err != nil {
-		return err
-	}
-	if err := o.print(view); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	if !o.watch {
-		return view.Err
-	}
-	last := view.Changing
-	err = wait.PollUntilContextCancel(ctx, o.Interval, false, func(ctx context.Context) (bool, error) {
-		view, err := look(ctx)
-		if err != nil || reflect.DeepEqual(view.Changing, last) {
+	var view View
+	var last []byte
+	err := wait.PollUntilContextCancel(ctx, o.Interval, true, func(ctx context.Context) (done bool, err error) {
+		if view, err = look(ctx); err != nil {
 			return false, err
 		}
-		last = view.Changing
-		return false, o.print(view)
+		// Only what programs get is compared: other fields, such as resource versions, change without being shown.
+		now, err := json.Marshal(view.Changing)
+		if err == nil && !bytes.Equal(now, last) {
+			last, err = now, o.print(view)
+		}
+		return !o.watch, err
 	})
-	if ctx.Err() != nil {
+	switch {
+	case o.watch && ctx.Err() != nil:
 		return nil // the user has seen enough
+	case err != nil:
+		return err
 	}
-	return err
+	return view.Err
 }
 
 func (o *Options) print(view View) error {
-	if format := *o.Print.OutputFormat; format == "" || format == formatText || format == formatWide {
+	switch *o.Print.OutputFormat {
+	case "", formatText, formatWide:
 		_, err := io.WriteString(o.Out, view.Text(o.Style()))
 		return err
+	case "name":
+		for _, name := range view.Names {
+			fmt.Fprintln(o.Out, name)
+		}
+		return nil
 	}
-	object, err := view.object(*o.Print.OutputFormat == formatName)
+	content, err := json.Marshal(view.Object)
 	if err != nil {
 		return fmt.Errorf("encoding the result: %w", err)
+	}
+	object := &unstructured.Unstructured{} // for the printers of kubectl
+	if err := utiljson.Unmarshal(content, &object.Object); err != nil {
+		return fmt.Errorf("encoding the result: %w", err)
+	}
+	if object.GetKind() == "" {
+		object.SetAPIVersion(apiVersion)
+		object.SetKind(view.Kind)
 	}
 	printer, err := o.Print.ToPrinter()
 	if err != nil {
@@ -85,32 +95,20 @@ func (o *Options) print(view View) error {
 	return printer.PrintObj(object, o.Out)
 }
 
-// object for the printers of kubectl.
-func (v View) object(names bool) (k8sruntime.Object, error) {
-	if names {
-		list := &unstructured.UnstructuredList{}
-		for i := range v.Names {
-			fields, err := k8sruntime.DefaultUnstructuredConverter.ToUnstructured(&v.Names[i])
-			if err != nil {
-				return nil, err
-			}
-			list.Items = append(list.Items, unstructured.Unstructured{Object: fields})
-		}
-		return list, nil
+// Name is the name of a resource as -o name prints it.
+func Name(kind schema.GroupKind, name string) string {
+	return strings.ToLower(kind.String()) + "/" + name
+}
+
+// Judgement is the end of a command that has found something wrong, or could not read everything.
+func Judgement(wrong, incomplete bool) error {
+	switch {
+	case wrong:
+		return ErrWrong
+	case incomplete:
+		return ErrUnknown
 	}
-	content, err := json.Marshal(v.Object)
-	if err != nil {
-		return nil, err
-	}
-	out := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(content, &out.Object); err != nil {
-		return nil, err
-	}
-	if out.GetKind() == "" {
-		out.SetAPIVersion(apiVersion)
-		out.SetKind(v.Kind)
-	}
-	return out, nil
+	return nil
 }
 
 // version is the command that says what this program is.

@@ -2,11 +2,19 @@ package doctor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
@@ -77,9 +85,6 @@ func checkManager(f *Facts, _ Shipped) (problems []Finding, fine string) {
 
 // checkVersion compares what can be compared: two releases.
 func checkVersion(f *Facts, _ Shipped) (problems []Finding, fine string) {
-	if f.Manager.Deployment == nil {
-		return nil, ""
-	}
 	here, there := release(f.Plugin), release(f.Manager.Version)
 	switch {
 	case here == nil || there == nil:
@@ -93,19 +98,13 @@ func checkVersion(f *Facts, _ Shipped) (problems []Finding, fine string) {
 // release parses a version; nil for what is none, such as "latest".
 func release(text string) *version.Version {
 	text, _, _ = strings.Cut(text, "@")
-	v, err := version.ParseSemantic(text)
-	if err != nil {
-		return nil
-	}
+	v, _ := version.ParseSemantic(text)
 	return v
 }
 
 func checkSettings(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	s := f.Manager.Settings
-	switch {
-	case f.Manager.Deployment == nil:
-		return nil, ""
-	case !s.Known:
+	if !s.Known {
 		return []Finding{{Result: Fail, Found: s.Problem, Fix: "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings"}}, ""
 	}
 	for _, u := range s.Unread {
@@ -128,7 +127,7 @@ func checkSettings(f *Facts, _ Shipped) (problems []Finding, fine string) {
 // missingParameters are those that platforms fill in, and without which something is not published.
 func missingParameters(f *Facts, c config.Config) []Finding {
 	var out []Finding
-	openshift, gateway := f.hasKind("config.openshift.io", "Ingress"), f.hasKind("gateway.networking.k8s.io", "HTTPRoute")
+	openshift, gateway := f.Served.Kind("Ingress.config.openshift.io").Served(), f.Served.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
 	if c.Enabled("mlflow") && gateway && c.MLflow.ExternalURL == "" {
 		out = append(out, Finding{Result: Warn, Subject: "mlflow-url", Found: "no external address of MLflow is configured",
 			Why: "links and the menu of the console do not work, and the server rejects browsers at that address",
@@ -140,4 +139,68 @@ func missingParameters(f *Facts, c config.Config) []Finding {
 			Why: "registries and the catalog are published by Routes, and not behind the Gateway", Fix: "set GATEWAY_DOMAIN in params.env, unless Routes are what you want"})
 	}
 	return out
+}
+
+// Original is a former operator, whose work this one does.
+type Original struct {
+	// Deployment that runs it, and Lease that its replicas compete for; "" where that is not known.
+	Deployment, Lease string
+	// Components that take its place.
+	Components []string
+}
+
+// formerOperators are all of them, by the names under which they are installed.
+var formerOperators = []Original{
+	{"mlflow-operator-controller-manager", "a5eb1b3b.opendatahub.io", []string{"mlflow", "platform"}},
+	{"model-registry-operator-controller-manager", "85f368d1.opendatahub.io", []string{"modelregistry"}},
+	{"catalog-controller-manager", "catalog.opendatahub.io", []string{"modelcatalog"}},
+	{"aihub-controller-manager", "aihub-controller-manager", []string{"platform"}},
+	{"modelmesh-controller", "modelmesh-controller-leader-lock", []string{"modelmesh"}},
+	{"odh-model-controller", "", []string{"modelmesh"}},
+	{"codeflare-operator-manager", "", []string{"raycluster", "appwrapper"}},
+	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
+}
+
+// originals finds the Deployments and Leases of former operators in all namespaces.
+func (g *gatherer) originals(ctx context.Context) {
+	g.facts.Originals = slices.Concat(fetch.Map(formerOperators, func(o Original) []Running { return g.running(ctx, o) })...)
+}
+
+// running is where a former operator is: where its Deployment is, or a Lease of it that a program holds.
+func (g *gatherer) running(ctx context.Context, o Original) []Running {
+	found := map[string]Running{} // by namespace
+	deployments, _ := g.List(ctx, g.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.Deployment})
+	for i := range deployments {
+		d := fetch.As[appsv1.Deployment](&deployments[i])
+		found[d.Namespace] = Running{Original: o, Namespace: d.Namespace, Present: true, Replicas: ptr.Deref(d.Spec.Replicas, 1)}
+	}
+	var leases []unstructured.Unstructured
+	if o.Lease != "" {
+		leases, _ = g.List(ctx, g.Kind("Lease.coordination.k8s.io"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.Lease})
+	}
+	for i := range leases {
+		if l := installed.ReadLease(&leases[i]); l.Held(g.facts.Now) {
+			r := found[l.Namespace]
+			r.Original, r.Namespace, r.Holder = o, l.Namespace, l.Holder
+			found[l.Namespace] = r
+		}
+	}
+	return slices.Collect(maps.Values(found))
+}
+
+func checkOriginals(f *Facts, _ Shipped) (problems []Finding, fine string) {
+	for _, r := range f.Originals {
+		components := strings.Join(r.Components, ", ")
+		switch {
+		case !r.Present:
+			problems = append(problems, Finding{Result: Fail, Subject: "Lease " + r.Namespace + "/" + r.Lease,
+				Found: "held by " + r.Holder + ", a replica of a former operator that does the work of " + components, Fix: "stop the program that holds it"})
+		case r.Replicas == 0 && r.Holder == "", f.Manager.Settings.Known && !slices.ContainsFunc(r.Components, f.enabled):
+		default:
+			problems = append(problems, Finding{Result: Fail, Subject: "Deployment " + r.Namespace + "/" + r.Deployment,
+				Found: "a former operator that does the work of " + components + " runs beside this one",
+				Fix:   "kubectl -n " + r.Namespace + " scale deployment " + r.Deployment + " --replicas=0; docs/upgrade says how to hand over"})
+		}
+	}
+	return problems, "no former operator does the work of a component that is on"
 }

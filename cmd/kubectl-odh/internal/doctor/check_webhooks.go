@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -15,93 +16,84 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const (
+	// certificateSecret holds the certificate that the manager issues for itself.
+	certificateSecret = names.OperatorName + "-webhook-cert"
+	// webhookService is in front of the manager's webhooks.
+	webhookService = names.OperatorName + "-webhook"
+	// servingCertificates is the end of the folder in which managers look for a mounted certificate, as OLM and others know it.
+	servingCertificates = "k8s-webhook-server/serving-certs"
+	// soon is how long before its end a certificate is reported. The manager renews its own long before.
+	soon = 7 * 24 * time.Hour
 )
 
 // webhooks reads all configurations and keeps the webhooks for our kinds. Both kinds of configuration have the fields that matter in
 // the same places.
 func (g *gatherer) webhooks(ctx context.Context) {
 	groups := map[string]bool{}
-	for _, k := range ours.AllKinds() {
+	for _, k := range kinds.All() {
 		groups[k.Group] = true
 	}
 	forOurs := func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
 	}
-	var all []Webhook
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		configurations, _ := g.list(ctx, webhooks, admissionregistrationv1.GroupName, kind, "", metav1.ListOptions{})
+		configurations, _ := g.List(ctx, g.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
 		for i := range configurations {
-			all = append(all, webhooksOf(&configurations[i])...)
+			c := fetch.As[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
+			for _, w := range c.Webhooks {
+				if g.ships.Configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, forOurs) {
+					continue
+				}
+				g.facts.Webhooks = append(g.facts.Webhooks, Webhook{
+					kind, c.Name, w.Name, ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail), w.ClientConfig.CABundle, w.ClientConfig.Service,
+				})
+			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(w Webhook) bool {
-		return g.ships.Configurations[w.Kind+" "+w.Configuration] == "" && !slices.ContainsFunc(w.Rules, forOurs)
-	})
-	g.put(func(f *Facts) { f.Webhooks = all })
-}
-
-func webhooksOf(u *unstructured.Unstructured) []Webhook {
-	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if !decode(u, c) {
-		return nil
-	}
-	var out []Webhook
-	for _, w := range c.Webhooks {
-		policy := ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail)
-		out = append(out, Webhook{u.GetKind(), c.Name, w.Name, policy, w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
-	}
-	return out
 }
 
 // services counts the pods behind what webhooks and conversions call.
 func (g *gatherer) services(ctx context.Context) {
 	wanted := map[types.NamespacedName]bool{}
 	for _, w := range g.facts.Webhooks {
-		if w.Service != nil {
-			wanted[types.NamespacedName{Namespace: w.Service.Namespace, Name: w.Service.Name}] = true
-		}
+		wanted[w.service()] = true
 	}
 	for _, crd := range g.facts.CRDs {
-		if c := conversionOf(crd); c != nil {
-			wanted[types.NamespacedName{Namespace: c.Service.Namespace, Name: c.Service.Name}] = true
+		wanted[conversionOf(crd).service()] = true
+	}
+	delete(wanted, types.NamespacedName{}) // of those that call none
+	g.facts.Services = map[types.NamespacedName]int{}
+	for key := range wanted {
+		u, err := g.Get(ctx, g.Kind("Service"), key.Namespace, key.Name)
+		switch {
+		case err != nil:
+			g.facts.Services[key] = -1
+		case u != nil:
+			g.facts.Services[key] = g.ready(ctx, fetch.As[corev1.Service](u))
 		}
 	}
-	fetch.Each(slices.Collect(maps.Keys(wanted)), func(key types.NamespacedName) {
-		service, known := g.get(ctx, webhooks, "", "Service", key.Namespace, key.Name)
-		if known && service == nil {
-			return
-		}
-		ready := -1
-		if known {
-			if external, _, _ := unstructured.NestedString(service.Object, "spec", "externalName"); external == "" {
-				ready = g.ready(ctx, key)
-			}
-		}
-		g.put(func(f *Facts) { f.Services[key] = ready })
-	})
 }
 
-// ready counts the addresses behind a Service that take requests; -1 where they may not be read.
-func (g *gatherer) ready(ctx context.Context, service types.NamespacedName) int {
-	found, known := g.list(ctx, webhooks, discoveryv1.GroupName, "EndpointSlice", service.Namespace,
-		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name})
-	if !known {
+// ready counts the addresses behind a Service that take requests; -1 where that is not known.
+func (g *gatherer) ready(ctx context.Context, service *corev1.Service) int {
+	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
+	found, err := g.List(ctx, g.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
+	if err != nil || service.Spec.ExternalName != "" {
 		return -1
 	}
 	ready := 0
 	for i := range found {
-		s := &discoveryv1.EndpointSlice{}
-		if !decode(&found[i], s) {
-			continue
-		}
-		for _, e := range s.Endpoints {
+		for _, e := range fetch.As[discoveryv1.EndpointSlice](&found[i]).Endpoints {
 			if ptr.Deref(e.Conditions.Ready, true) {
 				ready += len(e.Addresses)
 			}
@@ -110,16 +102,19 @@ func (g *gatherer) ready(ctx context.Context, service types.NamespacedName) int 
 	return ready
 }
 
-// conversionOf is the webhook that converts between the versions of a CRD; nil when no Service is called for it.
-func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
-	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
-		return nil
+// conversionOf is the webhook that converts between the versions of a CRD; it has no Service when none is called for that.
+func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) Webhook {
+	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig == nil {
+		return Webhook{}
 	}
 	c := crd.Spec.Conversion.Webhook.ClientConfig
-	if c == nil || c.Service == nil {
-		return nil
-	}
-	return c
+	return Webhook{CABundle: c.CABundle, Service: (*admissionregistrationv1.ServiceReference)(c.Service)}
+}
+
+// service is what the webhook calls; empty for none.
+func (w Webhook) service() types.NamespacedName {
+	service := ptr.Deref(w.Service, admissionregistrationv1.ServiceReference{})
+	return types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
 }
 
 func checkWebhooks(f *Facts, ships Shipped) (problems []Finding, fine string) {
@@ -145,7 +140,6 @@ func checkWebhooks(f *Facts, ships Shipped) (problems []Finding, fine string) {
 
 // judgeWebhook checks one that is called for our kinds, ours or not.
 func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
-	key := types.NamespacedName{Namespace: w.Service.Namespace, Name: w.Service.Name}
 	finding := Finding{Result: Fail, Subject: w.Kind + " " + w.Configuration + " (" + w.Name + ")", Fix: redeploy(f)}
 	if w.Policy == admissionregistrationv1.Ignore {
 		finding.Result = Warn
@@ -154,10 +148,10 @@ func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 	if !shipped {
 		finding.Fix = "kubectl delete " + strings.ToLower(w.Kind) + " " + w.Configuration + ", if the program that it belonged to is gone"
 	}
-	if found := f.judgeClient(key, w.CABundle, finding); found != nil {
+	if found := f.judgeClient(w, finding); found != nil {
 		return found
 	}
-	if w.Policy == admissionregistrationv1.Ignore && shipped && f.isManager(key) {
+	if w.Policy == admissionregistrationv1.Ignore && shipped && f.isManager(w.service()) {
 		finding.Found, finding.Why = "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away"
 		return []Finding{finding}
 	}
@@ -167,19 +161,19 @@ func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 // judgeConversion checks the webhook that converts between the versions of a CRD.
 func judgeConversion(f *Facts, crd *apiextensionsv1.CustomResourceDefinition, subject string) []Finding {
 	c := conversionOf(crd)
-	if c == nil {
+	if c.Service == nil {
 		return nil
 	}
-	return f.judgeClient(types.NamespacedName{Namespace: c.Service.Namespace, Name: c.Service.Name}, c.CABundle, Finding{
+	return f.judgeClient(c, Finding{
 		Result: Fail, Subject: subject + " (conversion)", Why: "objects that are stored in another version than the requested one cannot be read", Fix: installCRDs,
 	})
 }
 
 // judgeClient completes a finding about a webhook if its Service or a pod behind that is missing, or if the API server would not trust
 // the manager there. It returns nil where nothing is wrong.
-func (f *Facts) judgeClient(service types.NamespacedName, caBundle []byte, finding Finding) []Finding {
+func (f *Facts) judgeClient(w Webhook, finding Finding) []Finding {
+	service, distrust := w.service(), f.distrust(w.CABundle)
 	ready, exists := f.Services[service]
-	distrust := f.distrust(caBundle)
 	switch {
 	case !exists:
 		finding.Found = "calls Service " + service.String() + ", which does not exist"
@@ -225,4 +219,47 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 	roots.AppendCertsFromPEM(bundle)
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err == nil
+}
+
+// checkCertificate checks the certificate that the manager issues for itself. Where the platform mounts one there is no such Secret,
+// which is right if webhooks know a CA.
+func checkCertificate(f *Facts, _ Shipped) (problems []Finding, fine string) {
+	problem := Finding{Result: Fail, Subject: "Secret " + f.namespace() + "/" + certificateSecret,
+		Fix: "kubectl -n " + f.namespace() + " delete secret " + certificateSecret + "; the manager issues another one within minutes"}
+	if f.Certificate == nil {
+		problem.Result, problem.Found, problem.Why = Warn, "does not exist", "unless the platform mounts a certificate, webhooks cannot be called"
+		problem.Fix = "kubectl -n " + f.namespace() + " logs deployment/" + f.Manager.Deployment.Name + " | grep certs"
+		if s := f.Manager.Settings; s.Known && s.Config.Webhook.Mode == "mounted" || f.certificateMounted() {
+			return nil, "the certificate is mounted by the platform"
+		}
+		return []Finding{problem}, ""
+	}
+	leaf := certs.FirstCertificate(f.Certificate.Data[corev1.TLSCertKey])
+	if leaf == nil {
+		problem.Found = "holds no certificate"
+		return []Finding{problem}, ""
+	}
+	until := leaf.NotAfter.UTC().Format(time.DateOnly)
+	switch host := webhookService + "." + f.namespace() + ".svc"; {
+	case f.Now.After(leaf.NotAfter):
+		problem.Found = "expired on " + until
+	case leaf.VerifyHostname(host) != nil:
+		problem.Found = "is not valid for " + host
+	case !signedBy(leaf, f.Certificate.Data[corev1.ServiceAccountRootCAKey], f.Now):
+		problem.Found = "was not signed by the CA beside it"
+	case leaf.NotAfter.Sub(f.Now) < soon:
+		problem.Result, problem.Found = Warn, "expires on "+until+" and was not renewed"
+	default:
+		return nil, problem.Subject + " is valid until " + until
+	}
+	return []Finding{problem}, ""
+}
+
+// certificateMounted tells whether the platform, such as OLM, has put a certificate where the manager looks for one.
+func (f *Facts) certificateMounted() bool {
+	return slices.ContainsFunc(f.Manager.Deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return strings.HasSuffix(path.Clean(m.MountPath), servingCertificates) || f.Manager.Settings.Known && m.MountPath == f.Manager.Settings.Config.Webhook.CertDir
+		})
+	})
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
@@ -89,11 +89,11 @@ func change(c func(*Facts)) func(*testing.T, *Facts) { return func(_ *testing.T,
 
 func without(gvk schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*testing.T, *Facts) {
 	return change(func(f *Facts) {
-		kinds := slices.DeleteFunc(everything(), func(k served.Kind) bool { return k.GroupVersionKind == gvk })
+		all := slices.DeleteFunc(everything(), func(k fetch.Kind) bool { return k.GroupVersionKind == gvk })
 		for _, k := range more {
-			kinds = append(kinds, kind(k))
+			all = append(all, kind(k))
 		}
-		f.Served = served.New(kinds...)
+		f.Served = fetch.NewSet(all...)
 	})
 }
 

@@ -6,154 +6,180 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 )
 
-// gatherer reads the cluster. Tasks of one stage run at once.
-type gatherer struct {
-	reader fetch.Reader
-	set    served.Set
-	ships  Shipped
+// Facts are the input of the checks.
+type Facts struct {
+	Now time.Time
+	// Plugin is the version of this program, Server that of the API server, such as "v1.34.1".
+	Plugin, Server string
+	Served         fetch.Set
+	Manager        installed.Manager
+	// CRDs are those that we ship, by name: nil for one that does not exist, no entry for one that could not be read.
+	CRDs map[string]*apiextensionsv1.CustomResourceDefinition
+	// Originals are the former operators that were found.
+	Originals []Running
+	// Granted are the permissions of the manager's account.
+	Granted Granted
+	// Webhooks are all of the cluster that concern our kinds.
+	Webhooks []Webhook
+	// Services are those that webhooks and conversions name, with the number of ready addresses behind each; negative where it is not
+	// known. A Service that does not exist has no entry.
+	Services map[types.NamespacedName]int
+	// Certificate is the Secret of the manager's own certificate, without its keys; nil when there is none.
+	Certificate *corev1.Secret
+	// Needed are the Secrets and ConfigMaps that resources name.
+	Needed []Needed
+	// Runtimes are those that ModelMesh makes no pods of, with the reason, by kind, namespace and name; Judged is the number of all.
+	Runtimes map[string]string
+	Judged   int
+	// Unread are findings about what could not be read, by check.
+	Unread map[string][]Finding
+}
 
-	mu    sync.Mutex
+// namespace of the manager, "" where it is not known.
+func (f *Facts) namespace() string {
+	if f.Manager.Deployment == nil {
+		return ""
+	}
+	return f.Manager.Deployment.Namespace
+}
+
+// enabled tells whether a component is on; false where the settings are not known.
+func (f *Facts) enabled(component string) bool {
+	return f.Manager.Settings.Known && f.Manager.Settings.Config.Enabled(component)
+}
+
+// off tells whether a component is known to be off.
+func (f *Facts) off(component string) bool {
+	return f.Manager.Settings.Known && !f.Manager.Settings.Config.Enabled(component)
+}
+
+// Running is a former operator.
+type Running struct {
+	Original
+	// Namespace of its Deployment or its Lease.
+	Namespace string
+	// Present tells that its Deployment exists, with Replicas desired pods.
+	Present  bool
+	Replicas int32
+	// Holder of its Lease; "" when no replica holds it.
+	Holder string
+}
+
+// Granted are the permissions of an account: in the whole cluster, and in any of its namespaces.
+type Granted struct {
+	Everywhere, Inside []rbacv1.PolicyRule
+}
+
+// Webhook is one webhook of a configuration.
+type Webhook struct {
+	// Kind and Configuration are those of the object that has it.
+	Kind, Configuration string
+	Name                string
+	Policy              admissionregistrationv1.FailurePolicyType
+	CABundle            []byte
+	// Service is nil for one that is called by its URL.
+	Service *admissionregistrationv1.ServiceReference
+}
+
+// Names of the checks for which the gatherer reads something.
+const (
+	manager     = "manager"
+	originals   = "originals"
+	crds        = "crds"
+	rights      = "rights"
+	certificate = "certificate"
+	webhooks    = "webhooks"
+	references  = "references"
+	runtimes    = "runtimes"
+)
+
+// gatherer reads the cluster. Tasks of one stage run at once; each writes facts of its own.
+type gatherer struct {
+	fetch.Reader
+	ships Shipped
 	facts *Facts
 }
 
 // gather reads all facts. An error means that nothing could be read.
-func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shipped) (*Facts, error) {
-	set, err := served.Read(ctx, cluster.Discovery)
+func gather(ctx context.Context, o *cli.Options, ships Shipped) (*Facts, error) {
+	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g := &gatherer{
-		reader: cluster.Reader(), set: set, ships: ships,
-		facts: &Facts{
-			Now: o.Clock.Now(), Plugin: o.Version, Served: set, CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
-			Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{},
-		},
-	}
+	facts := &Facts{Now: o.Clock.Now(), Plugin: o.Version, Served: reader.Set, Unread: map[string][]Finding{}}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
-		g.facts.Server = version.GitVersion
+		facts.Server = version.GitVersion
 	}
-	g.run(ctx, func(ctx context.Context) { g.manager(ctx, o, cluster) }, g.crds, g.originals, g.webhooks)
-	// These depend on the namespace of the manager, and on what other objects name.
-	g.run(ctx, g.rights, g.services, g.certificate, g.references, g.runtimes)
-	for _, unread := range g.facts.Unread {
-		slices.SortFunc(unread, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Fix, b.Fix), cmp.Compare(a.Subject, b.Subject)) })
-	}
-	return g.facts, nil
-}
-
-// run returns when all tasks have ended.
-func (g *gatherer) run(ctx context.Context, tasks ...func(context.Context)) {
-	fetch.Each(tasks, func(task func(context.Context)) { task(ctx) })
-}
-
-// put writes facts.
-func (g *gatherer) put(write func(*Facts)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	write(g.facts)
-}
-
-// known reports whether it is known what is there: an object that does not exist is known. What could not be read is unknown for the check.
-func (g *gatherer) known(check, verb string, kind served.Kind, namespace, name string, err error) bool {
-	if err == nil || isNotFound(err) {
-		return true
-	}
-	resource := kind.GVR().GroupResource().String()
-	firstLine, _, _ := strings.Cut(err.Error(), "\n")
-	unread := Finding{
-		Result: Unknown, Subject: strings.TrimSpace(resource + " " + name), Found: "could not be read: " + firstLine,
-		Fix: "try again; kubectl get --raw /readyz?verbose shows the state of the API server",
-	}
-	if apierrors.IsForbidden(err) {
-		unread.Found, unread.Fix = "may not be read", "ask an administrator for the permission to "+verb+" "+resource
-		if namespace != "" {
-			unread.Fix += " in namespace " + namespace
+	for _, stage := range []map[string]func(*gatherer, context.Context){
+		{
+			manager: func(g *gatherer, ctx context.Context) {
+				g.facts.Manager = installed.Find(ctx, g.Reader, o.ManagerNamespace)
+			},
+			crds: (*gatherer).crds, originals: (*gatherer).originals, webhooks: (*gatherer).webhooks,
+		},
+		// These depend on the namespace of the manager, and on what other objects name.
+		{
+			rights: (*gatherer).rights, webhooks: (*gatherer).services, certificate: (*gatherer).certificate,
+			references: (*gatherer).references, runtimes: (*gatherer).runtimes,
+		},
+	} {
+		gaps := map[string]*fetch.Gaps{}
+		for check := range stage {
+			gaps[check] = &fetch.Gaps{}
+		}
+		fetch.Each(slices.Collect(maps.Keys(stage)), func(check string) {
+			stage[check](&gatherer{Reader: reader.Noting(gaps[check]), ships: ships, facts: facts}, ctx)
+		})
+		for check, found := range gaps {
+			facts.Unread[check] = append(facts.Unread[check], unread(check, found)...)
 		}
 	}
-	g.put(func(f *Facts) {
-		if !slices.Contains(f.Unread[check], unread) {
-			f.Unread[check] = append(f.Unread[check], unread)
+	return facts, nil
+}
+
+// unread are findings about what could not be read for a check, each once.
+func unread(check string, gaps *fetch.Gaps) []Finding {
+	var out []Finding
+	for _, gap := range gaps.All() {
+		firstLine, _, _ := strings.Cut(gap.Err.Error(), "\n")
+		f := Finding{
+			Result: Unknown, Subject: strings.TrimSpace(gap.Resource + " " + gap.Name), Found: "could not be read: " + firstLine,
+			Fix: "try again; kubectl get --raw /readyz?verbose shows the state of the API server",
 		}
-	})
-	return false
-}
-
-func isNotFound(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
-}
-
-// get reads one object; nil when it does not exist or is not known.
-func (g *gatherer) get(ctx context.Context, check, group, kind, namespace, name string) (u *unstructured.Unstructured, known bool) {
-	k, ok := g.set.Kind(group, kind)
-	if !ok {
-		return nil, true
+		if gap.Forbidden() {
+			f.Found = "may not be read"
+			f.Fix = strings.TrimSpace("ask an administrator for the permission to " + gap.Verb + " " + gap.Resource + " " + gap.Where)
+			if check == manager {
+				f.Fix += ", or name the manager's namespace with --manager-namespace"
+			}
+		}
+		out = append(out, f)
 	}
-	u, err := g.reader.Get(ctx, k, namespace, name)
-	if err != nil {
-		return nil, g.known(check, "get", k, namespace, name, err)
-	}
-	return u, true
-}
-
-// list reads the objects of a kind.
-func (g *gatherer) list(ctx context.Context, check, group, kind, namespace string, options metav1.ListOptions) (all []unstructured.Unstructured, known bool) {
-	k, ok := g.set.Kind(group, kind)
-	if !ok {
-		return nil, true
-	}
-	all, err := g.reader.List(ctx, k, namespace, options)
-	return all, g.known(check, "list", k, namespace, "", err)
-}
-
-// decode reads an object into its type. What has another shape is an object without that content.
-func decode(u *unstructured.Unstructured, into any) bool {
-	return u != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into) == nil
-}
-
-func (g *gatherer) manager(ctx context.Context, o *cli.Options, cluster *cli.Cluster) {
-	var gaps fetch.Gaps
-	m := installed.Find(ctx, g.reader, g.set, o.ManagerNamespace, cluster.Namespace, &gaps)
-	var unread []Finding
-	hidden, failed := gaps.Split()
-	if len(hidden) > 0 {
-		unread = append(unread, Finding{Result: Unknown, Subject: strings.Join(hidden, ", "), Found: "may not be read",
-			Fix: "ask an administrator for the permission to read them in all namespaces, or name the manager's with --manager-namespace"})
-	}
-	for _, line := range failed {
-		unread = append(unread, Finding{Result: Unknown, Subject: "the manager", Found: line, Fix: "try again"})
-	}
-	g.put(func(f *Facts) { f.Manager, f.Unread[manager] = m, unread })
+	slices.SortFunc(out, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Fix, b.Fix), cmp.Compare(a.Subject, b.Subject)) })
+	return slices.Compact(out)
 }
 
 func (g *gatherer) crds(ctx context.Context) {
-	fetch.Each(slices.Collect(maps.Keys(g.ships.CRDs)), func(name string) {
-		u, known := g.get(ctx, crds, "apiextensions.k8s.io", "CustomResourceDefinition", "", name)
-		if !known {
-			return
+	g.facts.CRDs = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for name := range g.ships.CRDs {
+		if u, err := g.Get(ctx, g.Kind("CustomResourceDefinition.apiextensions.k8s.io"), "", name); err == nil {
+			g.facts.CRDs[name] = fetch.As[apiextensionsv1.CustomResourceDefinition](u)
 		}
-		var crd *apiextensionsv1.CustomResourceDefinition
-		if decoded := new(apiextensionsv1.CustomResourceDefinition); decode(u, decoded) {
-			crd = decoded
-		}
-		g.put(func(f *Facts) { f.CRDs[name] = crd })
-	})
+	}
 }
 
 // certificate reads the public part of the manager's own certificate.
@@ -162,15 +188,13 @@ func (g *gatherer) certificate(ctx context.Context) {
 	if namespace == "" {
 		return
 	}
-	s := &corev1.Secret{}
-	if u, _ := g.get(ctx, certificate, "", "Secret", namespace, certificateSecret); !decode(u, s) {
-		return
+	u, _ := g.Get(ctx, g.Kind("Secret"), namespace, certificateSecret)
+	if s := fetch.As[corev1.Secret](u); s != nil {
+		maps.DeleteFunc(s.Data, func(key string, _ []byte) bool {
+			return key != corev1.TLSCertKey && key != corev1.ServiceAccountRootCAKey
+		})
+		g.facts.Certificate = &corev1.Secret{ObjectMeta: s.ObjectMeta, Data: s.Data}
 	}
-	public := &corev1.Secret{ObjectMeta: s.ObjectMeta, Data: map[string][]byte{}}
-	for _, key := range []string{corev1.TLSCertKey, corev1.ServiceAccountRootCAKey} {
-		public.Data[key] = s.Data[key]
-	}
-	g.put(func(f *Facts) { f.Certificate = public })
 }
 
 // rights reads what bindings allow the manager's account.
@@ -182,25 +206,20 @@ func (g *gatherer) rights(ctx context.Context) {
 	account := rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"),
 	}
-	everywhere, inside := g.granted(ctx, "ClusterRoleBinding", account), g.granted(ctx, "RoleBinding", account)
-	g.put(func(f *Facts) { f.Granted = Granted{everywhere, inside} })
+	g.facts.Granted = Granted{g.granted(ctx, "ClusterRoleBinding", account), g.granted(ctx, "RoleBinding", account)}
 }
 
 // granted are the rules that bindings of a kind grant to an account. Bindings and roles of both kinds have the same fields.
 func (g *gatherer) granted(ctx context.Context, kind string, account rbacv1.Subject) []rbacv1.PolicyRule {
-	bindings, _ := g.list(ctx, rights, rbacv1.GroupName, kind, "", metav1.ListOptions{})
+	bindings, _ := g.List(ctx, g.Kind(kind+"."+rbacv1.GroupName), "", metav1.ListOptions{})
 	var rules []rbacv1.PolicyRule
 	for i := range bindings {
-		b := &rbacv1.RoleBinding{}
-		if !decode(&bindings[i], b) || !concerns(b.Subjects, b.Namespace, account) {
+		b := fetch.As[rbacv1.RoleBinding](&bindings[i])
+		if !concerns(b.Subjects, b.Namespace, account) {
 			continue
 		}
-		namespace := b.Namespace
-		if b.RoleRef.Kind == "ClusterRole" {
-			namespace = ""
-		}
-		role := &rbacv1.ClusterRole{}
-		if u, _ := g.get(ctx, rights, rbacv1.GroupName, b.RoleRef.Kind, namespace, b.RoleRef.Name); decode(u, role) {
+		u, _ := g.Get(ctx, g.Kind(b.RoleRef.Kind+"."+rbacv1.GroupName), b.Namespace, b.RoleRef.Name)
+		if role := fetch.As[rbacv1.ClusterRole](u); role != nil {
 			rules = append(rules, role.Rules...)
 		}
 	}

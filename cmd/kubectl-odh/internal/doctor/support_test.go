@@ -21,9 +21,9 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -56,8 +56,8 @@ func settings(t *testing.T, args ...string) config.Config {
 
 func load(args ...string) (config.Config, error) {
 	environment := map[string]string{"POD_NAMESPACE": "opendatahub", "MLFLOW_IMAGE": "quay.io/x/mlflow:1", "MLFLOW_URL": "https://data.example.org"}
-	args = append([]string{"--components=" + strings.Join(ours.Names(), ",")}, args...)
-	return config.Load(config.Program{Components: ours.Names(), MLflowVersion: "3.14.0"}, args,
+	args = append([]string{"--components=" + strings.Join(kinds.Names(), ",")}, args...)
+	return config.Load(config.Program{Components: kinds.Names(), MLflowVersion: "3.14.0"}, args,
 		func(name string) (string, bool) { v, ok := environment[name]; return v, ok }, func(string) ([]byte, error) { return nil, nil })
 }
 
@@ -79,15 +79,15 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	return s
 }
 
-// kind is one that is served.
-func kind(gvk schema.GroupVersionKind) served.Kind {
-	return served.Kind{GroupVersionKind: gvk, Resource: strings.ToLower(gvk.Kind) + "s", Preferred: true}
+// kind is one that is fetch.
+func kind(gvk schema.GroupVersionKind) fetch.Kind {
+	return fetch.Kind{GroupVersionKind: gvk, Resource: strings.ToLower(gvk.Kind) + "s", Preferred: true}
 }
 
 // everything that a plain cluster with neighbours serves.
-func everything() []served.Kind {
-	var out []served.Kind
-	for _, c := range ours.Components() {
+func everything() []fetch.Kind {
+	var out []fetch.Kind
+	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {
 			out = append(out, kind(k.GroupVersionKind))
 		}
@@ -99,7 +99,7 @@ func everything() []served.Kind {
 }
 
 func onOpenShift(f *Facts) {
-	f.Served = served.New(append(everything(), kind(capability.Route), kind(capability.OpenShiftIngress))...)
+	f.Served = fetch.NewSet(append(everything(), kind(capability.Route), kind(capability.OpenShiftIngress))...)
 }
 
 // healthy is an installation with nothing to complain about.
@@ -107,7 +107,7 @@ func healthy(t *testing.T) *Facts {
 	t.Helper()
 	s := ships(t)
 	f := &Facts{
-		Now: noon, Plugin: "1.2.3", Server: "v1.34.1", Served: served.New(everything()...), CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
+		Now: noon, Plugin: "1.2.3", Server: "v1.34.1", Served: fetch.NewSet(everything()...), CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
 		Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{}, Certificate: authority(t, noon.Add(-time.Hour)),
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: installed.DeploymentName}}

@@ -76,7 +76,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "sick.json", string(text)+"\n")
-	if report.OK || report.Summary.Fail != 3 || report.Summary.Warn != 2 || report.Summary.Unknown != 2 {
+	if report.OK || report.Summary[Fail] != 3 || report.Summary[Warn] != 2 || report.Summary[Unknown] != 2 {
 		t.Errorf("%+v", report.Summary)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
@@ -63,10 +62,10 @@ func reader(t *testing.T, cluster *fakecluster.Cluster) Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Reader{objects, meta}
+	return Reader{Objects: objects, Metadata: meta, Gaps: &Gaps{}}
 }
 
-var configMaps = served.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Listable: true}
+var configMaps = Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Listable: true}
 
 func someMaps(count int) []unstructured.Unstructured {
 	var out []unstructured.Unstructured
@@ -101,15 +100,27 @@ func TestLists(t *testing.T) {
 	if err != nil || got.Object["data"] == nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := r.Get(t.Context(), configMaps, "two", "map-2"); !apierrors.IsNotFound(err) {
-		t.Error(err)
+	if got, err := r.Get(t.Context(), configMaps, "two", "map-2"); got != nil || err != nil {
+		t.Errorf("it does not exist: %v, %v", got, err)
+	}
+	if none, err := r.List(t.Context(), Kind{}, "", metav1.ListOptions{}); len(none) > 0 || err != nil {
+		t.Errorf("the kind is not served: %v, %v", none, err)
+	}
+	if none, err := r.Get(t.Context(), Kind{}, "one", "map-2"); none != nil || err != nil {
+		t.Errorf("the kind is not served: %v, %v", none, err)
+	}
+	if lines := r.Lines(); len(lines) > 0 {
+		t.Errorf("everything was answered: %q", lines)
 	}
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Verb == "list" })
 	if _, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
 	}
-	if _, err := r.ListMetadata(t.Context(), configMaps, "", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := r.Noting(nil).ListMetadata(t.Context(), configMaps, "one", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
+	}
+	if lines := r.Lines(); !slices.Equal(lines, []string{"not allowed to list configmaps in all namespaces"}) {
+		t.Errorf("%q", lines)
 	}
 }
 
@@ -123,37 +134,51 @@ func TestGaps(t *testing.T) {
 	if err := g.Unanswered(); err != nil || len(g.Lines()) != 0 {
 		t.Errorf("nothing was asked: %v, %v", err, g.Lines())
 	}
-	if g.Note("pods", away) {
-		t.Error("a failure went well")
+	r := Reader{Gaps: &g}
+	deployments := Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespaced: true}
+	pods, nodes := Kind{Resource: "pods", Namespaced: true}, Kind{Resource: "nodes"}
+	for range 2 {
+		if err := r.outcome("list", pods, "", "", away); !errors.Is(err, away) {
+			t.Errorf("a failure went well: %v", err)
+		}
 	}
 	if err := g.Unanswered(); err == nil || err.Error() != "the cluster does not answer: asking: connection refused" {
 		t.Error(err)
 	}
-	if g.Note("secrets", forbidden) || g.Note("configmaps", forbidden) || g.Note("secrets", forbidden) || g.Note("things", missing) || !g.Note("services", nil) {
-		t.Error("outcomes are taken for others")
+	if err := r.outcome("get", deployments, "team", "web", missing); err != nil {
+		t.Errorf("what is not there is an answer: %v", err)
+	}
+	if err := r.outcome("get", deployments, "team", "web", nil); err != nil {
+		t.Error(err)
 	}
 	if err := g.Unanswered(); err != nil {
 		t.Errorf("something was answered: %v", err)
 	}
-	kind := served.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespaced: true}
-	for what, err := range map[string]error{
-		"a": denied("list", kind, "", "", forbidden), "b": denied("list", kind, "team", "", forbidden), "c": denied("get", kind, "team", "web", forbidden),
-		"d": denied("get", kind, "team", "api", forbidden), "e": denied("list", served.Kind{Resource: "nodes"}, "", "", forbidden),
-	} {
-		if !apierrors.IsForbidden(err) || g.Note(what, err) {
-			t.Errorf("%v", err)
+	for range 2 {
+		for _, err := range []error{
+			r.outcome("list", deployments, "", "", forbidden), r.outcome("list", deployments, "team", "", forbidden), r.outcome("get", deployments, "team", "web", forbidden),
+			r.outcome("get", deployments, "team", "api", forbidden), r.outcome("list", nodes, "", "", forbidden), r.outcome("list", nodes, "team", "", forbidden),
+		} {
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("%v", err)
+			}
 		}
 	}
-	if err := denied("list", kind, "", "", missing); !apierrors.IsNotFound(err) {
-		t.Errorf("%v", err)
-	}
+	g.Note(&Gap{Verb: "read", Resource: "the log of a pod", Err: forbidden})
 	want := []string{
 		"not allowed to get deployments.apps/api, deployments.apps/web in namespace team", "not allowed to list deployments.apps in all namespaces",
-		"not allowed to list deployments.apps in namespace team", "not allowed to list nodes", "not allowed to read configmaps, secrets",
+		"not allowed to list deployments.apps in namespace team", "not allowed to list nodes", "not allowed to read the log of a pod",
 		"pods could not be read: connection refused",
 	}
 	if got := g.Lines(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := g.All()[2].Error(); got != "not allowed to list deployments.apps in all namespaces" {
+		t.Errorf("a gap alone: %q", got)
+	}
+	r.Failed = []string{"ray.io/v1"}
+	if got := r.Notes(); len(got) != len(want)+1 || got[len(want)] != "the API ray.io/v1 does not answer" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -164,12 +189,18 @@ func TestAnsweredInWords(t *testing.T) {
 		"no list":   apierrors.NewMethodNotSupported(schema.GroupResource{}, "list"),
 	} {
 		var g Gaps
-		g.Note("a", err)
+		_ = Reader{Gaps: &g}.outcome("list", Kind{}, "", "", err)
 		if got := g.Unanswered(); got != nil {
 			t.Errorf("%s: %v", name, got)
 		}
 		if lines := strings.Join(g.Lines(), ""); (lines != "") != (name == "forbidden") {
 			t.Errorf("%s: %q", name, lines)
 		}
+	}
+}
+
+func TestMapKeepsTheOrder(t *testing.T) {
+	if got := Map([]int{1, 2, 3}, func(i int) string { return fmt.Sprint(i * i) }); !slices.Equal(got, []string{"1", "4", "9"}) {
+		t.Errorf("%q", got)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
@@ -41,9 +40,8 @@ func settingsOf(t *testing.T, pod string) Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := served.New(served.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true})
-	var gaps fetch.Gaps
-	return readSettings(t.Context(), fetch.Reader{Objects: objects}, set, d, &gaps)
+	set := fetch.NewSet(fetch.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true})
+	return readSettings(t.Context(), fetch.Reader{Objects: objects, Set: set}, d)
 }
 
 func TestSettings(t *testing.T) {
@@ -144,9 +142,9 @@ func TestSettingsInVain(t *testing.T) {
 		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
 		"a missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
 		"a hidden file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
-			"it is in ConfigMap operators/hidden, which could not be read"},
+			"is in ConfigMap operators/hidden, which could not be read"},
 		"a secret file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
-			"it is in Secret operators/s, and Secrets are not read"},
+			"is in Secret operators/s, and Secrets are not read"},
 		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
 	} {
 		got := settingsOf(t, c.pod)

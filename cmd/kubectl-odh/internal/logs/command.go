@@ -2,9 +2,11 @@
 package logs
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -16,12 +18,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 )
 
@@ -35,8 +35,8 @@ const examples = `  kubectl odh logs mlflow/mlflow -f
   kubectl odh logs -n team predictor/digits -c mm --tail 100
   kubectl odh logs manager --previous`
 
-// theManager is the argument that stands for the manager.
-const theManager = "manager"
+// theManager are the arguments that stand for the manager.
+var theManager = []string{"manager"}
 
 // options are the flags of the command.
 type options struct {
@@ -54,7 +54,7 @@ func Command(common *cli.Options) *cobra.Command {
 		Use: "logs (manager | KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Print the logs of resources or of the manager", Long: long, Example: examples,
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			found, directive := o.CompleteNamed(c, args, word)
-			return append(found, theManager), directive
+			return append(found, theManager...), directive
 		},
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
@@ -69,8 +69,7 @@ func Command(common *cli.Options) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context, args []string) error {
-	ofManager := slices.Equal(args, []string{theManager})
-	if !ofManager {
+	if !slices.Equal(args, theManager) {
 		if err := o.CheckNamed("logs", args, o.selector); err != nil {
 			return err
 		}
@@ -81,23 +80,15 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if o.since > 0 {
 		o.SinceSeconds = new(int64(o.since.Seconds()))
 	}
-	cluster, err := o.Connect()
+	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return err
 	}
-	var roots []*unstructured.Unstructured
-	if ofManager {
-		roots, err = o.manager(ctx, cluster)
-	} else {
-		roots, err = o.named(cluster, args)
-	}
+	roots, err := o.roots(ctx, cluster, reader, args)
 	if err != nil {
 		return err
 	}
-	parts, notes, err := tree.Parts(ctx, cluster, roots)
-	if err != nil {
-		return err
-	}
+	parts, notes := tree.Parts(ctx, reader, roots)
 	var streams []Stream
 	for _, n := range parts {
 		if n.Kind != "Pod" {
@@ -112,34 +103,20 @@ func (o *options) run(ctx context.Context, args []string) error {
 	return o.print(ctx, cluster, streams, notes)
 }
 
-func (o *options) named(cluster *cli.Cluster, args []string) ([]*unstructured.Unstructured, error) {
+// roots are the objects whose pods matter.
+func (o *options) roots(
+	ctx context.Context, cluster *cli.Cluster, reader fetch.Reader, args []string,
+) ([]*unstructured.Unstructured, error) {
+	if slices.Equal(args, theManager) {
+		m, err := installed.Require(ctx, o.Options, reader)
+		return []*unstructured.Unstructured{m.Live}, err
+	}
 	infos, err := o.Named(cluster, args, o.selector)
 	var out []*unstructured.Unstructured
 	for _, info := range infos {
 		out = append(out, info.Object.(*unstructured.Unstructured))
 	}
 	return out, err
-}
-
-// manager is the Deployment of the manager.
-func (o *options) manager(ctx context.Context, cluster *cli.Cluster) ([]*unstructured.Unstructured, error) {
-	set, err := served.Read(ctx, cluster.Discovery)
-	if err != nil {
-		return nil, err
-	}
-	var gaps fetch.Gaps
-	m := installed.Find(ctx, cluster.Reader(), set, o.ManagerNamespace, cluster.Namespace, &gaps)
-	switch {
-	case m.Deployment == nil && m.Hidden:
-		return nil, fmt.Errorf("%w: %s; name the namespace of the manager with --manager-namespace", cli.ErrUnknown, strings.Join(gaps.Lines(), "; "))
-	case m.Deployment == nil:
-		return nil, fmt.Errorf("logs: there is no Deployment %s; name its namespace with --manager-namespace", installed.DeploymentName)
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m.Deployment)
-	u := &unstructured.Unstructured{Object: content}
-	u.SetAPIVersion("apps/v1")
-	u.SetKind("Deployment")
-	return []*unstructured.Unstructured{u}, err
 }
 
 // print prints one stream after the other, or all at once if they are followed. What it could not find for lack of a permission it names.
@@ -181,4 +158,48 @@ func (o *options) print(ctx context.Context, cluster *cli.Cluster, streams []Str
 		})
 	}
 	return group.Wait()
+}
+
+// Stream is the log of a container.
+type Stream struct {
+	Namespace, Pod, Container string
+	Options                   corev1.PodLogOptions
+}
+
+// Streams are the logs of the containers of a pod in the order in which they start. With options for the previous containers, only those
+// that have one are among them, and with the name of a container only that.
+func Streams(pod *corev1.Pod, options corev1.PodLogOptions) []Stream {
+	previous := map[string]bool{}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		previous[status.Name] = status.RestartCount > 0
+	}
+	var out []Stream
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if options.Container != "" && options.Container != c.Name || options.Previous && !previous[c.Name] {
+			continue
+		}
+		s := Stream{Namespace: pod.Namespace, Pod: pod.Name, Container: c.Name, Options: options}
+		s.Options.Container = c.Name
+		out = append(out, s)
+	}
+	return out
+}
+
+// Lines reads a log; each line has its end.
+func (s Stream) Lines(ctx context.Context, cluster *cli.Cluster, line func(string)) error {
+	stream, err := cluster.Pods.Pods(s.Namespace).GetLogs(s.Pod, &s.Options).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }() // only read
+	for reader := bufio.NewReader(stream); err == nil; {
+		var text string
+		if text, err = reader.ReadString('\n'); text != "" {
+			line(strings.TrimSuffix(text, "\n") + "\n")
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }

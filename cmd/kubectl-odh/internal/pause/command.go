@@ -2,7 +2,6 @@
 package pause
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -64,22 +63,19 @@ func command(o *cli.Options, c *cobra.Command, paused bool) *cobra.Command {
 // set writes the annotation where it is not as wanted yet.
 func set(o *cli.Options, info *resource.Info, paused bool) error {
 	kind := info.Mapping.GroupVersionKind.GroupKind()
-	if !ours.LookedAfter(kind) {
+	if kinds.ComponentOf(kind) == "" {
 		return fmt.Errorf("the manager does not reconcile %s", kind)
 	}
-	done, value := "resumed", any(nil)
+	done, value := "resumed", "null"
 	if paused {
-		done, value = "paused", "true"
+		done, value = "paused", `"true"`
 	}
 	annotations := info.Object.(*unstructured.Unstructured).GetAnnotations()
 	if now, _ := names.Paused(annotations); now == paused && (paused || annotations[names.PausedAnnotation] == "") {
 		fmt.Fprintf(o.Out, "%s already %s\n", cli.NameOf(info), done)
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{names.PausedAnnotation: value}}})
-	if err != nil {
-		return err
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, names.PausedAnnotation, value)
 	if _, err := resource.NewHelper(info.Client, info.Mapping).WithFieldManager("kubectl-odh").
 		Patch(info.Namespace, info.Name, types.MergePatchType, patch, &metav1.PatchOptions{}); err != nil {
 		return err

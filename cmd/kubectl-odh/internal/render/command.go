@@ -1,22 +1,34 @@
+// Package render is the command that shows what the manager would create for custom resources, without a cluster or with the settings
+// of one, and how that differs from what is there.
 package render
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const long = `Show the objects that the manager would create for custom resources.
@@ -47,7 +59,6 @@ const mlflowVersion = "3.14.0"
 // options are the flags of the command.
 type options struct {
 	*cli.Options
-	kinds          render.Kinds
 	file, platform string
 	cluster        bool
 }
@@ -57,51 +68,49 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster`
 
-// Command shows what the manager would create for custom resources of these kinds.
-func Command(kinds render.Kinds) cli.Command {
-	return func(common *cli.Options) *cobra.Command {
-		o := options{Options: common, kinds: kinds}
-		c := &cobra.Command{
-			Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that the manager would create for custom resources",
-			Long: long + strings.Join(kinds.Names(), "\n  "), Example: examples,
-			RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
-		}
-		c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
-		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
-		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
-		o.AddOutput(c)
-		return c
+// Command shows what the manager would create for custom resources.
+func Command(common *cli.Options) *cobra.Command {
+	o := options{Options: common}
+	c := &cobra.Command{
+		Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that the manager would create for custom resources",
+		Long: long + strings.Join(kinds.Table().Names(), "\n  "), Example: examples,
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
+	o.addTo(c, "Take the served APIs and the settings from the current cluster.")
+	o.AddOutput(c)
+	return c
+}
+
+// addTo gives a command the flags that say what is read; cluster says what the current one is for.
+func (o *options) addTo(c *cobra.Command, cluster string) {
+	c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
+	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
+	c.Flags().BoolVar(&o.cluster, "cluster", false, cluster)
 }
 
 func (o options) run(ctx context.Context, args []string) error {
-	documents, err := o.read("render")
+	documents, err := o.read("render", args)
 	if err != nil {
 		return err
 	}
-	if !o.cluster {
-		env, err := o.offline(ctx, args)
-		if err != nil {
-			return err
-		}
-		same := func(obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) { return obj, env }
-		return o.show(ctx, documents, same, func() []string { return nil })
+	var in *source
+	if o.cluster {
+		in, err = o.connected(ctx)
+	} else {
+		in, err = o.offline(ctx, args)
 	}
-	if len(args) > 0 {
-		return fmt.Errorf("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
-	}
-	live, err := connect(ctx, o.Options)
 	if err != nil {
 		return err
 	}
-	stored := func(obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
-		return live.stored(ctx, obj)
-	}
-	return o.show(ctx, documents, stored, live.notes)
+	return o.show(ctx, documents, in)
 }
 
-func (o options) read(command string) ([]*unstructured.Unstructured, error) {
-	if o.file == "" {
+// read reads the custom resources for a command with settings as its arguments.
+func (o options) read(command string, args []string) ([]*unstructured.Unstructured, error) {
+	switch {
+	case o.cluster && len(args) > 0:
+		return nil, fmt.Errorf("%s: %q are settings, which come from the cluster; leave them out, or leave out --cluster", command, args)
+	case o.file == "":
 		return nil, fmt.Errorf(`%s: name the file with custom resources: %s -f FILE ("-" reads the standard input)`, command, command)
 	}
 	in := o.In
@@ -115,48 +124,16 @@ func (o options) read(command string) ([]*unstructured.Unstructured, error) {
 	return render.Documents(in)
 }
 
-// offline is an assumed cluster with every component on, so that every kind can be rendered.
-func (o options) offline(ctx context.Context, args []string) (render.Env, error) {
-	served, err := render.Platform(o.platform)
-	if err != nil {
-		return render.Env{}, fmt.Errorf("render: %w", err)
+// offline is an assumed cluster without objects, and with every component on, so that every kind can be rendered.
+func (o options) offline(ctx context.Context, args []string) (*source, error) {
+	served, unknown := render.Platform(o.platform)
+	program := config.Program{Components: kinds.Names(), Selection: kinds.Names(), MLflowVersion: mlflowVersion}
+	loaded, wrong := config.Load(program, args, o.Lookup, os.ReadFile)
+	if err := cmp.Or(unknown, wrong); err != nil {
+		return nil, fmt.Errorf("render: %w", err)
 	}
-	program := config.Program{Components: ours.Names(), Selection: ours.Names(), MLflowVersion: mlflowVersion}
-	loaded, err := config.Load(program, args, o.Lookup, os.ReadFile)
-	if err != nil {
-		return render.Env{}, fmt.Errorf("render: %w", err)
-	}
-	return render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}, nil
-}
-
-// inCluster returns a document as it is in the cluster to render for, and that cluster.
-type inCluster func(*unstructured.Unstructured) (*unstructured.Unstructured, render.Env)
-
-// show prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
-func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, in inCluster, unread func() []string) error {
-	var text bytes.Buffer
-	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
-	for _, obj := range documents {
-		result, err := o.kinds.Render(in(obj))
-		if err != nil {
-			return err
-		}
-		if err := result.Write(&text); err != nil {
-			return err
-		}
-		l.Items, l.Notes = append(l.Items, result.Objects...), append(l.Notes, result.Notes...)
-	}
-	var complete error
-	for _, note := range unread() {
-		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
-		l.Notes, complete = append(l.Notes, note), cli.ErrUnknown
-	}
-	if *o.Print.OutputFormat == "yaml" {
-		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
-	}
-	return o.Show(ctx, func(context.Context) (cli.View, error) {
-		return cli.View{Object: l, Names: l.names(), Text: func(screen.Style) string { return text.String() }, Err: complete}, nil
-	})
+	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}
+	return &source{env: env}, nil
 }
 
 // list is what -o json prints: one List, and the notes beside it.
@@ -167,12 +144,137 @@ type list struct {
 	Notes      []string                     `json:"notes,omitempty"`
 }
 
-func (l list) names() []metav1.PartialObjectMetadata {
-	var out []metav1.PartialObjectMetadata
-	for _, u := range l.Items {
-		out = append(out, metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()}, ObjectMeta: metav1.ObjectMeta{Name: u.GetName()},
-		})
+// show prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
+func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, in *source) error {
+	var text bytes.Buffer
+	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
+	v := cli.View{Text: func(screen.Style) string { return text.String() }}
+	table := kinds.Table()
+	for _, obj := range documents {
+		result, err := table.Render(in.stored(ctx, obj))
+		if err != nil {
+			return err
+		}
+		if err := result.Write(&text); err != nil {
+			return err
+		}
+		l.Items, l.Notes = append(l.Items, result.Objects...), append(l.Notes, result.Notes...)
+		for _, u := range result.Objects {
+			v.Names = append(v.Names, cli.Name(u.GroupVersionKind().GroupKind(), u.GetName()))
+		}
 	}
-	return out
+	for _, note := range in.notes() {
+		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
+		l.Notes, v.Err = append(l.Notes, note), cli.ErrUnknown
+	}
+	if *o.Print.OutputFormat == "yaml" {
+		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
+	}
+	v.Object = l
+	return o.Show(ctx, func(context.Context) (cli.View, error) { return v, nil })
+}
+
+// source is a cluster to render for.
+type source struct {
+	reader fetch.Reader
+	env    render.Env
+	// settings tells of those of the manager that could not be read.
+	settings string
+}
+
+// notes say what could not be read, so that a default or nothing is used instead.
+func (s *source) notes() []string {
+	var notes []string
+	if s.settings != "" {
+		notes = append(notes, s.settings)
+	}
+	for _, line := range s.reader.Lines() {
+		notes = append(notes, line+"; that counts as not there")
+	}
+	return notes
+}
+
+// connected reads what the cluster serves, and the settings of its manager.
+func (o options) connected(ctx context.Context) (*source, error) {
+	cluster, reader, err := o.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := installed.Require(ctx, o.Options, reader)
+	if err != nil {
+		return nil, fmt.Errorf("%w, or leave out --cluster", err)
+	}
+	if !manager.Settings.Known {
+		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
+	}
+	s := newSource(ctx, reader, manager, cluster.Namespace)
+	s.settings = manager.Settings.Unreadable()
+	if u := s.get(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
+		s.env.Domain = nested.Text(u.Object, "spec", "domain")
+	}
+	s.env.KubeRay = raycluster.KubeRayNamespaces(
+		s.get(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
+		s.get(ctx, "Deployment.apps", manager.Deployment.Namespace, raycluster.KubeRayName),
+		s.get(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
+	return s, nil
+}
+
+// newSource takes over what the cluster serves, and the settings of a manager.
+func newSource(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *source {
+	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
+	s := &source{reader: reader, env: render.Env{
+		Config: manager.Settings.Config, Capabilities: capability.NewSet(known...), Version: manager.Version, Namespace: namespace,
+		Review: review.In(ctx),
+	}}
+	s.env.ConfigMaps = func(namespace, name string) *corev1.ConfigMap {
+		return fetch.As[corev1.ConfigMap](s.get(ctx, "ConfigMap", namespace, name))
+	}
+	s.env.Config.MLflow.Version = mlflowVersion
+	return s
+}
+
+// Refusals returns a function that says why a manager, whose settings are known, makes nothing of a runtime; "" when it does.
+func Refusals(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
+	if !manager.Settings.Known {
+		return func(*unstructured.Unstructured) string { return "" }
+	}
+	s := newSource(ctx, reader, manager, manager.Settings.Config.ModelMesh.Namespace)
+	table := kinds.Table()
+	return func(u *unstructured.Unstructured) string {
+		_, err := table.Render(u, s.env)
+		if err == nil {
+			return ""
+		}
+		return cmp.Or(errors.Unwrap(err), err).Error()
+	}
+}
+
+// get reads an object, nil for one that does not exist. What could not be read is noted, and counts as not there.
+func (s *source) get(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
+	u, _ := s.reader.Get(ctx, s.reader.Kind(kind), namespace, name)
+	return u
+}
+
+// stored takes over from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
+// was migrated, and the version of the manager that admitted a RayCluster.
+func (s *source) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+	env := s.env
+	if s.reader.Exact(obj.GroupVersionKind()).Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(env.Namespace)
+	}
+	u := s.get(ctx, obj.GroupVersionKind().GroupKind().String(), obj.GetNamespace(), obj.GetName())
+	if u == nil {
+		return obj, env
+	}
+	obj.SetUID(u.GetUID())
+	obj.SetGeneration(u.GetGeneration())
+	switch obj.GetKind() {
+	case "MLflow":
+		if status, has := u.Object["status"]; has {
+			obj.Object["status"] = status
+		}
+	case raycluster.GVK.Kind:
+		env.Version = cmp.Or(u.GetAnnotations()[raycluster.AnnotationVersion], env.Version)
+	}
+	return obj, env
 }

@@ -45,7 +45,7 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) sta
 		}
 		return cluster, nil
 	}
-	code := cli.Run(t.Context(), o, append([]string{"render"}, args...), []cli.Command{Command(kinds.Table())})
+	code := cli.Run(t.Context(), o, append([]string{"render"}, args...), []cli.Command{Command})
 	return started{code, out.String(), errs.String()}
 }
 
@@ -160,8 +160,8 @@ func TestWithACluster(t *testing.T) {
 		t.Errorf("OpenShift and the version of the manager: %+v", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
-		"has no manager whose settings": fakeCluster(t, scheduler),
-		"cannot be read":                fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
+		"there is no Deployment odh-platform": fakeCluster(t, scheduler),
+		"cannot be read":                      fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: %+v", want, s)
@@ -198,7 +198,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	}
 	lost := fakeCluster(t, manager)
 	forbid(t, lost, "*", "deployments")
-	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name its namespace") {
+	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name the namespace of the manager with --manager-namespace, or leave out --cluster") {
 		t.Errorf("the Deployment may not be read: %+v", s)
 	}
 }
@@ -227,7 +227,7 @@ func TestOwnersInTheCluster(t *testing.T) {
 
 // Offline there are no settings but those of flags and environment.
 func TestTableIsShared(t *testing.T) {
-	if !strings.Contains(Command(kinds.Table())(cli.NewOptions("")).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
+	if !strings.Contains(Command(cli.NewOptions("")).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
 		t.Error("the help does not name every kind")
 	}
 }

@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,10 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
@@ -42,17 +38,12 @@ func Validate(common *cli.Options) *cobra.Command {
 		Use: "validate -f FILE [-- MANAGER-FLAGS...]", Short: "Check custom resources as admission does", Long: validateLong, Example: validateExamples,
 		RunE: func(c *cobra.Command, args []string) error { return o.validate(c.Context(), args) },
 	}
-	c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
-	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
-	c.Flags().BoolVar(&o.cluster, "cluster", false, "Have the API server check the resources, in a dry run.")
+	o.addTo(c, "Have the API server check the resources, in a dry run.")
 	return c
 }
 
-// errUnjudged says that no webhook judges a kind.
-var errUnjudged = errors.New("no webhook of the manager judges this kind; --cluster checks its schema")
-
 func (o options) validate(ctx context.Context, args []string) error {
-	documents, err := o.read("validate")
+	documents, err := o.read("validate", args)
 	if err != nil {
 		return err
 	}
@@ -63,14 +54,16 @@ func (o options) validate(ctx context.Context, args []string) error {
 	var result error
 	for _, obj := range documents {
 		name := strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
-		switch warnings, err := judge(ctx, obj); {
-		case errors.Is(err, errUnjudged):
-			fmt.Fprintf(o.Out, "%s: not checked: %v\n", name, err)
-		case err != nil && isRefusal(err):
-			fmt.Fprintf(o.Out, "%s: refused: %v\n", name, err)
-			result = cli.ErrWrong
+		if !o.cluster && !review.Judges(obj.GroupVersionKind().GroupKind()) {
+			fmt.Fprintf(o.Out, "%s: not checked: no webhook of the manager judges this kind; --cluster checks its schema\n", name)
+			continue
+		}
+		switch warnings, refusal, err := judge(ctx, obj); {
 		case err != nil:
 			return fmt.Errorf("validate %s: %w", name, err)
+		case refusal != nil:
+			fmt.Fprintf(o.Out, "%s: refused: %v\n", name, refusal)
+			result = cli.ErrWrong
 		default:
 			fmt.Fprintf(o.Out, "%s: ok\n", name)
 			for _, warning := range warnings {
@@ -81,80 +74,46 @@ func (o options) validate(ctx context.Context, args []string) error {
 	return result
 }
 
-// refusal is that of a webhook in this program.
-type refusal struct{ error }
-
-// isRefusal tells the words of admission from other trouble, such as permissions that the caller lacks.
-func isRefusal(err error) bool {
-	if _, is := errors.AsType[refusal](err); is {
-		return true
-	}
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || strings.HasPrefix(err.Error(), "admission webhook ")
-}
-
-// judge judges an object. It returns warnings, and as an error a refusal or what kept it from judging.
-type judge func(context.Context, *unstructured.Unstructured) (warnings []string, err error)
+// judge judges an object: it returns warnings or a refusal, or what kept it from judging.
+type judge func(context.Context, *unstructured.Unstructured) (warnings []string, refusal, err error)
 
 func (o options) judge(ctx context.Context, args []string) (judge, error) {
 	if o.cluster {
-		if len(args) > 0 {
-			return nil, fmt.Errorf("validate: %q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
-		}
-		return o.dryRun()
+		return o.dryRun(ctx)
 	}
-	env, err := o.offline(ctx, args)
-	return func(ctx context.Context, obj *unstructured.Unstructured) ([]string, error) {
-		if !review.Judges(obj.GroupVersionKind().GroupKind()) {
-			return nil, errUnjudged
-		}
-		warnings, err := review.Created(ctx, env, obj)
-		if err != nil {
-			err = refusal{err}
-		}
-		return warnings, err
+	in, err := o.offline(ctx, args)
+	return func(ctx context.Context, obj *unstructured.Unstructured) (warnings []string, refusal, err error) {
+		warnings, refusal = review.Created(ctx, in.env, obj)
+		return warnings, refusal, nil
 	}, err
 }
 
 // dryRun has the API server create an object without storing it.
-func (o options) dryRun() (judge, error) {
-	cluster, err := o.Connect()
-	if err != nil {
-		return nil, err
-	}
-	mapper, err := o.Config.ToRESTMapper()
-	if err != nil {
-		return nil, err
-	}
-	config, err := o.Config.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
+func (o options) dryRun(ctx context.Context) (judge, error) {
 	said := &warnings{}
-	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext = said
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("building the client: %w", err)
-	}
-	return func(ctx context.Context, obj *unstructured.Unstructured) ([]string, error) {
-		kind := obj.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return nil, err
-		}
-		namespace := ""
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+	o.Warnings = said
+	cluster, reader, err := o.Read(ctx)
+	return func(ctx context.Context, obj *unstructured.Unstructured) (warnings []string, refusal, err error) {
+		gvk := obj.GroupVersionKind()
+		kind, namespace := reader.Exact(gvk), ""
+		switch {
+		case !kind.Served():
+			return nil, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+		case kind.Namespaced:
 			namespace = cmp.Or(obj.GetNamespace(), cluster.Namespace)
 		}
 		said.texts = nil
-		_, err = client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, obj, metav1.CreateOptions{
+		_, err = cluster.Dynamic.Resource(kind.GVR()).Namespace(namespace).Create(ctx, obj, metav1.CreateOptions{
 			FieldManager: "kubectl-odh", DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
 		})
-		if apierrors.IsAlreadyExists(err) { // which storage finds, after admission
-			err = nil
+		switch {
+		case apierrors.IsAlreadyExists(err): // which storage finds, after admission
+			return said.texts, nil, nil
+		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || err != nil && strings.HasPrefix(err.Error(), "admission webhook "):
+			return nil, err, nil
 		}
-		return said.texts, err
-	}, nil
+		return said.texts, nil, err // such as that the caller lacks the permission
+	}, err
 }
 
 // miscellaneous is the code of warnings by the API server and by webhooks.

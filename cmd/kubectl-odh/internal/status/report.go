@@ -2,12 +2,22 @@ package status
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
@@ -85,46 +95,12 @@ func (r Resource) began() time.Time {
 	return r.Created
 }
 
-func newResource(component string, u *unstructured.Unstructured, verdict health.Verdict) Resource {
-	return Resource{
-		Component: component, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Created: u.GetCreationTimestamp().Time, Verdict: verdict,
+// rank is that of the state, in which resources that are paused come first.
+func (r Resource) rank() int {
+	if r.Paused {
+		return 2 * r.State.Rank()
 	}
-}
-
-// newReport brings the findings into order and sums them up.
-func newReport(f findings, now time.Time) Report {
-	r := Report{Manager: newManager(f.manager, now), Resources: f.resources, Notes: f.notes}
-	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
-		return cmp.Or(cmp.Compare(a.State.Rank(), b.State.Rank()), compareBool(a.Paused, b.Paused), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	r.OK = r.Manager.ok()
-	for _, c := range f.components {
-		for _, resource := range r.Resources {
-			if resource.Component != c.Name {
-				continue
-			}
-			c.Resources++
-			if !resource.State.OK() {
-				c.NotReady++
-				r.OK = false
-			}
-		}
-		r.Components = append(r.Components, c)
-	}
-	return r
-}
-
-// compareBool puts true first.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
+	return 2*r.State.Rank() + 1
 }
 
 func newManager(m installed.Manager, now time.Time) Manager {
@@ -157,4 +133,165 @@ func newManager(m installed.Manager, now time.Time) Manager {
 // ok tells whether the manager does its work, as far as that can be seen. Whether a replica leads counts where there is a Lease.
 func (m Manager) ok() bool {
 	return m.Hidden || m.State.OK() && (m.Lease == nil || m.Leads)
+}
+
+// gatherer reads the cluster.
+type gatherer struct {
+	fetch.Reader
+	// namespace to look at, empty for all.
+	namespace string
+	// confined to the namespace of the context, since listing all is forbidden.
+	confined atomic.Bool
+
+	manager installed.Manager
+	// lists are what was read, by component.
+	lists map[string][]*list
+	// workloads are the Deployments of ModelMesh, which tell how its runtimes are: those have no status.
+	workloads []unstructured.Unstructured
+}
+
+// list are the resources of a kind.
+type list struct {
+	kind  kinds.Kind
+	found []unstructured.Unstructured
+}
+
+// gather finds out everything. An error means that nothing was found out.
+func gather(ctx context.Context, o *cli.Options, selector string) (Report, error) {
+	_, reader, err := o.Read(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	g := &gatherer{Reader: reader, namespace: o.Namespace(), lists: map[string][]*list{}}
+	tasks := []func(){
+		func() { g.manager = installed.Find(ctx, reader, o.ManagerNamespace) },
+		func() {
+			labels := names.ComponentLabel + "=modelmesh," + names.OperatorLabel + "=" + names.OperatorName
+			g.workloads = g.read(ctx, "Deployment.apps", labels)
+		},
+	}
+	for _, component := range kinds.Components() {
+		for _, kind := range component.Kinds {
+			l := &list{kind: kind}
+			g.lists[component.Name] = append(g.lists[component.Name], l)
+			tasks = append(tasks, func() { l.found = kind.Of(g.read(ctx, kind.GroupKind().String(), selector)) })
+		}
+	}
+	fetch.Each(tasks, func(task func()) { task() })
+	if err := g.Unanswered(); err != nil {
+		return Report{}, err
+	}
+	if g.missing(ctx) {
+		return Report{}, fmt.Errorf("namespace %q does not exist", g.namespace)
+	}
+	return g.report(ctx, o.Clock.Now()), nil
+}
+
+// report brings what was read into order and sums it up.
+func (g *gatherer) report(ctx context.Context, now time.Time) Report {
+	r := Report{Manager: newManager(g.manager, now)}
+	r.OK = r.Manager.ok()
+	refusal := render.Refusals(ctx, g.Reader, g.manager)
+	for _, component := range kinds.Components() {
+		c := newComponent(component, g.manager.Settings, g.Set)
+		for _, l := range g.lists[c.Name] {
+			for i := range l.found {
+				u := &l.found[i]
+				verdict := health.Of(u)
+				if kinds.IsRuntime(l.kind.GroupVersionKind) {
+					verdict = runtimeVerdict(u, g.workloads, refusal(u))
+				}
+				r.Resources = append(r.Resources, Resource{
+					Component: c.Name, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+					Created: u.GetCreationTimestamp().Time, Verdict: verdict,
+				})
+				c.Resources++
+				if !verdict.State.OK() {
+					c.NotReady++
+					r.OK = false
+				}
+			}
+		}
+		r.Components = append(r.Components, c)
+	}
+	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
+	})
+	r.Notes = g.notes()
+	return r
+}
+
+// missing reports whether the namespace to look at does not exist.
+func (g *gatherer) missing(ctx context.Context) bool {
+	kind := g.Kind("Namespace")
+	if !kind.Served() || g.namespace == "" {
+		return false
+	}
+	found, err := g.Noting(nil).Get(ctx, kind, "", g.namespace)
+	return found == nil && err == nil
+}
+
+// read lists a kind in all namespaces, or at least in the one of the context.
+func (g *gatherer) read(ctx context.Context, name, selector string) []unstructured.Unstructured {
+	kind, quiet, options := g.Kind(name), g.Noting(nil), metav1.ListOptions{LabelSelector: selector}
+	found, err := quiet.List(ctx, kind, g.namespace, options)
+	if apierrors.IsForbidden(err) && kind.Namespaced && g.namespace == "" {
+		g.confined.Store(true)
+		found, err = quiet.List(ctx, kind, g.Own, options)
+	}
+	g.Note(err)
+	return found
+}
+
+func (g *gatherer) notes() []string {
+	var notes []string
+	if g.confined.Load() {
+		notes = append(notes, "not allowed to look at all namespaces; what is in namespace "+g.Own+" is shown, -n chooses another")
+	}
+	notes = append(notes, g.Notes()...)
+	if unread := g.manager.Settings.Unreadable(); unread != "" {
+		notes = append(notes, unread)
+	}
+	return notes
+}
+
+// newComponent says whether a component runs, from the settings of the manager and from what is served.
+func newComponent(component kinds.Component, settings installed.Settings, set fetch.Set) Component {
+	c := Component{Name: component.Name, State: On, WaitsFor: component.Missing(set.Has)}
+	switch {
+	case !settings.Known:
+		c.State = Unclear
+	case !settings.Config.Enabled(c.Name):
+		c.State, c.WaitsFor = Off, nil
+	case len(c.WaitsFor) > 0:
+		c.State = Waiting
+	}
+	return c
+}
+
+// runtimeVerdict judges a runtime by why the manager refuses it, and by the Deployments that it owns: the worst one counts.
+func runtimeVerdict(runtime *unstructured.Unstructured, workloads []unstructured.Unstructured, refusal string) health.Verdict {
+	verdict := health.Of(runtime)
+	switch {
+	case refusal != "" && verdict.Reason != health.InvalidRuntime:
+		return health.Verdict{State: health.Failed, Reason: health.InvalidRuntime, Message: health.NoPods + refusal, Paused: verdict.Paused}
+	case verdict.State != health.Healthy:
+		return verdict
+	}
+	worst := health.Verdict{
+		State: health.Idle, Reason: "NotDeployed",
+		Message: "it has no pods: no namespace that ModelMesh serves uses it, or its events say what is wrong with it",
+	}
+	seen := false
+	for i := range workloads {
+		owned := slices.ContainsFunc(workloads[i].GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return ref.UID == runtime.GetUID()
+		})
+		if found := health.Of(&workloads[i]); owned && (!seen || found.State.Rank() < worst.State.Rank()) {
+			worst, seen = found, true
+		}
+	}
+	worst.Paused = verdict.Paused
+	return worst
 }

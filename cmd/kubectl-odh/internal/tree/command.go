@@ -1,16 +1,25 @@
+// Package tree is the sub-command that shows what a resource consists of in the cluster, down to the pods, and how each part is.
+//
+// What belongs to a resource is found by owner references, and where there are none, as with data that is kept, objects in
+// other namespaces and those of cluster scope, by labels: see kin in forest.go. Only metadata is listed; of what is shown, the objects
+// whose health depends on more than that they exist are then read.
 package tree
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 const long = `Show the objects that belong to a resource, down to the pods, and the state of each.
@@ -51,15 +60,8 @@ func Command(o *cli.Options) *cobra.Command {
 		Use: "tree " + cli.NamedUse, Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
 		ValidArgsFunction: o.CompleteNamed,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.CheckNamed("tree", args, selector); err != nil {
-				return err
-			}
-			cluster, err := o.Connect()
-			if err != nil {
-				return err
-			}
 			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
-				infos, err := o.Named(cluster, args, selector)
+				cluster, infos, err := o.Select("tree", args, selector)
 				if err != nil {
 					return cli.View{}, err
 				}
@@ -76,24 +78,23 @@ func Command(o *cli.Options) *cobra.Command {
 
 // look makes the trees of some resources.
 func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*resource.Info, all bool) (cli.View, error) {
-	g, err := newGatherer(ctx, cluster)
+	reader, err := cluster.Reader(ctx)
 	if err != nil {
 		return cli.View{}, err
 	}
+	g := newGatherer(reader)
 	result := Result{OK: true}
 	v := cli.View{Kind: "Tree"}
 	for _, info := range infos {
 		top := g.tree(ctx, info.Mapping.GroupVersionKind, info.Object.(*unstructured.Unstructured))
 		top.walk(func(n *Node) {
-			result.OK = result.OK && (n.hidden || n.State.OK())
-			v.Names = append(v.Names, metav1.PartialObjectMetadata{
-				TypeMeta: metav1.TypeMeta{APIVersion: n.APIVersion, Kind: n.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name},
-			})
+			result.OK = result.OK && (n.State.OK() || apierrors.IsForbidden(n.err))
+			v.Names = append(v.Names, cli.Name(n.item.kind.GroupKind(), n.Name))
 		})
 		result.Trees = append(result.Trees, top)
 	}
 	result.Notes = g.notes()
-	v.Object, v.Changing = result, result
+	v.Object, v.Changing, v.Err = result, result, cli.Judgement(!result.OK, len(result.Notes) > 0)
 	v.Text = func(s screen.Style) string {
 		var parts []string
 		for _, top := range result.Trees {
@@ -104,11 +105,76 @@ func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*re
 		}
 		return strings.Join(parts, "\n")
 	}
-	switch {
-	case !result.OK:
-		v.Err = cli.ErrWrong
-	case len(result.Notes) > 0:
-		v.Err = cli.ErrUnknown
-	}
 	return v, nil
+}
+
+// guides lead the eye from a node to those below it.
+type guides struct{ branch, last, line, blank string }
+
+var (
+	boxes = guides{"├─ ", "└─ ", "│  ", "   "}
+	ascii = guides{"|- ", "`- ", "|  ", "   "}
+)
+
+// marks stand behind nodes that are related to the one above in another way than by ownership.
+var marks = map[Relation]string{Kept: " (kept)", Labelled: " (by label)", Serving: " (serves it)"}
+
+// drawing is a tree as lines of text.
+type drawing struct {
+	style screen.Style
+	// all shows ReplicaSets of former templates too; else hidden counts them.
+	all    bool
+	hidden int
+
+	guides guides
+	lines  []screen.Line
+}
+
+// draw returns the text of a tree.
+func draw(top *Node, style screen.Style, now time.Time, all bool) string {
+	d := &drawing{style: style, all: all, guides: boxes}
+	if style.ASCII {
+		d.guides = ascii
+	}
+	d.add(top, "", "")
+	columns := "RESOURCE NAMESPACE STATE AGE REASON MESSAGE"
+	if !slices.ContainsFunc(d.lines, func(l screen.Line) bool { return l.Namespace != top.Namespace }) {
+		columns = "RESOURCE STATE AGE REASON MESSAGE"
+	}
+	text := style.Listing(now, d.lines, strings.Fields(columns)...)
+	if d.hidden > 0 {
+		text += fmt.Sprintf("ReplicaSets of former templates that are not shown: %d; --all shows them.\n", d.hidden)
+	}
+	return text
+}
+
+func (d *drawing) add(n *Node, before, below string) {
+	children := n.Children
+	if !d.all {
+		children = slices.DeleteFunc(slices.Clone(children), former)
+		d.hidden += len(n.Children) - len(children)
+	}
+	line := screen.Line{
+		Guide: before, Below: below + d.guides.blank, Name: n.Kind + "/" + n.Name + marks[n.Relation], Namespace: n.Namespace,
+		Since: n.Created, Verdict: n.Verdict,
+	}
+	if len(children) > 0 {
+		line.Below = below + d.guides.line
+	}
+	if n.State.OK() && !d.style.Wide && n.Message != "" { // it has no line of its own
+		line.Reason = strings.TrimPrefix(n.Reason+", "+n.Message, ", ")
+	}
+	d.lines = append(d.lines, line)
+	for i, child := range children {
+		if i == len(children)-1 {
+			d.add(child, below+d.guides.last, below+d.guides.blank)
+		} else {
+			d.add(child, below+d.guides.branch, below+d.guides.line)
+		}
+	}
+}
+
+// former tells a ReplicaSet that is kept for going back to a former template.
+func former(n *Node) bool {
+	return n.Kind == "ReplicaSet" && n.State == health.Idle && len(n.Children) == 0
 }

@@ -5,18 +5,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
@@ -53,8 +54,20 @@ func Command(o *cli.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := waiter{Options: o, cluster: cluster, target: target, condition: condition, over: time.After(timeout), timeout: timeout}
-			return w.awaitAll(c.Context(), infos)
+			for _, info := range infos {
+				if kinds.IsRuntime(info.Mapping.GroupVersionKind) {
+					return fmt.Errorf("wait: a %s has no status; wait for a model that it serves", info.Mapping.GroupVersionKind.Kind)
+				}
+			}
+			w := waiter{o, cluster, target, condition, timeout}
+			limited, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			for _, info := range infos {
+				if err := w.await(c.Context(), limited, info); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	cli.AddSelector(c, &selector)
@@ -70,55 +83,34 @@ type waiter struct {
 	cluster           *cli.Cluster
 	target, condition string
 	timeout           time.Duration
-	// over receives after the timeout.
-	over <-chan time.Time
 }
 
-// awaitAll waits for one resource after the other, unless one of them can never be ready.
-func (w *waiter) awaitAll(ctx context.Context, infos []*resource.Info) error {
-	for _, info := range infos {
-		if kind := info.Mapping.GroupVersionKind.Kind; kind == "ServingRuntime" || kind == "ClusterServingRuntime" {
-			return fmt.Errorf("wait: a %s has no status; wait for a model that it serves", kind)
-		}
-	}
-	for _, info := range infos {
-		if err := w.await(ctx, info); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// await reads a resource until it is what is waited for.
-func (w *waiter) await(ctx context.Context, info *resource.Info) error {
-	for {
+// await reads a resource until it is what is waited for, or can never be, or the limited context ends.
+func (w waiter) await(ctx, limited context.Context, info *resource.Info) error {
+	var s state
+	err := wait.PollUntilContextCancel(limited, w.Interval, true, func(context.Context) (bool, error) {
+		// A request is not cut short: its answer says why the resource is not ready.
 		u, err := w.cluster.Dynamic.Resource(info.Mapping.Resource).Namespace(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		s := state{stuck: true, why: "it was deleted"}
-		if err == nil {
+		switch {
+		case apierrors.IsNotFound(err):
+			s = state{stuck: true, why: "it was deleted"}
+		case err != nil:
+			return false, err
+		default:
 			s = judge(u, w.condition)
 		}
-		switch {
-		case s.done:
-			fmt.Fprintf(w.Out, "%s is %s\n", cli.NameOf(info), w.target)
-			return nil
-		case s.stuck:
-			return w.fail(info, s.why)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.over:
-			return w.fail(info, fmt.Sprintf("timed out after %s: %s", w.timeout, s.why))
-		case <-time.After(w.Interval):
-		}
+		return s.done || s.stuck, nil
+	})
+	switch {
+	case err != nil && (limited.Err() == nil || ctx.Err() != nil):
+		return err
+	case s.done:
+		fmt.Fprintf(w.Out, "%s is %s\n", cli.NameOf(info), w.target)
+		return nil
+	case !s.stuck:
+		s.why = fmt.Sprintf("timed out after %s: %s", w.timeout, s.why)
 	}
-}
-
-func (w *waiter) fail(info *resource.Info, why string) error {
-	fmt.Fprintf(w.ErrOut, "kubectl-odh: %s is not %s: %s\n", cli.NameOf(info), w.target, why)
+	fmt.Fprintf(w.ErrOut, "kubectl-odh: %s is not %s: %s\n", cli.NameOf(info), w.target, s.why)
 	return cli.ErrWrong
 }
 
@@ -139,11 +131,11 @@ func judge(u *unstructured.Unstructured, condition string) state {
 	if verdict.Reason != "" {
 		s.why = verdict.Reason + ": " + s.why
 	}
-	found := conditionOf(u, condition)
+	found, has := conditions.Get(fetch.As[conditioned](u).Status.Conditions, condition)
 	switch {
-	case found.Type != "":
+	case has:
 		s.why = fmt.Sprintf("%s is %s: %s: %s", condition, found.Status, found.Reason, found.Message)
-		s.done = found.Status == corev1.ConditionTrue && (condition != conditions.Ready || result.Status == kstatus.CurrentStatus)
+		s.done = found.Status == metav1.ConditionTrue && (condition != conditions.Ready || result.Status == kstatus.CurrentStatus)
 	case condition == conditions.Ready:
 		s.done = result.Status == kstatus.CurrentStatus && verdict.State == health.Healthy
 	default:
@@ -152,15 +144,9 @@ func judge(u *unstructured.Unstructured, condition string) state {
 	return s
 }
 
-// conditionOf reads a condition; it has no type where there is none.
-func conditionOf(u *unstructured.Unstructured, name string) kstatus.BasicCondition {
-	object, err := kstatus.GetObjectWithConditions(u.Object)
-	if err != nil {
-		return kstatus.BasicCondition{}
-	}
-	i := slices.IndexFunc(object.Status.Conditions, func(c kstatus.BasicCondition) bool { return c.Type == name })
-	if i < 0 {
-		return kstatus.BasicCondition{}
-	}
-	return object.Status.Conditions[i]
+// conditioned is what kinds with conditions have in common.
+type conditioned struct {
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
 }

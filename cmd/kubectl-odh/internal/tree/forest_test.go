@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // thing is an object by its kind and name, which is its uid too.
 func thing(group, kind, namespace, name string, labels map[string]string, owners ...string) *item {
-	i := &item{kind: served.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Namespaced: namespace != ""}}
+	i := &item{kind: fetch.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Namespaced: namespace != ""}}
 	i.meta = metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Labels: labels}
 	for _, owner := range owners {
 		name, controls := strings.CutSuffix(owner, "!")

@@ -1,4 +1,4 @@
-package served
+package fetch
 
 import (
 	"slices"
@@ -12,20 +12,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-func read(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
+func discovered(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: cluster.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Read(t.Context(), client)
+	return Discover(t.Context(), client)
 }
 
 func everything(t *testing.T) Set {
 	t.Helper()
 	foreign := fakecluster.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Catalog"}, Resource: "catalogs", Short: []string{"cat"}, Namespaced: true}
 	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.Kubernetes(), fakecluster.Ours()...)...)
-	set, err := read(t, fakecluster.Start(t, kinds, nil))
+	set, err := discovered(t, fakecluster.Start(t, kinds, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,21 +34,21 @@ func everything(t *testing.T) Set {
 
 func TestKinds(t *testing.T) {
 	set := everything(t)
-	registry, ok := set.Kind("modelregistry.opendatahub.io", "ModelRegistry")
-	if !ok || registry.Version != "v1beta1" || !registry.Preferred || !registry.Namespaced {
+	registry := set.Kind("ModelRegistry.modelregistry.opendatahub.io")
+	if registry.Version != "v1beta1" || !registry.Preferred || !registry.Namespaced {
 		t.Errorf("%+v", registry)
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
-	if got, ok := set.Exact(older); !ok || got.GVR() != older.GroupVersion().WithResource("modelregistries") {
+	if got := set.Exact(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
 		t.Errorf("%+v", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
 		t.Error("versions")
 	}
-	if _, ok := set.Kind("modelregistry.opendatahub.io", "Other"); ok {
+	if set.Kind("Other.modelregistry.opendatahub.io").Served() {
 		t.Error("a kind that is not served was found")
 	}
-	if cluster, _ := set.Kind("mlflow.opendatahub.io", "MLflow"); cluster.Namespaced {
+	if cluster := set.Kind("MLflow.mlflow.opendatahub.io"); !cluster.Served() || cluster.Namespaced {
 		t.Error("MLflow is of cluster scope")
 	}
 }
@@ -74,7 +74,7 @@ func TestListable(t *testing.T) {
 	if !sorted {
 		t.Error("the order varies")
 	}
-	one := New(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Odd"}, Resource: "odds"})
+	one := NewSet(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Odd"}, Resource: "odds"})
 	if len(one.Listable()) != 0 {
 		t.Error("what cannot be listed is listable")
 	}
@@ -83,18 +83,18 @@ func TestListable(t *testing.T) {
 func TestReadFromABrokenServer(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), nil)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
-	set, err := read(t, cluster)
+	set, err := discovered(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
 		t.Errorf("%v, %v", set.Failed, err)
 	}
-	if _, ok := set.Kind("ray.io", "RayCluster"); ok {
+	if set.Kind("RayCluster.ray.io").Served() {
 		t.Error("a kind of a version that does not answer was found")
 	}
-	if _, ok := set.Kind("apps", "Deployment"); !ok {
+	if !set.Kind("Deployment.apps").Served() {
 		t.Error("what answers was not read")
 	}
 	cluster.URL = "http://127.0.0.1:1"
-	if _, err := read(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "asking the API server what it serves: ") {
+	if _, err := discovered(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "asking the API server what it serves: ") {
 		t.Error(err)
 	}
 }
