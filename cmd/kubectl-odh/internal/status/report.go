@@ -130,11 +130,6 @@ func newManager(m installed.Manager, now time.Time) Manager {
 	return out
 }
 
-// ok tells whether the manager does its work, as far as that can be seen. Whether a replica leads counts where there is a Lease.
-func (m Manager) ok() bool {
-	return m.Hidden || m.State.OK() && (m.Lease == nil || m.Leads)
-}
-
 // gatherer reads the cluster.
 type gatherer struct {
 	fetch.Reader
@@ -190,7 +185,8 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 // report brings what was read into order and sums it up.
 func (g *gatherer) report(ctx context.Context, now time.Time) Report {
 	r := Report{Manager: newManager(g.manager, now)}
-	r.OK = r.Manager.ok()
+	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
+	r.OK = r.Manager.Hidden || r.Manager.State.OK() && (r.Manager.Lease == nil || r.Manager.Leads)
 	refusal := render.Refusals(ctx, g.Reader, g.manager)
 	for _, component := range kinds.Components() {
 		c := newComponent(component, g.manager.Settings, g.Set)

@@ -162,23 +162,27 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 		}
 		g.searched[namespace] = true
 	}
-	for i, found := range fetch.Map(requests, func(r request) []metav1.PartialObjectMetadata {
-		options := metav1.ListOptions{}
-		if r.namespace == "" {
-			options.LabelSelector = names.OperatorLabel + "=" + names.OperatorName
-		}
-		found, err := g.Noting(nil).ListMetadata(ctx, r.kind, r.namespace, options)
-		if apierrors.IsForbidden(err) && r.kind.Namespaced && r.namespace == "" {
-			g.confined.Store(true) // the namespaces that are known are searched all the same
-			return nil
-		}
-		g.Note(err)
-		return found
-	}) {
+	results := fetch.Map(requests, func(r request) []metav1.PartialObjectMetadata { return g.metadata(ctx, r.kind, r.namespace) })
+	for i, found := range results {
 		for j := range found {
 			g.forest.add(&item{kind: requests[i].kind, meta: found[j].ObjectMeta})
 		}
 	}
+}
+
+// metadata lists a kind. That other namespaces cannot be searched is noted once for all kinds: the known namespaces are searched anyway.
+func (g *gatherer) metadata(ctx context.Context, kind fetch.Kind, namespace string) []metav1.PartialObjectMetadata {
+	options := metav1.ListOptions{}
+	if namespace == "" {
+		options.LabelSelector = names.OperatorLabel + "=" + names.OperatorName
+	}
+	found, err := g.Noting(nil).ListMetadata(ctx, kind, namespace, options)
+	if apierrors.IsForbidden(err) && kind.Namespaced && namespace == "" {
+		g.confined.Store(true)
+		return nil
+	}
+	g.Note(err)
+	return found
 }
 
 // kinds that may be part of a tree.
