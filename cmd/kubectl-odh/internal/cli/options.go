@@ -42,7 +42,7 @@ type Options struct {
 	Print  *genericclioptions.PrintFlags
 	// AllNamespaces looks at the whole cluster.
 	AllNamespaces bool
-	// NoColor and ASCII plain down the text.
+	// NoColor and ASCII make the text plain.
 	NoColor, ASCII bool
 	// ManagerNamespace is where the manager runs; empty to have it found.
 	ManagerNamespace string

@@ -1,5 +1,5 @@
-// Package doctor looks for what is wrong with an installation: it gathers facts once, by a bounded number of requests, and judges them
-// by functions that know nothing else. What may not be read makes a result unknown, and names the right that is missing.
+// Package doctor checks an installation. It gathers facts once, with a bounded number of requests, and evaluates them in functions that
+// depend on nothing else. If a permission is missing, the result is unknown and names the permission.
 package doctor
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-// check is one question to the facts.
+// check evaluates one aspect of the facts.
 type check struct {
 	name string
 	// why says what a problem leads to, unless a finding has its own.
 	why string
 	// run returns the problems, and what to say where there are none; "" where the check does not apply.
 	run func(*Facts, Shipped) (problems []Finding, fine string)
-	// ofManager tells that nothing can be said without the manager, or unless everything could be read.
+	// ofManager limits the check to installations whose manager was found, and to complete facts.
 	ofManager bool
 }
 
@@ -87,7 +87,7 @@ type Finding struct {
 	Result Result `json:"result"`
 	// Subject is what it is about; empty where that is the cluster as a whole.
 	Subject string `json:"subject,omitempty"`
-	// Found is what is there, Why what it leads to, Fix a command or a step against it.
+	// Found is the problem, Why its consequence, and Fix a command or a step that solves it.
 	Found string `json:"found"`
 	Why   string `json:"why,omitempty"`
 	Fix   string `json:"fix,omitempty"`

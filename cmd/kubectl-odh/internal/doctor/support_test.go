@@ -79,7 +79,7 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	return s
 }
 
-// kind is one that is fetch.
+// kind is one that is served.
 func kind(gvk schema.GroupVersionKind) fetch.Kind {
 	return fetch.Kind{GroupVersionKind: gvk, Resource: strings.ToLower(gvk.Kind) + "s", Preferred: true}
 }

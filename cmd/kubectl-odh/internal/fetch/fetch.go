@@ -148,7 +148,7 @@ func (r Reader) Notes() []string {
 	return notes
 }
 
-// As decodes an object, as far as it has the shape; nil for none.
+// As decodes an object into its type; nil for none. Fields of another type than expected stay empty.
 func As[T any](u *unstructured.Unstructured) *T {
 	if u == nil {
 		return nil
@@ -282,7 +282,7 @@ type Set struct {
 // NewSet returns a set of these kinds.
 func NewSet(kinds ...Kind) Set { return Set{kinds: kinds} }
 
-// Discover asks the API server. An error means that nothing was learnt.
+// Discover asks the API server. An error means that nothing is known.
 func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, error) {
 	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	var set Set

@@ -34,7 +34,7 @@ const DeploymentName = "odh-platform-operator-controller-manager"
 // container is the manager's, in the pods of its Deployment.
 const container = "manager"
 
-// overlays are the namespaces of ours, which are tried where the whole cluster cannot be searched.
+// overlays are the namespaces of the shipped overlays, which are tried if the whole cluster cannot be searched.
 var overlays = []string{"opendatahub", "redhat-ods-applications"}
 
 // Manager is what was found.
@@ -73,7 +73,7 @@ func (l *Lease) Held(now time.Time) bool { return l != nil && l.Holder != "" && 
 func Find(ctx context.Context, reader fetch.Reader, namespace string) Manager {
 	var m Manager
 	found, allowed := named(ctx, reader, "Deployment.apps", namespace, DeploymentName)
-	// Of several the one with replicas counts.
+	// If there are several, the one with replicas counts.
 	slices.SortStableFunc(found, func(a, b unstructured.Unstructured) int { return cmp.Compare(replicas(b), replicas(a)) })
 	if len(found) > 0 {
 		m.Live, m.Deployment, m.Health = &found[0], fetch.As[appsv1.Deployment](&found[0]), health.Of(&found[0])
@@ -124,7 +124,7 @@ func managerContainer(d *appsv1.Deployment) *corev1.Container {
 	return &containers[i]
 }
 
-// version is what an image says about its version.
+// version is the tag of an image, or the beginning of its digest, or both.
 func version(image string) string {
 	const digits = 12
 	name, digest, pinned := strings.Cut(image, "@")
@@ -172,7 +172,7 @@ type Settings struct {
 	Known   bool
 	Problem string
 	Config  config.Config
-	// Unread are settings that stand where they could not be read, so that Config has their defaults.
+	// Unread are settings whose source could not be read, so that Config has their defaults.
 	Unread []Unread
 }
 
@@ -180,11 +180,11 @@ type Settings struct {
 type Unread struct {
 	// Variable of the manager, empty for all that the object may set.
 	Variable string
-	// Kind, Namespace and Name are those of the object where it stands.
+	// Kind, Namespace and Name are those of the object that holds it.
 	Kind, Namespace, Name string
 }
 
-// String names the setting and where it stands.
+// String names the setting and the object that holds it.
 func (u Unread) String() string {
 	return cmp.Or(u.Variable, "whatever variables there are") + " in " + u.Kind + " " + u.Namespace + "/" + u.Name
 }
@@ -216,7 +216,7 @@ func readSettings(ctx context.Context, reader fetch.Reader, d *appsv1.Deployment
 		return value, found
 	}
 	loaded, err := config.Load(config.Program{Components: kinds.Names(), MLflowVersion: anyVersion}, arguments(c), lookup, w.file(c))
-	// What is no setting of the manager does not matter.
+	// Variables that the manager does not read do not matter.
 	unread := slices.DeleteFunc(w.unread, func(u Unread) bool { return u.Variable != "" && !asked[u.Variable] })
 	if err != nil {
 		return Settings{Problem: err.Error(), Unread: unread}

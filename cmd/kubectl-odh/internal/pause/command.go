@@ -1,4 +1,4 @@
-// Package pause has the commands that make the manager leave resources alone, and take them up again.
+// Package pause has the commands that make the manager leave resources alone, and reconcile them again.
 package pause
 
 import (
@@ -60,7 +60,7 @@ func command(o *cli.Options, c *cobra.Command, paused bool) *cobra.Command {
 	return c
 }
 
-// set writes the annotation where it is not as wanted yet.
+// set writes the annotation unless it already has the desired value.
 func set(o *cli.Options, info *resource.Info, paused bool) error {
 	kind := info.Mapping.GroupVersionKind.GroupKind()
 	if kinds.ComponentOf(kind) == "" {

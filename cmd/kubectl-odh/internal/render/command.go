@@ -1,5 +1,5 @@
-// Package render is the command that shows what the manager would create for custom resources, without a cluster or with the settings
-// of one, and how that differs from what is there.
+// Package render has the commands that show what the manager would create for custom resources, and whether admission accepts them,
+// without a cluster or with the settings of one.
 package render
 
 import (
@@ -219,7 +219,7 @@ func (o options) connected(ctx context.Context) (*source, error) {
 	return s, nil
 }
 
-// newSource takes over what the cluster serves, and the settings of a manager.
+// newSource has what the cluster serves, and the settings of a manager.
 func newSource(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *source {
 	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
 	s := &source{reader: reader, env: render.Env{
@@ -255,7 +255,7 @@ func (s *source) get(ctx context.Context, kind, namespace, name string) *unstruc
 	return u
 }
 
-// stored takes over from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
+// stored copies from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
 // was migrated, and the version of the manager that admitted a RayCluster.
 func (s *source) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
 	env := s.env

@@ -30,7 +30,7 @@ type Style struct {
 // Paint is a colour or a weight of text.
 type Paint string
 
-// Paints, as parameters of the escape sequence SGR. They are those that people can read on light and on dark ground.
+// Paints, as parameters of the escape sequence SGR. They are readable on light and on dark backgrounds.
 const (
 	Plain  Paint = ""
 	Bold   Paint = "1"

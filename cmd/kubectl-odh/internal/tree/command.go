@@ -116,7 +116,7 @@ var (
 	ascii = guides{"|- ", "`- ", "|  ", "   "}
 )
 
-// marks stand behind nodes that are related to the one above in another way than by ownership.
+// marks follow the names of nodes that are related to the one above in another way than by ownership.
 var marks = map[Relation]string{Kept: " (kept)", Labelled: " (by label)", Serving: " (serves it)"}
 
 // drawing is a tree as lines of text.
@@ -174,7 +174,7 @@ func (d *drawing) add(n *Node, before, below string) {
 	}
 }
 
-// former tells a ReplicaSet that is kept for going back to a former template.
+// former tells whether a node is a ReplicaSet of a former pod template, which is kept for rollbacks.
 func former(n *Node) bool {
 	return n.Kind == "ReplicaSet" && n.State == health.Idle && len(n.Children) == 0
 }

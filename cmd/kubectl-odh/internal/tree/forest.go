@@ -107,7 +107,7 @@ func newForest() *forest {
 	return &forest{byUID: map[types.UID]*item{}, ownedBy: map[types.UID][]*item{}}
 }
 
-// add takes note of an object once: the same one is served in several API groups at times.
+// add records an object once: some objects are served in several API groups.
 func (f *forest) add(i *item) {
 	if f.byUID[i.meta.UID] != nil {
 		return
@@ -173,7 +173,7 @@ func (n *Node) namespaces() map[string]bool {
 	return out
 }
 
-// Labels by which objects without an owner are led to the resource that they are for.
+// Labels by which objects without an owner are assigned to their resource.
 const (
 	labelApp       = "app"
 	labelComponent = "component"
