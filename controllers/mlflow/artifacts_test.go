@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -197,7 +196,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Fatal("not two certificates")
 	}
-	if w.artifactsCertificates.AwaitRenewal(current(t, w.server).UID) == nil {
+	if w.certificates[1].AwaitRenewal(current(t, w.server).UID) == nil {
 		t.Error("the second is not renewed")
 	}
 	unite(t, w.server)
@@ -300,7 +299,7 @@ func TestStoresAreReadOnce(t *testing.T) {
 	j := &storeJudge{cached: server, live: live}
 	judge := func(want string) {
 		t.Helper()
-		problem, err := j.judge(t.Context(), types.UID("1"), "ns", resources.SecretStore{Field: "backendStoreUriFrom", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := j.judge(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}
@@ -319,7 +318,9 @@ func TestStoresAreReadOnce(t *testing.T) {
 	if reads != 2 {
 		t.Errorf("%d reads of two versions", reads)
 	}
-	j.forget("1")
+	if err := server.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
 	broken = errors.New("no answer")
 	judge("")
 	if reads != 3 {

@@ -1,14 +1,15 @@
 package mlflow
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -20,6 +21,47 @@ import (
 // respecified, and by default without an owner. An owner reference that were removed only on deletion would come too late
 // for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
+// keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
+// What the API server refuses of that is reported in a condition and keeps nothing else from being done.
+func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+	if m.Spec.Storage == nil {
+		reportClaim(m, "")
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.read(ctx, resources.ClaimName(m), claim, r.cached, r.live)
+	if apierrors.IsNotFound(err) {
+		reportClaim(m, "")
+		return notApplied(m, r.applier.Apply(ctx, m, apply.Desired{resources.PVC(m, r.inputs())}))
+	}
+	if err != nil {
+		return notApplied(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+	}
+	reportClaim(m, claimDifference(claim, m))
+	if !ownsClaim(claim) {
+		return nil
+	}
+	aside.add("keeping the volume claim", r.adjustClaim(ctx, m, claim))
+	return nil
+}
+
+// adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
+func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
+	reason, err := ReasonApplyFailed, r.applier.Adjust(ctx, claim, func() { markClaim(claim, m) })
+	if err == nil {
+		reason, err = ReasonExpansionRefused, r.applier.Adjust(ctx, claim, func() { growClaim(claim, m) })
+	}
+	if err != nil && !apierrors.IsConflict(err) {
+		cause := err
+		if failed, ok := errors.AsType[*apply.Error](err); ok {
+			cause = failed.Err // the message names the object itself
+		}
+		setCondition(m, ConditionStorage, metav1.ConditionFalse, reason,
+			fmt.Sprintf("PersistentVolumeClaim %s could not be changed: %v", claim.Name, cause))
+	}
+	return err
+}
+
 // ownsClaim reports whether a live claim was made by this operator or by the one it replaces. Any other claim of the name
 // is used as it is and never changed.
 func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
@@ -27,7 +69,7 @@ func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
 		return true
 	}
 	return claim.Labels[resources.LabelApp] == resources.BaseName && claim.Labels[resources.LabelComponent] == resources.BaseName ||
-		slices.ContainsFunc(claim.OwnerReferences, isMLflow)
+		slices.ContainsFunc(claim.OwnerReferences, resources.IsMLflow)
 }
 
 // markClaim gives a live claim of ours the marks and the owner that it should have.
@@ -37,7 +79,7 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 	maps.Copy(claim.Labels, names.Labels(ComponentName))
 	claim.OwnerReferences = slices.DeleteFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return isMLflow(o) && (resources.Retains(m) || o.UID != m.UID)
+		return resources.IsMLflow(o) && (resources.Retains(m) || o.UID != m.UID)
 	})
 	if !resources.Retains(m) && len(claim.OwnerReferences) == 0 {
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
@@ -46,11 +88,9 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // growClaim asks for the size of the spec where that is larger.
 func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if want := wantedSize(m); want != nil && want.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) > 0 {
-		if claim.Spec.Resources.Requests == nil {
-			claim.Spec.Resources.Requests = corev1.ResourceList{}
-		}
-		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *want
+	requests := claim.Spec.Resources.Requests
+	if want, named := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(requests[corev1.ResourceStorage]) > 0 {
+		requests[corev1.ResourceStorage] = want
 	}
 }
 
@@ -58,15 +98,13 @@ func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
 	const fix = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
-	if spec == nil {
-		return ""
-	}
 	if claim.DeletionTimestamp != nil {
 		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if want := wantedSize(m); want != nil && want.Cmp(have) < 0 {
-		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s", want, claim.Name, have.String(), fix)
+	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(have) < 0 {
+		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
+			want.String(), claim.Name, have.String(), fix)
 	}
 	if len(spec.AccessModes) > 0 && !slices.Equal(spec.AccessModes, claim.Spec.AccessModes) {
 		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, fix)
@@ -75,20 +113,4 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 		return fmt.Sprintf("spec.storage.storageClassName is %q and PersistentVolumeClaim %s has %q%s", *class, claim.Name, *claim.Spec.StorageClassName, fix)
 	}
 	return ""
-}
-
-// wantedSize is the size that the spec names, nil when it names none.
-func wantedSize(m *mlflowv1.MLflow) *resource.Quantity {
-	if m.Spec.Storage == nil {
-		return nil
-	}
-	if size, ok := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; ok {
-		return &size
-	}
-	return nil
-}
-
-func isMLflow(o metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(o.APIVersion)
-	return err == nil && group.Group == mlflowv1.GroupVersion.Group && o.Kind == "MLflow"
 }

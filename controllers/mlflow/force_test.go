@@ -56,11 +56,6 @@ func migratedAndReady(m *mlflowv1.MLflow) bool {
 	return unmarked(m) && conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
 }
 
-// rolloutPending reports that the database is migrated and the server has not followed.
-func rolloutPending(m *mlflowv1.MLflow) bool {
-	return m.Status.Migration != nil && m.Status.Migration.Outcome == mlflowv1.MigrationRolloutPending
-}
-
 // The annotation stays until the server is ready again [mlflow-47].
 func TestForcedMigrationOfAServerThatIsNotReady(t *testing.T) {
 	w := newFixture(t, everything())

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,12 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -50,19 +55,13 @@ var mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator"
 type verdict struct {
 	// open: they are reconciled.
 	open bool
-	// silent: nothing is known that is worth saying.
-	silent bool
-	// ready, reason and message are those of ConditionModule.
+	// ready, reason and message are those of ConditionModule, which stays as it is where ready is empty.
 	ready           metav1.ConditionStatus
 	reason, message string
 }
 
 func closed(reason, detail string) verdict {
-	message := messageModuleWaiting
-	if detail != "" {
-		message += ": " + detail
-	}
-	return verdict{ready: metav1.ConditionFalse, reason: reason, message: message}
+	return verdict{ready: metav1.ConditionFalse, reason: reason, message: migration.WithCause(messageModuleWaiting, detail)}
 }
 
 // judge decides from the MLflowOperator, or nil when there is none. One that is being deleted keeps the servers
@@ -72,8 +71,7 @@ func judge(module *platformv1alpha1.MLflowOperator) verdict {
 		return closed(ReasonModuleMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
 	}
 	var ready platformv1alpha1.Condition
-	i := slices.IndexFunc(module.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" })
-	if i >= 0 {
+	if i := slices.IndexFunc(module.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
 		ready = module.Status.Conditions[i]
 	}
 	deleting, isReady := module.DeletionTimestamp != nil, ready.Status == metav1.ConditionTrue
@@ -81,44 +79,35 @@ func judge(module *platformv1alpha1.MLflowOperator) verdict {
 	case deleting && ready.Reason == reasonInstancesPresent:
 		return verdict{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
 	case deleting && isReady: // its status is about to report more
-		return verdict{open: true, silent: true}
+		return verdict{open: true}
 	case observed > 0 && observed < module.Generation:
 		return closed(ReasonModuleStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, module.Generation))
-	case i < 0:
-		return closed(ReasonModuleNotReady, "")
 	case isReady:
 		return verdict{open: true, ready: metav1.ConditionTrue, reason: ReasonModuleReady, message: messageModuleReady}
-	case ready.Reason == "":
-		return closed(ReasonModuleNotReady, ready.Message)
-	default:
-		return closed(ready.Reason, ready.Message)
 	}
+	return closed(cmp.Or(ready.Reason, ReasonModuleNotReady), ready.Message)
 }
 
 // module is the gate between the platform and the MLflow objects. With the component platform off it is always open.
 type module struct {
-	on     bool
-	cached client.Reader
-	served func() capability.Set
+	settings Settings
+	cached   client.Reader
+	served   func() capability.Set
 	// spec is that of the MLflowOperator as the last reconciliation saw it; nil when there is none.
 	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
 }
 
 // pass is the phase that lets an MLflow through, or says what it waits for. Events of the MLflowOperator and its API wake it.
 func (g *module) pass(ctx context.Context, m *mlflowv1.MLflow) error {
-	if !g.on {
+	if !g.settings.Platform {
 		conditions.Remove(&m.Status.Conditions, ConditionModule)
 		return nil
 	}
-	found, err := g.find(ctx)
+	v, err := g.look(ctx)
 	if err != nil {
 		return err
 	}
-	v := judge(found)
-	if !g.served().Has(mlflowOperatorKind) {
-		v = closed(ReasonModuleMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition")
-	}
-	if !v.silent {
+	if v.ready != "" {
 		setCondition(m, ConditionModule, v.ready, v.reason, v.message)
 	}
 	if v.open {
@@ -129,44 +118,34 @@ func (g *module) pass(ctx context.Context, m *mlflowv1.MLflow) error {
 	return &reconciler.Wait{For: "MLflowOperator " + platformv1alpha1.MLflowOperatorName}
 }
 
-// find reads the MLflowOperator from the cache, and remembers its spec for the inputs of this reconciliation.
-func (g *module) find(ctx context.Context) (*platformv1alpha1.MLflowOperator, error) {
+// look judges the MLflowOperator that the cache has, and remembers its spec for the inputs of this reconciliation.
+func (g *module) look(ctx context.Context) (verdict, error) {
 	g.spec.Store(nil)
 	if !g.served().Has(mlflowOperatorKind) {
-		return nil, nil
+		return closed(ReasonModuleMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition"), nil
 	}
 	found := &platformv1alpha1.MLflowOperator{}
 	err := g.cached.Get(ctx, client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}, found)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading MLflowOperator %s: %w", platformv1alpha1.MLflowOperatorName, err)
+	switch {
+	case apierrors.IsNotFound(err):
+		return judge(nil), nil
+	case err != nil:
+		return verdict{}, fmt.Errorf("reading MLflowOperator %s: %w", platformv1alpha1.MLflowOperatorName, err)
 	}
 	g.spec.Store(&found.Spec)
-	return found, nil
+	return judge(found), nil
 }
 
-// inputs joins the settings, what the cluster serves and what the platform decided.
-func (g *module) inputs(settings Settings) resources.Inputs {
-	return overlay(settings.Inputs(g.served()), g.spec.Load())
-}
-
-// overlay lets the platform's decisions take the place of the settings; nil changes nothing.
-func overlay(in resources.Inputs, spec *platformv1alpha1.MLflowOperatorSpec) resources.Inputs {
+// inputs joins the settings, what the cluster serves and what the platform decided, as far as it decided anything.
+func (g *module) inputs() resources.Inputs {
+	in, spec := g.settings.On(g.served()), g.spec.Load()
 	if spec == nil {
 		return in
 	}
-	if name := strings.TrimSpace(spec.GatewayName); name != "" {
-		in.GatewayName = name
-	}
-	if title := strings.TrimSpace(spec.SectionTitle); title != "" {
-		in.SectionTitle = title
-	}
+	in.GatewayName = cmp.Or(strings.TrimSpace(spec.GatewayName), in.GatewayName)
+	in.SectionTitle = cmp.Or(strings.TrimSpace(spec.SectionTitle), in.SectionTitle)
 	if spec.Gateway != nil && !in.Exposure.Ingress() {
-		if url := domainURL(spec.Gateway.Domain); url != "" {
-			in.ExternalURL = url
-		}
+		in.ExternalURL = cmp.Or(domainURL(spec.Gateway.Domain), in.ExternalURL)
 	}
 	return in
 }
@@ -188,11 +167,48 @@ func isModule() predicate.Predicate {
 // follow wakes every MLflow when the MLflowOperator changes. Without the component platform no controller looks after the
 // finalizer of an MLflowOperator that it left behind, so it is taken off when that one is deleted.
 func (g *module) follow(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
-	if !g.on {
+	if !g.settings.Platform {
 		return releaseModule(ctx, mgr, served)
 	}
 	served.Watch(ctx, c, mlflowOperatorKind, func() source.Source {
 		return source.Kind(mgr.GetCache(), client.Object(&platformv1alpha1.MLflowOperator{}), every, isModule())
 	})
 	return nil
+}
+
+// The right for the gate, and to let go of an MLflowOperator that the component platform left behind.
+
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,resourceNames=default-mlflowoperator,verbs=patch
+
+// releaser takes our finalizer off an MLflowOperator that is being deleted.
+type releaser struct{ client client.Client }
+
+// releaseModule runs a releaser for as long as the API is served.
+func releaseModule(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
+	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&releaser{client: mgr.GetClient()}))
+	if err != nil {
+		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
+	}
+	served.WatchMetadata(ctx, c, mlflowOperatorKind, &handler.EnqueueRequestForObject{})
+	return nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *releaser) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(mlflowOperatorKind)
+	if err := r.client.Get(ctx, request.NamespacedName, head); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := head.DeepCopy()
+	if head.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(head, platformv1alpha1.MLflowOperatorFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	ctrl.LoggerFrom(ctx).Info("Letting go of an MLflowOperator, since the component platform is switched off")
+	err := r.client.Patch(ctx, head, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("taking the finalizer off MLflowOperator %s: %w", request.Name, err)
+	}
+	return reconcile.Result{}, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -74,7 +75,7 @@ func TestGateVerdicts(t *testing.T) {
 		"pending":             {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
 		"unknown":             {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
 		"without a reason":    {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
-		"being deleted":       {moduleWith(moduleDeleting), verdict{open: true, silent: true}},
+		"being deleted":       {moduleWith(moduleDeleting), verdict{open: true}},
 		"deletion waits":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), verdict{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
 		"deleted, unfit":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
 		"reason, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
@@ -87,6 +88,8 @@ func TestGateVerdicts(t *testing.T) {
 	}
 }
 
+var gateSettings = resources.Inputs{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
+
 // gateOn is a gate of the component platform before the given objects.
 func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *module {
 	t.Helper()
@@ -95,7 +98,7 @@ func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *modu
 		t.Fatal(err)
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &module{on: true, cached: cached, served: func() capability.Set { return served }}
+	return &module{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
 }
 
 var handedOver = capability.NewSet(mlflowOperatorKind)
@@ -165,7 +168,6 @@ func TestGateReadFails(t *testing.T) {
 
 // [mlflow-66] The platform's decisions count while the component platform is on, as far as they are made, and never otherwise.
 func TestGateInputs(t *testing.T) {
-	settings := Settings{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
 	domain := func(text string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: text} }
 	}
@@ -179,12 +181,12 @@ func TestGateInputs(t *testing.T) {
 		"empty spec": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
 		"missing":    {gateOn(t, handedOver), "env-gateway", "Env", "https://env.example.com"},
 		"not served": {gateOn(t, capability.NewSet(), moduleWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
-		"off": {&module{cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached, served: func() capability.Set { return handedOver }},
-			"env-gateway", "Env", "https://env.example.com"},
+		"off": {&module{settings: Settings{Inputs: gateSettings}, cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached,
+			served: func() capability.Set { return handedOver }}, "env-gateway", "Env", "https://env.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_ = c.gate.pass(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
-			in := c.gate.inputs(settings)
+			in := c.gate.inputs()
 			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
 				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
 			}

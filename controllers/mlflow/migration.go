@@ -2,19 +2,17 @@ package mlflow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"gomodules.xyz/jsonpatch/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -43,7 +41,7 @@ func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in reso
 
 // workloadsFor makes the wanted objects those of a decision: with all workloads off, or without them.
 func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores apply.Desired) {
-	server, chores = resources.WithoutClaim(p.Server), p.Chores
+	server, chores = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.Chores // a claim is not written again and again
 	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
 		for _, o := range chores {
 			if job, is := o.Config.(*batchv1ac.CronJobApplyConfiguration); is {
@@ -58,22 +56,20 @@ func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores appl
 				server.Spec.WithReplicas(0)
 			}
 		}
-	case migration.DoNotTouch, migration.ServeOn:
-		return withoutWorkloads(server), withoutWorkloads(chores)
 	case migration.Drain:
-		return withoutWorkloads(server), chores
+		server = without[*appsv1ac.DeploymentApplyConfiguration](server)
+	case migration.DoNotTouch, migration.ServeOn:
+		return without[*appsv1ac.DeploymentApplyConfiguration](server), without[*batchv1ac.CronJobApplyConfiguration](chores)
 	case migration.RunAsSpecified:
 	}
 	return server, chores
 }
 
-func withoutWorkloads(desired apply.Desired) apply.Desired {
+// without leaves out the objects of a kind.
+func without[T runtime.ApplyConfiguration](desired apply.Desired) apply.Desired {
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-		switch o.Config.(type) {
-		case *appsv1ac.DeploymentApplyConfiguration, *batchv1ac.CronJobApplyConfiguration:
-			return true
-		}
-		return false
+		_, is := o.Config.(T)
+		return is
 	})
 }
 
@@ -137,20 +133,14 @@ func (r *objects) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv
 	return nil
 }
 
-// unmark removes the annotation, unless its value has been changed meanwhile: that is another wish. The reconciliation ends with
+// unmark removes the annotation, unless the object has been changed meanwhile: that may be another wish. The reconciliation ends with
 // it, because it changes the object that the status would be written to; its event brings the next.
 func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
-	const path = "/metadata/annotations/mlflow.opendatahub.io~1force-migrate"
-	patch, err := json.Marshal([]jsonpatch.Operation{
-		{Operation: "test", Path: path, Value: m.Annotations[migration.ForceAnnotation]},
-		{Operation: "remove", Path: path},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding the removal of the annotation %s: %w", migration.ForceAnnotation, err)
-	}
-	answer := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-	err = r.cached.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
-	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
+	answer := m.DeepCopy()
+	delete(answer.Annotations, migration.ForceAnnotation)
+	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
+	err := r.cached.Patch(ctx, answer, patch, client.FieldOwner(FieldOwner))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
 	}
 	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be gone", Retry: migration.RecreateDelay}
@@ -159,26 +149,55 @@ func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
 // concludeMigration makes a migration a success, once the server that follows it is ready: first the annotation that
 // asked for it goes, then version, condition and record are written together.
 func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
-	in := r.inputs()
-	record := m.Status.Migration
-	if record == nil || record.Outcome != mlflowv1.MigrationRolloutPending || record.Version != in.Version {
+	record, version := m.Status.Migration, r.inputs().Version
+	if !rolloutPending(m) || record.Version != version {
 		return nil
-	}
-	for _, s := range resources.Servers(m) { // the cache may still show the servers of before the migration
-		d := &appsv1.Deployment{}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: s.Name}, d); err != nil {
-			return failMigration(m, fmt.Errorf("reading Deployment %s: %w", s.Name, err))
-		}
-		if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
-			return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay, Unready: true}
-		}
 	}
 	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {
 		return r.unmark(ctx, m)
 	}
 	record.Outcome, record.Force = mlflowv1.MigrationCompleted, "" // what was asked for is done
-	m.Status.Version = in.Version
+	m.Status.Version = version
 	done := migration.Succeeded(m.Generation)
 	setCondition(m, migration.ConditionMigration, done.Status, done.Reason, done.Message)
 	return nil
+}
+
+// rolloutPending reports that the database is migrated, and the server has to follow.
+func rolloutPending(m *mlflowv1.MLflow) bool {
+	return m.Status.Migration != nil && m.Status.Migration.Outcome == mlflowv1.MigrationRolloutPending
+}
+
+// reportMigration sets the conditions that a decision is about.
+func reportMigration(m *mlflowv1.MLflow, d *migration.Decision) {
+	if d.Report == nil {
+		return
+	}
+	r := d.Report
+	setCondition(m, migration.ConditionMigration, r.Status, r.Reason, r.Message)
+	if d.Rolls() {
+		return
+	}
+	progressing := metav1.ConditionFalse
+	if r.Progressing {
+		progressing = metav1.ConditionTrue
+	}
+	if !d.Serving {
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, r.Reason, r.Message)
+	}
+	setCondition(m, ConditionProgressing, progressing, r.Reason, r.Message)
+}
+
+// failMigration reports a failure of our own, and returns it.
+func failMigration(m *mlflowv1.MLflow, err error) error {
+	text := fmt.Sprintf("Failed to reconcile migration: %v", err)
+	fail(m, migration.ReasonMigrationError, text)
+	setCondition(m, migration.ConditionMigration, metav1.ConditionUnknown, migration.ReasonMigrationError, text)
+	return err
+}
+
+// keptAsIs reports that the Deployment of the server is kept from following this build, and the condition that says why.
+func keptAsIs(m *mlflowv1.MLflow) (c metav1.Condition, is bool) {
+	c, found := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
+	return c, found && migration.KeepsServer(c.Reason)
 }

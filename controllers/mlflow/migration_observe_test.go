@@ -98,7 +98,7 @@ func TestLookFindsOurJobsOnly(t *testing.T) {
 			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	})
 	seen = looked(t, observer(t, nil, current), m)
-	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.Force != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
+	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.For != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
 		t.Errorf("job %+v", seen.Job)
 	}
 }
@@ -118,9 +118,10 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 	labelled := func(key, value string) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.Labels[key] = value }
 	}
+	const kinNone, kinOwn, kinLeft = "foreign", "its own", "left behind"
 	for name, c := range map[string]struct {
 		changes []func(*batchv1.Job)
-		want    kinship
+		want    string
 	}{
 		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
 		"it controls it, and the original made it": {nil, kinOwn},
@@ -136,8 +137,9 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)})}, kinNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched()); got != c.want {
-				t.Errorf("it is %s, want %s", got, c.want)
+			own, left := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched())
+			if own != (c.want == kinOwn) || left != (c.want == kinLeft) {
+				t.Errorf("own %t, left behind %t, want %s", own, left, c.want)
 			}
 		})
 	}
@@ -148,15 +150,18 @@ func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
 	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
 	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
 	seen := looked(t, observer(t, nil, done, doneBefore, runs), watched())
-	if seen.Job != nil || seen.Leftover == nil || seen.Leftover.UID != "done" || !seen.Leftover.Left || seen.Leftover.Leaving {
-		t.Errorf("job %+v, left over %+v", seen.Job, seen.Leftover)
+	if seen.Job != nil || len(seen.Others) != 2 {
+		t.Fatalf("job %+v, others %+v", seen.Job, seen.Others)
 	}
-	if len(seen.Others) != 1 || seen.Others[0].UID != "runs" || !seen.Others[0].Left {
-		t.Errorf("others %+v", seen.Others)
+	if o := seen.Others[0]; o.UID != "done" || !o.Left || o.Leaving || o.Phase != migration.JobSucceeded {
+		t.Errorf("left over %+v", o)
+	}
+	if o := seen.Others[1]; o.UID != "runs" || !o.Left || o.Phase != migration.JobRunning {
+		t.Errorf("left running %+v", o)
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
 	seen = looked(t, observer(t, nil, current), watched())
-	if seen.Job != nil || seen.Leftover != nil || len(seen.Others) != 1 || seen.Others[0].UID != "current" {
+	if seen.Job != nil || len(seen.Others) != 1 || seen.Others[0].UID != "current" {
 		t.Errorf("a Job that runs is waited for, whatever its name: %+v", seen)
 	}
 }

@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -43,9 +46,9 @@ type objects struct {
 	clock      clock.PassiveClock
 	// whole reads objects of which the others hold the metadata only.
 	whole client.Reader
-	// certificates and artifactsCertificates keep the serving certificates where no platform makes them.
-	certificates, artifactsCertificates *servingcert.Keeper
-	stores                              *storeJudge
+	// certificates keep the serving certificates where no platform makes them, one for each server that there may be.
+	certificates []*servingcert.Keeper
+	stores       *storeJudge
 }
 
 func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -70,7 +73,8 @@ func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
 
 func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	if err := resources.Check(m, r.inputs()); err != nil {
-		return failBuild(m, err)
+		fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
+		return &reconciler.Wait{For: "a valid spec", Stalled: true}
 	}
 	if err := r.keepClaim(ctx, m, aside); err != nil {
 		return fmt.Errorf("keeping the volume claim: %w", err)
@@ -79,16 +83,56 @@ func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) 
 	if err := r.applyObjects(ctx, m, aside); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
-	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.artifactsCertificates.AwaitRenewal(m.UID))
+	var renewals error
+	for _, keeper := range r.certificates {
+		renewals = errors.Join(renewals, keeper.AwaitRenewal(m.UID))
+	}
+	return renewals
+}
+
+// refusedRetry is how often something is tried again that the API server refused: no event reports when it would not any more.
+const refusedRetry = time.Minute
+
+// troubles are the failures of a reconciliation that keep nothing else from being done. Each stands in a condition of its own.
+type troubles []error
+
+// add notes a failure; nil is none.
+func (t *troubles) add(what string, err error) {
+	if err != nil {
+		*t = append(*t, fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// conclude joins the troubles with how the reconciliation ended. What the API server refuses is tried again after a minute, so that
+// its back-off delays nothing that is waited for; all else is an error.
+func (t *troubles) conclude(ctx context.Context, end error) error {
+	for _, err := range *t {
+		wait, waits := reconciler.AsWait(err)
+		switch {
+		case waits:
+			err = wait
+		case apply.Only(err, isRefusal):
+			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
+			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
+		}
+		end = errors.Join(end, err)
+	}
+	return end
+}
+
+// isRefusal says that an error stays the same until an object changes.
+func isRefusal(err error) bool {
+	_, status := any(err).(apierrors.APIStatus)
+	return status && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }
 
 // forget drops what is remembered of an MLflow that is gone.
 func (r *objects) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.certificates.Forget(uid)
-	r.artifactsCertificates.Forget(uid)
-	r.stores.forget(uid)
+	for _, keeper := range r.certificates {
+		keeper.Forget(uid)
+	}
 }
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
@@ -121,127 +165,62 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 		return nil
 	}
 	name, namespace := m.Spec.CABundleConfigMap.Name, r.inputs().Namespace
-	exists, err := r.configMapExists(ctx, namespace, name)
-	switch {
-	case err != nil:
-		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap,
-			fmt.Sprintf("Failed to get CA bundle ConfigMap %q: %v", name, err))
-		return err
-	case !exists:
-		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap,
-			fmt.Sprintf("CA bundle ConfigMap %q not found in namespace %q", name, namespace))
-		return &reconciler.Wait{For: "ConfigMap " + namespace + "/" + name}
-	}
-	return nil
-}
-
-// keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
-// What the API server refuses of that is reported in a condition and keeps nothing else from being done.
-func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
-	if m.Spec.Storage == nil {
-		reportClaim(m, "")
+	exists, err := r.exists(ctx, configMapKind, name)
+	if exists {
 		return nil
 	}
-	claim, err := r.claim(ctx, m)
-	if apierrors.IsNotFound(err) {
-		reportClaim(m, "")
-		return r.createClaim(ctx, m)
-	}
-	if err != nil {
-		failApply(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
-		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
-	}
-	reportClaim(m, claimDifference(claim, m))
-	if !ownsClaim(claim) {
-		return nil
-	}
-	aside.add("keeping the volume claim", r.adjustClaim(ctx, m, claim))
-	return nil
-}
-
-// adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
-func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	marked := claim.DeepCopy()
-	refused := r.applier.Adjust(ctx, claim, func() { markClaim(claim, m); growClaim(claim, m) })
-	if refused == nil || apierrors.IsConflict(refused) {
-		return refused
-	}
-	reason, err := ReasonApplyFailed, r.applier.Adjust(ctx, marked, func() { markClaim(marked, m) })
+	text := fmt.Sprintf("Failed to get CA bundle ConfigMap %q: %v", name, err)
 	if err == nil {
-		reason, err = ReasonExpansionRefused, refused
+		text = fmt.Sprintf("CA bundle ConfigMap %q not found in namespace %q", name, namespace)
+		err = &reconciler.Wait{For: "ConfigMap " + namespace + "/" + name}
 	}
-	setCondition(m, ConditionStorage, metav1.ConditionFalse, reason, fmt.Sprintf("PersistentVolumeClaim %s could not be changed: %v", claim.Name, cause(err)))
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap, text)
 	return err
-}
-
-// cause is the reason that an apply.Error holds, for messages which name the object themselves.
-func cause(err error) error {
-	if failed, ok := errors.AsType[*apply.Error](err); ok {
-		return failed.Err
-	}
-	return err
-}
-
-func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
-	if err := r.applier.Apply(ctx, m, apply.Desired{resources.PVC(m, r.inputs())}); err != nil {
-		return notApplied(m, err)
-	}
-	return nil
-}
-
-// claim reads the claim from the cache, which holds those that bear our label, and else from the API server.
-func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.PersistentVolumeClaim, error) {
-	claim := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.ClaimName(m)}
-	if err := r.cached.Get(ctx, key, claim); !apierrors.IsNotFound(err) {
-		return claim, err
-	}
-	return claim, r.live.Get(ctx, key, claim)
 }
 
 // applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, does what the
 // migration needs next, and removes what is no longer wanted.
 func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	in := r.inputs()
-	exists, err := r.configMapExists(ctx, in.Namespace, resources.PlatformCAName)
+	exists, err := r.exists(ctx, configMapKind, resources.PlatformCAName)
 	if err != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonPlatformCABundle,
 			fmt.Sprintf("Failed to check for platform CA bundle ConfigMap %q: %v", resources.PlatformCAName, err))
 		return err
 	}
 	in.PlatformCABundle = exists
-	d, err := r.lastDeployment(ctx, resources.Tracking(m), in.Namespace)
-	if err != nil {
-		failApply(m, err)
-		return err
+	running, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.live) // the cache does not show one that has lost our label
+	if client.IgnoreNotFound(err) != nil {
+		return notApplied(m, err)
 	}
-	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(d), r.authorities(m)
-	m.Status.Scale = common.Scaled(d, resources.Tracking(m).Selector())
+	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(running), r.authorities(m)
+	m.Status.Scale = common.Scaled(running, resources.Tracking(m).Selector())
 	stamps, err := r.stamps(ctx, m, in.Namespace)
 	if err != nil {
-		failApply(m, err)
-		return err
+		return notApplied(m, err)
 	}
 	p := resources.NewPlan(m, in)
-	resources.Stamp(p.Server, stamps)
-	migration, err := r.planMigration(ctx, m, in)
+	for name, stamp := range stamps {
+		stamp.Mark(p.Server.Deployment(name))
+	}
+	d, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
 	}
-	server, chores := workloadsFor(&p, &migration)
+	server, chores := workloadsFor(&p, &d)
 	if err := r.applier.Apply(ctx, m, server); err != nil {
 		return notApplied(m, err)
 	}
-	if err := r.stopArtifacts(ctx, m, &migration); err != nil {
+	if err := r.stopArtifacts(ctx, m, &d); err != nil {
 		return notApplied(m, err)
 	}
 	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
 	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
-		"An object that is no longer wanted could not be removed", errors.Join(r.prune(ctx, m, in, p.All()), r.pruneArtifacts(ctx, m, p.All(), &migration))))
-	end := r.carryOut(ctx, m, in, &migration)
+		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All(), &d)))
+	end := r.carryOut(ctx, m, in, &d)
 	if end == nil {
-		end = r.follow(ctx, m, &migration)
+		end = r.follow(ctx, m, &d)
 	}
 	if unreachable := r.expose(ctx, m, in, p.Exposed, aside); unreachable != nil {
 		failApply(m, unreachable)
@@ -249,23 +228,31 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 	return end
 }
 
-// prune removes what is no longer wanted, also of what an operator before this one may have left.
-func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired) error {
-	apps, err := appsSelector(m)
-	if err != nil {
+// prune removes what is no longer wanted, also of what an operator before this one may have left. A server for artifacts goes once no
+// migration waits for its end, and its certificate with it.
+func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
+	kinds, united := prunable(in), !resources.Splits(m) && d.Workloads == migration.RunAsSpecified
+	if united {
+		kinds = append(kinds, serviceKind, deploymentKind)
+	}
+	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: ofServers(m).Selector})
+	if err != nil || !united {
 		return err
 	}
-	return r.applier.Prune(ctx, m, desired, prunable(in), &client.ListOptions{Namespace: in.Namespace, LabelSelector: apps})
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(secretKind)
+	err = r.cached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret}, head)
+	if err != nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
+		return client.IgnoreNotFound(err)
+	}
+	return r.applier.Remove(ctx, m.UID, head)
 }
 
-// failBuild ends the reconciliation until the spec changes: nothing else can help, and that comes with an event.
-func failBuild(m *mlflowv1.MLflow, err error) error {
-	fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
-	return &reconciler.Wait{For: "a valid spec", Stalled: true}
-}
-
-// notApplied reports what could not be written. What is just going away is no fault of anything.
+// notApplied reports what could not be written, if anything. What is just going away is no fault of anything, and waited for.
 func notApplied(m *mlflowv1.MLflow, err error) error {
+	if err == nil {
+		return nil
+	}
 	if apply.Vanishing(err) {
 		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 	}
@@ -273,24 +260,10 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 	return err
 }
 
-// lastDeployment is the Deployment of a server as it is, empty when there is none.
-func (r *objects) lastDeployment(ctx context.Context, s resources.Server, namespace string) (*appsv1.Deployment, error) {
-	d, err := r.deployment(ctx, s)
-	if apierrors.IsNotFound(err) {
-		// One that has lost our label is not in memory; without its annotations its pods would roll.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.Name}, d)
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading what the pods were started with: %w", err)
-	}
-	return d, nil
-}
-
 // stamps decides for each server whether running pods must be replaced because something they consume has changed since its Deployment
 // was written, and says what of it does not exist.
 func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.Stamp, error) {
-	all := references(m)
-	resolved, err := r.references.Resolve(ctx, m.UID, namespace, all)
+	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
 	if err != nil {
 		return nil, err
 	}
@@ -299,11 +272,11 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 	}
 	stamps := map[string]reference.Stamp{}
 	for _, s := range resources.Servers(m) {
-		d, err := r.lastDeployment(ctx, s, namespace)
-		if err != nil {
+		d, err := r.deployment(ctx, s, r.cached, r.live)
+		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		refs := consumedBy(s, m, all)
+		refs := references(m, s)
 		if s.Name == resources.NameOf(m) && resources.Archives(m) {
 			ref, hash := resources.ArchivalReference(m)
 			refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
@@ -333,17 +306,17 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 
 // observe reports how far the Deployment of a server is, unless it is ready.
 func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
-	d, err := r.deployment(ctx, s)
-	if _, is := keptAsIs(m); is && apierrors.IsNotFound(err) {
-		// It is left as it is, so it may lack the label by which the cache knows it.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
+	from := []client.Reader{r.cached, r.live}
+	if rolloutPending(m) {
+		from = from[1:] // the cache may still show the server of before the migration
 	}
-	if apierrors.IsNotFound(err) {
-		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &s.Replicas}}, nil // made a moment ago
-	}
-	if err != nil {
+	d, err := r.deployment(ctx, s, from...)
+	if client.IgnoreNotFound(err) != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
 		return false, err
+	}
+	if err != nil {
+		d.Spec.Replicas = &s.Replicas // it is kept from being made
 	}
 	state := conditions.Rollout(d)
 	if _, is := keptAsIs(m); !is && state.Desired == 0 {
@@ -357,42 +330,56 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
 		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
-	cause, err := r.diagnose(ctx, m, s, state)
-	if err != nil {
-		reportRollout(m, s, state, fmt.Sprintf("the cause could not be looked up: %v", err))
-		return false, err
+	cause, err := r.diagnose(ctx, m, s)
+	switch {
+	case err != nil:
+		cause = fmt.Sprintf("the cause could not be looked up: %v", err)
+	case cause == "" && state.Failed: // the stages of a rollout that goes well are not worth a status write each
+		cause = state.Message
 	}
 	reportRollout(m, s, state, cause)
+	if err != nil {
+		return false, err
+	}
 	return false, &reconciler.Wait{
 		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
 	}
 }
 
-// diagnose names the nearest cause: that of the pods, else what the Deployment says.
-func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server, state conditions.RolloutState) (string, error) {
-	namespace := r.inputs().Namespace
+// diagnose names what keeps the pods of a server from running; empty when nothing is known.
+func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
 	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{resources.LabelApp: s.Name}, client.Limit(20)); err != nil {
+	ofServer := client.MatchingLabels{resources.LabelApp: s.Name}
+	if err := r.live.List(ctx, pods, client.InNamespace(r.inputs().Namespace), ofServer, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
-	if cause, err := r.causeOf(ctx, m, pods.Items); cause != "" || err != nil {
-		return cause, err
-	}
-	if state.Failed {
-		return state.Message, nil
-	}
-	return "", nil // the stages of a rollout that goes well are not worth a status write each
+	return r.causeOf(ctx, m, pods.Items)
 }
 
-func (r *objects) deployment(ctx context.Context, s resources.Server) (*appsv1.Deployment, error) {
+// deployment is the Deployment of a server as the first reader that has it shows it; an empty one beside the error NotFound.
+func (r *objects) deployment(ctx context.Context, s resources.Server, from ...client.Reader) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
-	return d, err
+	if err := r.read(ctx, s.Name, d, from...); err != nil {
+		return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
+	}
+	return d, nil
 }
 
-func (r *objects) configMapExists(ctx context.Context, namespace, name string) (bool, error) {
+// read gets a child from the first reader that has it.
+func (r *objects) read(ctx context.Context, name string, child client.Object, from ...client.Reader) (err error) {
+	for _, reader := range from {
+		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, child)
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return err
+}
+
+// exists looks for an object of a user in the cache.
+func (r *objects) exists(ctx context.Context, kind schema.GroupVersionKind, name string) (bool, error) {
 	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, head)
+	head.SetGroupVersionKind(kind)
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, head)
 	return err == nil, client.IgnoreNotFound(err)
 }

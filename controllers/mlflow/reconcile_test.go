@@ -2,6 +2,7 @@ package mlflow
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func startOn(t testing.TB, server client.Client) (*objects, func() (ctrl.Result,
 		module:  &module{cached: server, served: func() capability.Set { return capability.Set{} }},
 		applier: apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
-	r.certificates, r.artifactsCertificates, r.stores = r.keeper(), r.keeper(), &storeJudge{cached: server, live: server}
+	r.certificates, r.stores = r.keepers(), &storeJudge{cached: server, live: server}
 	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
 	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
@@ -244,6 +245,52 @@ func TestNoFault(t *testing.T) {
 	}
 }
 
+// A refusal that stays is reported once: the passes after it write nothing.
+func TestRefusedPublicationIsQuiet(t *testing.T) {
+	w := newFixture(t, everything())
+	w.until("ready", workloads{}, migratedAndReady)
+	for _, o := range rendered(t, everything(), on["openshift"]) {
+		if slices.Contains([]string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}, o.GetKind()) {
+			if err := w.server.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.refuse = func(kind, _ string) error {
+		if slices.Contains([]string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}, kind) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "x", errors.New("no"))
+		}
+		return nil
+	}
+	w.applier.Forget(current(t, w.server).UID)
+	if _, err := w.settle(); err != nil {
+		t.Fatal(err)
+	}
+	m := current(t, w.server)
+	for i := range m.Status.Conditions {
+		m.Status.Conditions[i].LastTransitionTime = metav1.NewTime(midday)
+	}
+	if err := w.server.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	since := len(w.server.Writes)
+	for range 3 {
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, write := range w.server.Writes[since:] {
+		if write.Kind == "MLflow" {
+			t.Errorf("%+v", write)
+		}
+	}
+	for _, kind := range []string{ConditionMonitor, ConditionRoute, ConditionConsoleLink} {
+		if c := w.condition(kind); c.Status != metav1.ConditionFalse || !c.LastTransitionTime.Time.Equal(midday) {
+			t.Errorf("%s=%s since %s", kind, c.Status, c.LastTransitionTime)
+		}
+	}
+}
+
 // A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
 func TestRefusedExpansion(t *testing.T) {
 	m := everything()
@@ -252,11 +299,11 @@ func TestRefusedExpansion(t *testing.T) {
 	w := newFixture(t, m, claim)
 	asked := 0
 	w.refuse = func(kind, _ string) error {
-		// The claim is marked and grows in one write, which a real server refuses as a whole. The second only marks it.
+		// The first write marks the claim, those after it ask for the size.
 		if kind != "PersistentVolumeClaim" {
 			return nil
 		}
-		if asked++; asked != 2 {
+		if asked++; asked > 1 {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "mlflow-pvc",
 				errors.New("the storageclass that provisions the pvc must support resize"))
 		}

@@ -2,27 +2,29 @@ package mlflow
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // references lists the Secrets and ConfigMaps that the pods of servers consume: store URIs, environment, the serving
 // certificates and the sources of the CA bundle.
-func references(m *mlflowv1.MLflow) []reference.Reference {
+func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true}}
-	for _, s := range resources.Servers(m) {
+	for _, s := range servers {
 		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: s.Secret, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}})
 	}
-	for _, selector := range []*corev1.SecretKeySelector{
-		m.Spec.BackendStoreURIFrom, m.Spec.ReadReplicaBackendStoreURIFrom, m.Spec.RegistryStoreURIFrom,
-	} {
-		if selector != nil {
-			refs = append(refs, reference.OfEnv([]corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: selector}}})...)
+	for _, store := range resources.Stores(m) {
+		if store.From != nil {
+			refs = append(refs, reference.OfEnv([]corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: store.From}}})...)
 		}
 	}
 	refs = append(refs, reference.OfEnv(m.Spec.Env)...)
@@ -31,13 +33,6 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: m.Spec.CABundleConfigMap.Name})
 	}
 	return reference.Merge(refs)
-}
-
-// consumedBy leaves out the serving certificates of other servers.
-func consumedBy(s resources.Server, m *mlflowv1.MLflow, refs []reference.Reference) []reference.Reference {
-	return slices.DeleteFunc(slices.Clone(refs), func(r reference.Reference) bool {
-		return r.Kind == reference.Secret && r.Name != s.Secret && isServing(m, r.Name)
-	})
 }
 
 // isServing reports whether a Secret holds the serving certificate of a server.
@@ -67,5 +62,52 @@ func mounted(m *mlflowv1.MLflow) []reference.Reference {
 
 // refersTo reports whether the spec names an object that the server's pods consume.
 func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
-	return slices.ContainsFunc(append(references(m), mounted(m)...), func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
+	all := append(references(m, resources.Servers(m)...), mounted(m)...)
+	return slices.ContainsFunc(all, func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
+}
+
+const certificateAuthority = "odh-platform-operator-mlflow-ca"
+
+// keepers make what keeps the certificates of one MLflow, in the order of its servers.
+func (r *objects) keepers() (keepers []*servingcert.Keeper) {
+	for range 2 {
+		keepers = append(keepers, &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock})
+	}
+	return keepers
+}
+
+// authorities are the CAs of the certificates that were issued here, by the names of servers.
+func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
+	all := map[string][]byte{}
+	for i, s := range resources.Servers(m) {
+		all[s.Name] = r.certificates[i].Authority(m.UID)
+	}
+	return all
+}
+
+// keepCertificates issues the serving certificates where neither the platform nor a user does, and renews what it issued. All have one
+// condition, which is about the first that is not what it should be.
+func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
+	in, servers := r.inputs(), resources.Servers(m)
+	provided := in.OpenShift || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided
+	var errs []error
+	var found *metav1.Condition
+	for i, s := range servers {
+		seen := m.DeepCopy() // what is said of one takes back nothing that is said of the other
+		errs = append(errs, r.certificates[i].Keep(ctx, seen, servingcert.Wanted{
+			Namespace: in.Namespace, Name: s.Secret, Provided: provided, Authority: certificateAuthority, Service: s.Name,
+			Labels: resources.Labels(resources.NameOf(m)),
+		}))
+		if found == nil {
+			found = meta.FindStatusCondition(seen.Status.Conditions, ConditionCertificate)
+		}
+	}
+	for _, unused := range r.certificates[len(servers):] {
+		unused.Forget(m.UID)
+	}
+	if err := errors.Join(errs...); err != nil || found == nil {
+		return reportAside(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
+	}
+	setCondition(m, ConditionCertificate, found.Status, found.Reason, found.Message)
+	return nil
 }

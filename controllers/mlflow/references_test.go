@@ -11,6 +11,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/server"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -22,7 +23,7 @@ func TestReferences(t *testing.T) {
 		{Kind: reference.ConfigMap, Name: "odh-trusted-ca-bundle", Optional: true},
 		{Kind: reference.Secret, Name: "mlflow-tls", Keys: []string{"tls.crt", "tls.key"}},
 	}
-	if diff := cmp.Diff(always, references(m)); diff != "" {
+	if diff := cmp.Diff(always, references(m, resources.Servers(m)...)); diff != "" {
 		t.Errorf("without anything of the user (-want +got):\n%s", diff)
 	}
 
@@ -41,7 +42,7 @@ func TestReferences(t *testing.T) {
 		{Kind: reference.Secret, Name: "s3"},
 		{Kind: reference.Secret, Name: "token", Keys: []string{"t"}},
 	}
-	if diff := cmp.Diff(want, references(m)); diff != "" {
+	if diff := cmp.Diff(want, references(m, resources.Servers(m)...)); diff != "" {
 		t.Errorf("references differ (-want +got):\n%s", diff)
 	}
 	for _, r := range want {

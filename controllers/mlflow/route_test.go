@@ -46,7 +46,7 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.checkRoutes(t.Context(), m, in); err != nil {
+	if err := r.checkRoutes(t.Context(), m, in, false); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -120,14 +120,14 @@ func TestRouteRefusal(t *testing.T) {
 		route.SetName("mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build()}
-		if err := r.checkRoutes(t.Context(), mlflowtest.Server(), on["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
+		if err := r.checkRoutes(t.Context(), mlflowtest.Server(), on["plain"], false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
 		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		if err := (&objects{}).checkRoutes(t.Context(), m, on["bare"]); err != nil || len(m.Status.Conditions) != 0 {
+		if err := (&objects{}).checkRoutes(t.Context(), m, on["bare"], false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
 	})

@@ -10,8 +10,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -87,49 +89,46 @@ const FieldOwner = "mlflow-operator"
 
 // Settings are what the manager's configuration says about MLflow.
 type Settings struct {
-	// Namespace is where servers run.
-	Namespace string
-	// Image is the MLflow image of objects that name none.
-	Image string
-	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
-	GatewayName, GatewayNamespace string
-	// ExternalURL is the base of public URLs without a trailing slash, from whose origin browsers may call; empty when none is configured.
-	ExternalURL string
-	// SectionTitle is the section of the console's application menu.
-	SectionTitle string
+	// Inputs are those that do not depend on the cluster.
+	resources.Inputs
 	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
 	Platform bool
-	// Version is the MLflow release that databases are migrated to, without a leading "v".
-	Version string
 	// Authors says what no author may let pods use.
 	Authors admission.Rules
-	// Exposure says how servers are published, except on OpenShift.
-	Exposure config.Exposure
 }
 
-// Inputs joins the settings with what the cluster serves.
-func (s Settings) Inputs(served capability.Set) resources.Inputs {
-	in := resources.Inputs{
-		BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
-		Namespace:          s.Namespace,
-		OpenShift:          served.OpenShift(),
-		ConsoleLinks:       served.Has(capability.ConsoleLink),
-		HTTPRoutes:         served.Has(capability.HTTPRoute),
-		ServiceMonitors:    served.Has(capability.ServiceMonitor),
-		Image:              s.Image,
-		GatewayName:        s.GatewayName,
-		GatewayNamespace:   s.GatewayNamespace,
-		ExternalURL:        s.ExternalURL,
-		SectionTitle:       s.SectionTitle,
-		Version:            s.Version,
-	}
-	if !in.OpenShift {
-		in.Exposure = s.Exposure
+// On joins the settings with what the cluster serves. Routers publish servers on OpenShift.
+func (s Settings) On(served capability.Set) resources.Inputs {
+	in := s.Inputs
+	in.OpenShift, in.ConsoleLinks = served.OpenShift(), served.Has(capability.ConsoleLink)
+	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
+	in.ServiceMonitors = served.Has(capability.ServiceMonitor)
+	if in.OpenShift {
+		in.Exposure = config.Exposure{}
 	}
 	if in.Exposure.Ingress() {
 		in.ExternalURL = resources.IngressURL(in.Exposure.IngressDomain)
 	}
 	return in
+}
+
+// Render returns what an MLflow would create in an empty cluster that serves the given APIs, and the Job that migrates
+// its database first. Unknown fields are errors.
+func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	m := &mlflowv1.MLflow{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
+		return nil, fmt.Errorf("decoding MLflow %s: %w", object.GetName(), err)
+	}
+	in := settings.On(served)
+	desired, err := resources.Build(m, in)
+	if err != nil {
+		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
+	}
+	if m.Status.Version == "" {
+		m.Generation = max(m.Generation, 1)
+		desired.Add(resources.MigrationJob(m, in, ""))
+	}
+	return apply.Render(desired, ComponentName, m)
 }
 
 var (
@@ -188,7 +187,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 ) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
-		gate := &module{on: settings.Platform, cached: mgr.GetClient(), served: served.Current}
+		gate := &module{settings: settings, cached: mgr.GetClient(), served: served.Current}
 		r := &objects{
 			module:     gate,
 			authors:    settings.Authors,
@@ -197,13 +196,11 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			live:       mgr.GetAPIReader(),
 			applier:    applier(mgr),
 			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:     func() resources.Inputs { return gate.inputs(settings) },
+			inputs:     gate.inputs,
 			clock:      clk(),
 			whole:      mgr.GetCache(),
 		}
-		r.certificates = r.keeper()
-		r.artifactsCertificates = r.keeper()
-		r.stores = &storeJudge{cached: r.cached, live: r.live}
+		r.certificates, r.stores = r.keepers(), &storeJudge{cached: r.cached, live: r.live}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
 		if err != nil {
@@ -256,35 +253,25 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Build(shell)
 }
 
-// consumers maps a Secret or ConfigMap to the MLflow objects whose pods consume it.
-func (r *objects) consumers(kind reference.Kind) handler.EventHandler {
-	return r.each(func(m *mlflowv1.MLflow, o client.Object) bool { return refersTo(m, kind, o.GetName()) })
-}
-
-// everyMLflow maps whatever happened to all MLflow objects.
+// everyMLflow maps whatever happened to the one MLflow that there may be.
 func (r *objects) everyMLflow() handler.EventHandler {
-	return r.each(func(*mlflowv1.MLflow, client.Object) bool { return true })
+	return r.whenConcerned(func(*mlflowv1.MLflow, client.Object) bool { return true })
 }
 
-func (r *objects) each(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
+// consumers maps a Secret or ConfigMap to the MLflow if its pods consume it.
+func (r *objects) consumers(kind reference.Kind) handler.EventHandler {
+	return r.whenConcerned(func(m *mlflowv1.MLflow, o client.Object) bool { return refersTo(m, kind, o.GetName()) })
+}
+
+func (r *objects) whenConcerned(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := &mlflowv1.MLflowList{}
-		if err := r.cached.List(ctx, list); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing MLflow objects")
+		m, key := &mlflowv1.MLflow{}, client.ObjectKey{Name: mlflowv1.SingletonName}
+		if err := r.cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !concerned(m, o) {
 			return nil
 		}
-		var requests []reconcile.Request
-		for i := range list.Items {
-			if concerned(&list.Items[i], o) {
-				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-			}
-		}
-		return requests
+		return []reconcile.Request{{NamespacedName: key}}
 	})
 }
-
-// artifactsKinds are those of the server for artifacts that prunable does not hold.
-var artifactsKinds = []schema.GroupVersionKind{serviceKind, deploymentKind}
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
 func prunable(in resources.Inputs) []schema.GroupVersionKind {

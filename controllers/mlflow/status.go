@@ -1,11 +1,14 @@
 package mlflow
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -162,7 +165,7 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 // and takes the warning back when they are gone. Nothing else depends on it.
 func reportCredentials(m *mlflowv1.MLflow) {
 	var found, fixes []string
-	for _, s := range resources.InlineStores(m) {
+	for _, s := range resources.Stores(m) {
 		if resources.HoldsPassword(s.URI) {
 			found, fixes = append(found, "spec."+s.Field), append(fixes, "spec."+s.Field+"From")
 		}
@@ -175,4 +178,30 @@ func reportCredentials(m *mlflowv1.MLflow) {
 		"%s contains a password that is visible to all users who can read the MLflow, its Deployment or its pods; "+
 			"move the URI to a Secret, name the Secret in %s, and change the password",
 		strings.Join(found, " and "), strings.Join(fixes, " and ")))
+}
+
+// ConditionNamespaceRBAC says whether the groups of the platform have access in the namespaces that ask for it. It exists
+// only while namespace RBAC is on.
+const ConditionNamespaceRBAC = "NamespaceRBACReady"
+
+// Feedback is what another controller reports about an MLflow. Ours writes it, because a status has one writer.
+type Feedback interface {
+	// State returns status, reason and message of the condition; an empty status when nothing is known yet.
+	State() (status metav1.ConditionStatus, reason, message string)
+	// Source wakes the handler when State may have changed.
+	Source(handler.EventHandler) source.Source
+}
+
+// relay shows the feedback in the status. Nil is no feedback.
+func relay(f Feedback) func(context.Context, *mlflowv1.MLflow) error {
+	return func(_ context.Context, m *mlflowv1.MLflow) error {
+		if f == nil {
+			conditions.Remove(&m.Status.Conditions, ConditionNamespaceRBAC)
+			return nil
+		}
+		if status, reason, message := f.State(); status != "" {
+			setCondition(m, ConditionNamespaceRBAC, status, reason, message)
+		}
+		return nil
+	}
 }

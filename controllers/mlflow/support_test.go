@@ -17,7 +17,7 @@ import (
 // midday is the time on the clocks of tests.
 var midday = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-var settings = Settings{
+var settings = Settings{Inputs: resources.Inputs{
 	Namespace:        "opendatahub",
 	Image:            "quay.io/example/mlflow:v3",
 	GatewayName:      "data-science-gateway",
@@ -25,13 +25,13 @@ var settings = Settings{
 	ExternalURL:      "https://gateway.apps.example.com",
 	SectionTitle:     "OpenShift Open Data Hub",
 	Version:          "3.14.0",
-}
+}}
 
 // on are the inputs of a platform.
 var on = map[string]resources.Inputs{
-	"bare":  settings.Inputs(capability.NewSet()),
-	"plain": settings.Inputs(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
-	"openshift": settings.Inputs(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
+	"bare":  settings.On(capability.NewSet()),
+	"plain": settings.On(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
+	"openshift": settings.On(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
 		capability.Route, capability.OpenShiftIngress)),
 }
 

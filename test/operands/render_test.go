@@ -13,6 +13,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
@@ -36,7 +37,7 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec) rendered {
 		t.Fatal(err)
 	}
 	delete(object, "status")
-	settings := mlflow.Settings{Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3"}
+	settings := mlflow.Settings{Inputs: resources.Inputs{Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3"}}
 	objects, err := mlflow.Render(settings, capability.NewSet(capability.ServiceMonitor), &unstructured.Unstructured{Object: object})
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	mlflowresources "github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
@@ -270,16 +271,18 @@ var OlderConfigs = []struct {
 // MLflow are the settings of the component mlflow.
 func MLflow(c config.Config) mlflow.Settings {
 	return mlflow.Settings{
-		Namespace:        c.Namespace,
-		Image:            c.MLflow.Image,
-		GatewayName:      c.MLflow.GatewayName,
-		GatewayNamespace: c.MLflow.GatewayNamespace,
-		ExternalURL:      c.MLflow.ExternalURL,
-		SectionTitle:     c.MLflow.SectionTitle,
-		Platform:         c.Enabled(platform.ComponentName),
-		Version:          c.MLflow.Version,
-		Authors:          c.Authors,
-		Exposure:         c.Exposure,
+		Inputs: mlflowresources.Inputs{
+			Namespace:        c.Namespace,
+			Image:            c.MLflow.Image,
+			GatewayName:      c.MLflow.GatewayName,
+			GatewayNamespace: c.MLflow.GatewayNamespace,
+			ExternalURL:      c.MLflow.ExternalURL,
+			SectionTitle:     c.MLflow.SectionTitle,
+			Version:          c.MLflow.Version,
+			Exposure:         c.Exposure,
+		},
+		Platform: c.Enabled(platform.ComponentName),
+		Authors:  c.Authors,
 	}
 }
 

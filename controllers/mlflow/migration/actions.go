@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 // Every function here is the consequence of one rule of migrationRules.
@@ -27,8 +26,21 @@ func refuseDowngrade(f *Facts) Decision {
 	}}
 }
 
+// resume ends what a request that is gone has said of a server that was kept as it was.
 func resume(f *Facts) Decision {
-	return Decision{Workloads: RunAsSpecified, Report: Succeeded(f.Generation)}
+	d := Decision{Workloads: RunAsSpecified}
+	if f.Condition != nil && KeepsServer(f.Condition.Reason) {
+		d.Report = Succeeded(f.Generation)
+	}
+	return d
+}
+
+// Succeeded is the report of a migration that is done.
+func Succeeded(generation int64) *Report {
+	return &Report{
+		Status: metav1.ConditionTrue, Reason: ReasonMigrationSucceeded,
+		Message: fmt.Sprintf("Migration for generation %d completed successfully", generation),
+	}
 }
 
 func awaitRollout(f *Facts) Decision {
@@ -38,18 +50,16 @@ func awaitRollout(f *Facts) Decision {
 	}}
 }
 
-// keepFailure says again what was said, for the present generation.
+// keepFailure says again what was said, for the present generation, and records what the original left in a condition alone.
 func keepFailure(f *Facts) Decision {
 	text := fmt.Sprintf("The migration to version %s failed", f.Supported) + hintForce
 	if f.reasonIs(ReasonMigrationFailed) {
 		text = f.Condition.Message
 	}
-	return failedWith(text)
-}
-
-func adoptFailure(f *Facts) Decision {
-	d := failedWith(f.Condition.Message)
-	d.Record = f.record(mlflowv1.MigrationFailed, "")
+	d := failedWith(text)
+	if f.failedBefore() {
+		d.Record = f.record(mlflowv1.MigrationFailed, "")
+	}
 	return d
 }
 
@@ -70,24 +80,22 @@ func rerunChanged(f *Facts) Decision {
 	return removing(f, f.Live.Job, ReasonMigrationRunning, f.because("Deleted failed migration Job %s, since image, version or stores have changed,", f.Live.Job.Name))
 }
 
-// consumeForce takes the annotation away before the failure is recorded: when that is cut short, the failed Job without
-// an annotation says the same. Adding the annotation again asks for another migration then, as the message has it.
-func consumeForce(*Facts) Decision {
-	return Decision{Workloads: ScaleToZero, Step: StepUnmark, Retry: RecreateDelay}
-}
-
+// recordFailure takes an annotation away before it records the failure: when that is cut short, the failed Job without an annotation
+// says the same. Adding the annotation again asks for another migration then, as the message has it.
 func recordFailure(f *Facts) Decision {
+	if f.Force != "" {
+		return Decision{Workloads: ScaleToZero, Step: StepUnmark, Retry: RecreateDelay}
+	}
 	d := failedWith(f.Live.Job.Failure.Message + hintForce)
 	d.Record = f.record(mlflowv1.MigrationFailed, f.Live.Job.UID)
 	return d
 }
 
-func postponeRetry(f *Facts) Decision {
-	at := f.retryAt()
-	return holding(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
-}
-
+// retryJob makes room for another Job, after a pause.
 func retryJob(f *Facts) Decision {
+	if at := f.Live.Job.FailedAt.Add(retryDelay); f.Now.Before(at) {
+		return holding(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
+	}
 	d := removing(f, f.Live.Job, ReasonMigrationRetrying, retrying(f, f.Now.Add(RecreateDelay)))
 	d.Retry = RecreateDelay
 	return d
@@ -112,19 +120,15 @@ func replaceJob(f *Facts) Decision {
 	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to create it again", f.Live.Job.Name))
 }
 
-// removeLeftover makes room for a Job of this MLflow. The other one proves nothing about the stores of this one, and a
+// removeOther makes room for a Job of ours. A finished one of an earlier MLflow proves nothing about the stores of this one, and a
 // migration that has nothing to do is a matter of seconds.
-func removeLeftover(f *Facts) Decision {
-	left := f.Live.Leftover
-	if left.Leaving {
-		return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s of an earlier MLflow to be gone", left.Name), RecreateDelay)
-	}
-	return removing(f, left, ReasonMigrationRunning, f.because("Deleted finished migration Job %s of an earlier MLflow", left.Name))
-}
-
 func removeOther(f *Facts) Decision {
 	other := f.idleOther()
-	return removing(f, other, ReasonMigrationRunning, f.because("Deleted migration Job %s, which never started,", other.origin()))
+	text := f.because("Deleted migration Job %s, which never started,", other.origin())
+	if other.Phase != JobRunning {
+		text = f.because("Deleted finished migration Job %s", other.origin())
+	}
+	return removing(f, other, ReasonMigrationRunning, text)
 }
 
 // origin names a Job that is not the one wanted, and where it comes from.
@@ -140,24 +144,24 @@ func endChore(f *Facts) Decision {
 	c := f.endable()
 	why := "never started"
 	if c.Started {
-		why = fmt.Sprintf("runs for longer than %s", resources.ChoreDeadline*time.Second)
+		why = fmt.Sprintf("runs for longer than %s", choreDeadline)
 	}
-	return removing(f, &c.JobState, ReasonMigrationScalingDown,
-		WithCause(f.because("Deleted Job %s, which %s,", c.Name, why), c.Pods))
+	return removing(f, c, ReasonMigrationScalingDown,
+		WithCause(f.because("Deleted Job %s, which %s,", c.Name, why), c.Cause))
 }
 
 func awaitChores(f *Facts) Decision {
 	text := f.because("Waiting for the CronJobs to be suspended before migration")
 	if len(f.Live.Chores) > 0 {
 		c := &f.Live.Chores[0]
-		text = WithCause(f.because("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, resources.ChoreDeadline*time.Second), c.Pods)
+		text = WithCause(f.because("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, choreDeadline), c.Cause)
 	}
 	return holding(f, ReasonMigrationScalingDown, text, RecreateDelay)
 }
 
 func awaitQuiet(f *Facts) Decision {
 	text := f.because("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Live.Busy)
-	if f.Live.Several && f.Live.Counts != "" {
+	if f.Live.Counts != "" {
 		text = f.because("Waiting for MLflow pods to quiesce before migration: %s", f.Live.Counts)
 	}
 	if f.Live.Busy == 0 {
@@ -177,12 +181,12 @@ func awaitJob(f *Facts) Decision {
 
 func awaitOther(f *Facts) Decision {
 	other := &f.Live.Others[0]
-	retry := WatchDelay
+	until, retry := "finish", WatchDelay
 	if other.Leaving {
-		retry = RecreateDelay
+		until, retry = "be gone", RecreateDelay
 	}
-	return holding(f, ReasonMigrationRunning, WithCause(
-		f.because("Waiting for migration Job %s to finish", other.origin()), other.Cause), retry)
+	text := f.because("Waiting for migration Job %s to %s", other.origin(), until)
+	return holding(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
 }
 
 func createJob(f *Facts) Decision {

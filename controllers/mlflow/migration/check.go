@@ -16,13 +16,6 @@ import (
 // databases can be opened. Its rules come before all that stop a server. They do not apply where nothing would be lost: without a
 // server, and once a migration has begun.
 
-// Check is the Job that tries image and databases.
-type Check struct {
-	JobState
-	// For stands for the migration that it was made for.
-	For string
-}
-
 // checkFor stands for the migration that a check made now is for: what would run, where, and which time.
 func (f *Facts) checkFor() string {
 	return resources.ShortHash(strings.Join([]string{f.Supported, f.Image, f.Stores, fmt.Sprint(f.Generation), f.Force, f.Record.JobUID}, "\n"))
@@ -39,39 +32,33 @@ func (f *Facts) unchecked() bool {
 
 // begun reports that a migration works on the database, or has.
 func (f *Facts) begun() bool {
-	works := func(j JobState) bool { return j.Started }
-	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Live.Others, works) ||
+	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Live.Others, func(j JobState) bool { return j.works() }) ||
 		f.Live.Job != nil && (f.Live.Job.Started || f.finished() && f.counts(f.Live.Job))
 }
 
 // whenUnchecked narrows a rule to a server that may not be stopped yet, and to what is known of the check.
-func whenUnchecked(when func(*Facts, *Check) bool) func(*Facts) bool {
+func whenUnchecked(when func(*Facts, *JobState) bool) func(*Facts) bool {
 	return func(f *Facts) bool { return f.unchecked() && f.Live.Check != nil && when(f, f.Live.Check) }
 }
 
 // checkRules are a part of migrationRules.
 var checkRules = []migrationRule{
-	{"the check is on its way out",
-		whenUnchecked(func(_ *Facts, c *Check) bool { return c.Leaving }), awaitCheckGone},
-	{"the check is for another migration",
-		whenUnchecked(func(f *Facts, c *Check) bool { return c.For != f.checkFor() }), replaceCheck},
+	{"the check is for another migration, or goes",
+		whenUnchecked(func(f *Facts, c *JobState) bool { return c.Leaving || c.For != f.checkFor() }), replaceCheck},
 	{"the check failed for good",
-		whenUnchecked(func(_ *Facts, c *Check) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportCheck},
-	{"the check failed and is repeated later",
-		whenUnchecked(func(f *Facts, c *Check) bool { return c.Phase == JobFailed && f.Now.Before(c.FailedAt.Add(retryDelay)) }), postponeCheck},
+		whenUnchecked(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportCheck},
 	{"the check failed and is repeated",
-		whenUnchecked(func(_ *Facts, c *Check) bool { return c.Phase == JobFailed }), repeatCheck},
+		whenUnchecked(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed }), repeatCheck},
 	{"the check runs",
-		whenUnchecked(func(*Facts, *Check) bool { return true }), awaitCheck},
+		whenUnchecked(func(*Facts, *JobState) bool { return true }), awaitCheck},
 	{"the server runs and nothing is checked",
 		(*Facts).unchecked, createCheck},
 }
 
-func awaitCheckGone(f *Facts) Decision {
-	return keepServing(ReasonMigrationChecking, "Waiting for check Job "+f.Live.Check.Name+" to be gone", RecreateDelay)
-}
-
 func replaceCheck(f *Facts) Decision {
+	if f.Live.Check.Leaving {
+		return keepServing(ReasonMigrationChecking, "Waiting for check Job "+f.Live.Check.Name+" to be gone", RecreateDelay)
+	}
 	return removingCheck(f, ReasonMigrationChecking, "Deleted check Job "+f.Live.Check.Name+", which was made for another migration")
 }
 
@@ -82,13 +69,13 @@ func reportCheck(f *Facts) Decision {
 	return d
 }
 
-func postponeCheck(f *Facts) Decision {
-	at := f.Live.Check.FailedAt.Add(retryDelay)
-	return keepServing(ReasonMigrationCheckFailed, f.checkFailure()+" It is repeated until it succeeds.", at.Sub(f.Now))
-}
-
+// repeatCheck says the same before and after the pause.
 func repeatCheck(f *Facts) Decision {
-	return removingCheck(f, ReasonMigrationCheckFailed, f.checkFailure()+" It is repeated until it succeeds.")
+	text := f.checkFailure() + " It is repeated until it succeeds."
+	if left := f.Live.Check.FailedAt.Add(retryDelay).Sub(f.Now); left > 0 {
+		return keepServing(ReasonMigrationCheckFailed, text, left)
+	}
+	return removingCheck(f, ReasonMigrationCheckFailed, text)
 }
 
 // checkFailure stays the same from one attempt to the next.
@@ -112,8 +99,8 @@ func createCheck(f *Facts) Decision {
 }
 
 func removingCheck(f *Facts, reason, message string) Decision {
-	d := keepServing(reason, message, untilEvent(&f.Live.Check.JobState))
-	d.Step, d.Job = StepDelete, &f.Live.Check.JobState
+	d := keepServing(reason, message, untilEvent(f.Live.Check))
+	d.Step, d.Job = StepDelete, f.Live.Check
 	return d
 }
 

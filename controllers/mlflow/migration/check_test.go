@@ -14,11 +14,12 @@ func runs(f *Facts) { f.Live.Runs, f.Live.Serving, f.Live.Busy, f.Live.Settled =
 // check is the Job of a check for what would be migrated, as the facts say it before this change.
 func check(phase jobPhase, changes ...func(*JobState)) change {
 	return func(f *Facts) {
-		c := &Check{JobState: aJob("mlflow-migration-check", phase), For: f.checkFor()}
+		c := aJob("mlflow-migration-check", phase)
+		c.For = f.checkFor()
 		for _, change := range changes {
-			change(&c.JobState)
+			change(&c)
 		}
-		f.Live.Check = c
+		f.Live.Check = &c
 	}
 }
 
@@ -41,20 +42,20 @@ var checkCases = []ruleCase{
 		"check Job mlflow-migration-check does not succeed: no such image", "", WatchDelay},
 	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
 	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration", ServeOn, StepDelete,
+	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or goes", ServeOn, StepDelete,
 		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was made for another migration", "", fallbackDelay},
-	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration", ServeOn, StepDelete,
+	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or goes", ServeOn, StepDelete,
 		ReasonMigrationChecking, "", "", fallbackDelay},
-	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration", ServeOn, StepDelete,
+	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or goes", ServeOn, StepDelete,
 		ReasonMigrationChecking, "", "", fallbackDelay},
-	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Live.Check.For = "" }), "the check is for another migration", ServeOn, StepDelete,
+	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Live.Check.For = "" }), "the check is for another migration, or goes", ServeOn, StepDelete,
 		ReasonMigrationChecking, "", "", RecreateDelay},
-	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is on its way out", ServeOn, StepNone, ReasonMigrationChecking, "to be gone", "", RecreateDelay},
+	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or goes", ServeOn, StepNone, ReasonMigrationChecking, "to be gone", "", RecreateDelay},
 	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", ServeOn, StepNone, ReasonMigrationCheckFailed,
 		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct the spec", "", 0},
-	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated later", ServeOn, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", retryDelay / 2},
+	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", ServeOn, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", retryDelay / 2},
 	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", ServeOn, StepDelete, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackDelay},
-	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "what kept the server as it was is over",
+	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
 		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
 	{"a user starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", RecreateDelay},

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // ForceAnnotation on an MLflow asks for one migration, whatever its value.
@@ -42,37 +42,26 @@ type Facts struct {
 type Workloads struct {
 	// Job is the one with the current name; nil when there is none.
 	Job *JobState
-	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left, of any name.
+	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left: unfinished ones of any
+	// name, and a finished one of the current name.
 	Others []JobState
-	// Leftover is a finished Job with the current name that an earlier MLflow left; nil when there is none.
-	Leftover *JobState
 	// Runs: the server is meant to run, and was not stopped.
 	Runs bool
 	// Check is the Job that tries image and databases before the server is stopped; nil when there is none.
-	Check *Check
+	Check *JobState
 	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
 	Scheduling bool
-	// Chores are the unfinished Jobs of the CronJobs.
-	Chores []ChoreJob
+	// Chores are the unfinished Jobs of the CronJobs; the cause of each names its pods, with what keeps them.
+	Chores []JobState
 	// Serving: the server is rolled out and ready.
 	Serving bool
 	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
 	Busy  int32
 	Users string
-	// Several: artifacts have a Deployment of their own. Counts says how busy each of the two is.
-	Several bool
-	Counts  string
+	// Counts says how busy each of the servers is, where artifacts have one of their own.
+	Counts string
 	// Settled: the Deployment is observed to be off, so that no pod can follow.
 	Settled bool
-}
-
-// ChoreJob is one unfinished Job of a CronJob.
-type ChoreJob struct {
-	JobState
-	// Overdue: it runs for longer than it may.
-	Overdue bool
-	// Pods names its pods, with what keeps them.
-	Pods string
 }
 
 // Working reports that a Job beside the server uses the database, or that one can follow.
@@ -91,7 +80,7 @@ const (
 	JobFailed    jobPhase = "failed"
 )
 
-// JobState is one migration Job.
+// JobState is a Job that migrates, that tries image and databases first, or that works beside the server.
 type JobState struct {
 	Name  string
 	UID   types.UID
@@ -102,13 +91,13 @@ type JobState struct {
 	Left bool
 	// Leaving: it is being deleted.
 	Leaving bool
-	// Force is the annotation that it was made for; empty when it was not forced.
-	Force string
+	// For is what it was made for: the annotation that forced a migration, empty when none did; or the migration that it checks.
+	For string
 	// Image that it runs.
 	Image string
 	// Started: its program runs or has just ended.
 	Started bool
-	// Since is when it was made.
+	// Since is when it was made, or began.
 	Since time.Time
 	// FailedAt and Failure say how it failed.
 	FailedAt time.Time
@@ -116,6 +105,9 @@ type JobState struct {
 	// Cause is why its pod does not run; empty when nothing is known.
 	Cause string
 }
+
+// works reports that the program of an unfinished Job runs.
+func (j *JobState) works() bool { return j.Started && j.Phase == JobRunning }
 
 // FactsOf collects what the object itself says.
 func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
@@ -128,12 +120,10 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 		Image:      resources.ImageOf(m, in),
 		Stores:     resources.StoresHash(m),
 		JobName:    resources.MigrationJobName(m, in),
+		Condition:  meta.FindStatusCondition(m.Status.Conditions, ConditionMigration).DeepCopy(),
 	}
 	if text, present := m.Annotations[ForceAnnotation]; present {
 		f.Force = resources.ShortHash(text)
-	}
-	if c, present := conditions.Get(m.Status.Conditions, ConditionMigration); present {
-		f.Condition = &c
 	}
 	if m.Status.Migration != nil {
 		f.Record = *m.Status.Migration
@@ -173,14 +163,11 @@ func (f *Facts) reasonIs(reason string) bool {
 }
 
 // downgrade reports that the database is known to be newer than what this build supports.
-func (f *Facts) downgrade() bool {
-	pending := f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Supported, f.Record.Version)
-	return pending || olderVersion(f.Supported, f.Recorded)
-}
+func (f *Facts) downgrade() bool { return olderVersion(f.Supported, f.newestKnown()) }
 
 // newestKnown is the newest version that the database is known to have seen.
 func (f *Facts) newestKnown() string {
-	if f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Recorded, f.Record.Version) || f.Recorded == "" {
+	if f.Record.Outcome == mlflowv1.MigrationRolloutPending && !olderVersion(f.Record.Version, f.Recorded) {
 		return f.Record.Version
 	}
 	return f.Recorded
@@ -199,6 +186,11 @@ func (f *Facts) failureHolds() bool {
 	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
 }
 
+// failedBefore reports a failure that the original operator recorded, which wrote nothing but the condition.
+func (f *Facts) failedBefore() bool {
+	return f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
+}
+
 // counts reports that a Job is the one which was requested. A forced migration is requested once: a Job of before the
 // annotation does not count, nor one whose end has led to something already. Jobs that carry no mark count when the
 // condition says that they were taken for the forced one, as the original operator does.
@@ -208,8 +200,8 @@ func (f *Facts) counts(j *JobState) bool {
 		return true
 	case string(j.UID) == f.Record.JobUID && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
 		return false
-	case j.Force != "":
-		return j.Force == f.Force
+	case j.For != "":
+		return j.For == f.Force
 	default:
 		return f.currentCondition() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
 			(f.reasonIs(ReasonForceMigrationRunning) || f.reasonIs(ReasonForceMigrationScalingDown))
@@ -248,6 +240,6 @@ func olderVersion(a, b string) bool {
 	if err != nil {
 		return false
 	}
-	second, err := version.ParseSemantic(b)
-	return err == nil && first.LessThan(second)
+	order, err := first.Compare(b)
+	return err == nil && order < 0
 }

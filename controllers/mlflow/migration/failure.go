@@ -57,8 +57,8 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	if end == nil {
 		return Failure{}, false
 	}
-	if exit, known := resources.MigrationExitOf(end.ExitCode); known {
-		return Failure{Terminal: exit.Terminal, Message: exit.Message(supported)}, true
+	if text, terminal, known := resources.MigrationExit(end.ExitCode, supported); known {
+		return Failure{Terminal: terminal, Message: text}, true
 	}
 	switch {
 	case pod.Status.Reason != "":
@@ -90,29 +90,22 @@ var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching Fai
 // conditionFailure is for a Job whose pods are gone.
 func conditionFailure(job *batchv1.Job, supported string) Failure {
 	condition := FailedCondition(job)
+	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
+		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
+			code, err := strconv.ParseInt(found[1], 10, 32)
+			if text, terminal, known := resources.MigrationExit(int32(code), supported); known && err == nil {
+				return Failure{Terminal: terminal, Message: text}
+			}
+		}
+	}
 	switch {
-	case condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy:
-		return policyFailure(condition.Message, supported)
-	case condition != nil && condition.Message != "":
-		return Failure{Message: condition.Message}
-	case condition != nil && condition.Reason != "":
-		return Failure{Message: condition.Reason}
+	case condition != nil && condition.Message+condition.Reason != "":
+		return Failure{Message: cmp.Or(condition.Message, condition.Reason)}
 	case job.Status.Failed > 0:
 		return Failure{Message: fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)}
 	default:
 		return Failure{Message: "migration Job failed"}
 	}
-}
-
-// policyFailure finds the exit code in what Kubernetes says.
-func policyFailure(message, supported string) Failure {
-	if found := exitInMessage.FindStringSubmatch(message); found != nil {
-		code, err := strconv.ParseInt(found[1], 10, 32)
-		if exit, known := resources.MigrationExitOf(int32(code)); known && err == nil {
-			return Failure{Terminal: exit.Terminal, Message: exit.Message(supported)}
-		}
-	}
-	return Failure{Message: message}
 }
 
 // PhaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a
@@ -130,12 +123,13 @@ func PhaseOf(job *batchv1.Job) jobPhase {
 
 // FailedCondition is the condition that says that a Job failed; nil while it did not.
 func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
-			return c
-		}
+	i := slices.IndexFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &job.Status.Conditions[i]
 }
 
 // RunsProgram reports that one of the pods of an unfinished Job migrates at this moment, or has just done so. A pod that

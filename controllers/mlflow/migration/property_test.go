@@ -24,7 +24,7 @@ func anyJob(t *rapid.T, name string) JobState {
 		Name: name, UID: anyUID.Draw(t, "uid"),
 		Phase: rapid.SampledFrom([]jobPhase{JobRunning, JobSucceeded, JobFailed}).Draw(t, "phase"),
 		Ours:  rapid.Bool().Draw(t, "ours"), Leaving: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
-		Force: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
+		For: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
 		FailedAt: noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
 		Failure:  Failure{Terminal: rapid.Bool().Draw(t, "terminal"), Message: "it broke"},
 	}
@@ -59,7 +59,7 @@ func anyFacts(t *rapid.T) *Facts {
 		if j.Phase == JobRunning {
 			j.Phase = JobFailed
 		}
-		f.Live.Leftover = &j
+		f.Live.Others = append(f.Live.Others, j)
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		j := anyJob(t, "older")
@@ -68,13 +68,15 @@ func anyFacts(t *rapid.T) *Facts {
 	}
 	f.Live.Scheduling, f.Live.Serving = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
 	for range rapid.IntRange(0, 2).Draw(t, "chores") {
-		c := ChoreJob{JobState: anyJob(t, "chore"), Overdue: rapid.Bool().Draw(t, "overdue")}
-		c.Phase = JobRunning
+		c := anyJob(t, "chore")
+		c.Phase, c.Since = JobRunning, rapid.SampledFrom([]time.Time{noon, noon.Add(-2 * choreDeadline)}).Draw(t, "since")
 		f.Live.Chores = append(f.Live.Chores, c)
 	}
 	f.Live.Runs = rapid.Bool().Draw(t, "runs")
 	if rapid.Bool().Draw(t, "checked") {
-		f.Live.Check = &Check{JobState: anyJob(t, "check"), For: rapid.SampledFrom([]string{f.checkFor(), "else"}).Draw(t, "check for")}
+		c := anyJob(t, "check")
+		c.For = rapid.SampledFrom([]string{f.checkFor(), "else"}).Draw(t, "check for")
+		f.Live.Check = &c
 	}
 	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
 	return f
@@ -125,15 +127,15 @@ func checkSafety(t *rapid.T, f *Facts, d Decision) {
 			t.Fatalf("a check is made: %+v", d)
 		}
 	case StepCreate:
-		if f.Live.Job != nil || f.Live.Leftover != nil || len(f.Live.Others) > 0 || !f.Live.Quiet() || !f.requested() {
+		if f.Live.Job != nil || len(f.Live.Others) > 0 || !f.Live.Quiet() || !f.requested() {
 			t.Fatalf("a Job is made: %+v", d)
 		}
 		if d.Record == nil || d.Record.Force != f.Force {
 			t.Fatalf("a Job is made that no record will know: %+v", d)
 		}
 	case StepDelete:
-		ends := slices.ContainsFunc(f.Live.Chores, func(c ChoreJob) bool { return c.Overdue && c.JobState == *d.Job })
-		if f.Live.Check != nil && d.Job == &f.Live.Check.JobState {
+		ends := slices.ContainsFunc(f.Live.Chores, func(c JobState) bool { return f.Now.Sub(c.Since) > choreDeadline && c == *d.Job })
+		if f.Live.Check != nil && d.Job == f.Live.Check {
 			break // it changes nothing
 		}
 		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Leaving {

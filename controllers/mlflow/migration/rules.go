@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 // What the workloads of the server shall do.
@@ -48,7 +51,43 @@ const (
 	WatchDelay = 10 * time.Second
 	// fallbackDelay is for what an event reports long before.
 	fallbackDelay = 5 * time.Minute
+
+	choreDeadline = resources.ChoreDeadline * time.Second
 )
+
+// ConditionMigration says whether the database has the schema of the supported version.
+const ConditionMigration = "Migration"
+
+// Reasons of the conditions while a migration is requested. Those with Force are for a migration that the annotation
+// asked for; clients of the original know them.
+const (
+	ReasonMigrationChecking         = "MigrationChecking"
+	ReasonMigrationCheckFailed      = "MigrationCheckFailed"
+	ReasonMigrationRunning          = "MigrationRunning"
+	ReasonMigrationScalingDown      = "MigrationScalingDown"
+	ReasonMigrationRetrying         = "MigrationRetrying"
+	ReasonMigrationFailed           = "MigrationFailed"
+	ReasonMigrationError            = "MigrationError"
+	ReasonMigrationSucceeded        = "MigrationSucceeded"
+	ReasonForceMigrationRunning     = "ForceMigrationRunning"
+	ReasonForceMigrationScalingDown = "ForceMigrationScalingDown"
+	ReasonForceMigrationRestart     = "ForceMigrationRestartRequested"
+	ReasonDowngradeRefused          = "DowngradeRefused"
+)
+
+// Report is what the condition Migration says. Unless the reconciliation continues with the rollout, Progressing
+// says the same, and Available as soon as the server is stopped.
+type Report struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
+	// Progressing: the operator continues by itself.
+	Progressing bool
+}
+
+// KeepsServer says of a reason of the condition that the Deployment of the server stays as it is.
+func KeepsServer(reason string) bool {
+	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
+}
 
 // Decision is what one reconciliation does about the migration.
 type Decision struct {
@@ -86,17 +125,13 @@ type migrationRule struct {
 // Decide returns what the first rule that fits says. The last rule fits always. Whatever stops the server stops the
 // Jobs beside it first.
 func Decide(f *Facts) Decision {
-	for _, rule := range migrationRules {
-		if rule.when(f) {
-			d := rule.then(f)
-			d.Rule = rule.name
-			if d.Workloads == ScaleToZero && f.Live != nil && f.Live.Working() {
-				d.Workloads, d.Serving = Drain, f.Live.Serving
-			}
-			return d
-		}
+	rule := migrationRules[slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.when(f) })]
+	d := rule.then(f)
+	d.Rule = rule.name
+	if d.Workloads == ScaleToZero && f.Live != nil && f.Live.Working() {
+		d.Workloads, d.Serving = Drain, f.Live.Serving
 	}
-	return Decision{} // not reached, see the test of the last rule
+	return d
 }
 
 // migrationRules are the state machine. Rules above "look" need nothing but the object, so that an object at rest costs
@@ -107,15 +142,12 @@ var migrationRules = slices.Concat(restRules, checkRules, workRules)
 var restRules = []migrationRule{
 	{"a downgrade is refused",
 		func(f *Facts) bool { return f.Force == "" && f.downgrade() }, refuseDowngrade},
-	{"what kept the server as it was is over",
-		func(f *Facts) bool { return !f.requested() && f.Condition != nil && KeepsServer(f.Condition.Reason) }, resume},
 	{"nothing is requested",
-		func(f *Facts) bool { return !f.requested() },
-		func(*Facts) Decision { return Decision{Workloads: RunAsSpecified} }},
+		func(f *Facts) bool { return !f.requested() }, resume},
 	{"the server follows a migrated database",
 		func(f *Facts) bool { return f.rolloutPending() }, awaitRollout},
 	{"a recorded failure holds",
-		func(f *Facts) bool { return f.Force == "" && f.failureHolds() }, keepFailure},
+		func(f *Facts) bool { return f.Force == "" && (f.failureHolds() || f.failedBefore()) }, keepFailure},
 	{"look",
 		func(f *Facts) bool { return f.Live == nil },
 		func(*Facts) Decision {
@@ -133,25 +165,15 @@ var workRules = []migrationRule{
 		func(f *Facts) bool {
 			return f.failed() && f.Record.JobUID == string(f.Live.Job.UID) && f.changedSinceFailure()
 		}, rerunChanged},
-	{"the forced Job failed for good",
-		func(f *Facts) bool { return f.failed() && f.Live.Job.Failure.Terminal && f.Force != "" }, consumeForce},
 	{"the Job failed for good",
 		func(f *Facts) bool { return f.failed() && f.Live.Job.Failure.Terminal }, recordFailure},
-	{"the Job failed and is tried again later",
-		func(f *Facts) bool { return f.failed() && f.Now.Before(f.retryAt()) }, postponeRetry},
 	{"the Job failed and is tried again",
 		func(f *Facts) bool { return f.failed() }, retryJob},
 	{"the Job has migrated",
 		func(f *Facts) bool { return f.finished() }, recordSuccess},
-	{"a failure that the original recorded holds",
-		func(f *Facts) bool {
-			return f.Force == "" && f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
-		}, adoptFailure},
 	{"the Job cannot be what is wanted and never started",
 		func(f *Facts) bool { return f.Live.Job != nil && f.outdated(f.Live.Job) }, replaceJob},
-	{"a finished Job of an earlier MLflow has the name",
-		func(f *Facts) bool { return f.Live.Leftover != nil }, removeLeftover},
-	{"a Job of another generation never started",
+	{"a Job of another generation, or of an earlier MLflow, is idle",
 		func(f *Facts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
 	{"a Job beside the server never ran or overstays",
 		func(f *Facts) bool { return f.endable() != nil }, endChore},
@@ -161,7 +183,7 @@ var workRules = []migrationRule{
 		func(f *Facts) bool { return !f.Live.Quiet() }, awaitQuiet},
 	{"the Job runs",
 		func(f *Facts) bool { return f.Live.Job != nil }, awaitJob},
-	{"a Job of another generation runs",
+	{"another Job has not ended",
 		func(f *Facts) bool { return len(f.Live.Others) > 0 }, awaitOther},
 	{"a Job is needed",
 		func(*Facts) bool { return true }, createJob},
@@ -171,8 +193,6 @@ func (f *Facts) finished() bool { return f.Live.Job != nil && f.Live.Job.Phase !
 
 func (f *Facts) failed() bool { return f.Live.Job != nil && f.Live.Job.Phase == JobFailed }
 
-func (f *Facts) retryAt() time.Time { return f.Live.Job.FailedAt.Add(retryDelay) }
-
 func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
@@ -180,27 +200,26 @@ func (f *Facts) changedSinceFailure() bool {
 // outdated reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
 // for it could be for ever.
 func (f *Facts) outdated(j *JobState) bool {
-	return !j.Started && (j.Image != f.Image || f.Force != "" && j.Force != f.Force)
+	return !j.Started && (j.Image != f.Image || f.Force != "" && j.For != f.Force)
 }
 
-// idleOther is a Job of another generation that does not run its program, and so cannot be waited for.
+// idleOther is a Job of another generation that does not run its program, and so cannot be waited for, or one of an earlier MLflow that
+// has the name of ours.
 func (f *Facts) idleOther() *JobState {
-	for i := range f.Live.Others {
-		if !f.Live.Others[i].Started && !f.Live.Others[i].Leaving {
-			return &f.Live.Others[i]
-		}
+	i := slices.IndexFunc(f.Live.Others, func(j JobState) bool { return !j.Leaving && !j.works() })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &f.Live.Others[i]
 }
 
 // endable is a Job beside the server that is not worth waiting for: it never ran, and may never be able to, or hangs.
-func (f *Facts) endable() *ChoreJob {
-	for i := range f.Live.Chores {
-		if c := &f.Live.Chores[i]; !c.Leaving && (!c.Started || c.Overdue) {
-			return c
-		}
+func (f *Facts) endable() *JobState {
+	i := slices.IndexFunc(f.Live.Chores, func(j JobState) bool { return !j.Leaving && (!j.Started || f.Now.Sub(j.Since) > choreDeadline) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &f.Live.Chores[i]
 }
 
 // untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that has no

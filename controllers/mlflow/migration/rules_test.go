@@ -75,7 +75,7 @@ func leftover(changes ...func(*JobState)) change {
 		for _, change := range append(changes, left) {
 			change(&j)
 		}
-		f.Live.Leftover = &j
+		f.Live.Others = append(f.Live.Others, j)
 	}
 }
 
@@ -97,21 +97,21 @@ func withImage(image string) func(*JobState) {
 	return func(j *JobState) { j.Image = image }
 }
 func forcedBy(by string) func(*JobState) {
-	return func(j *JobState) { j.Force = by }
+	return func(j *JobState) { j.For = by }
 }
 
 func busy(n int32) change { return func(f *Facts) { f.Live.Busy = n } }
 
 func scheduling(f *Facts) { f.Live.Scheduling = true }
 func ready(f *Facts)      { f.Live.Serving = true }
-func overdue(f *Facts)    { f.Live.Chores[0].Overdue = true }
+func overdue(f *Facts)    { f.Live.Chores[0].Since = noon.Add(-2 * choreDeadline) }
 
 // beside is a Job of the garbage collection.
 func beside(changes ...func(*JobState)) change {
 	return func(f *Facts) {
-		c := ChoreJob{JobState: JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning}, Pods: "pod gc"}
+		c := JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning, Since: noon, Cause: "pod gc"}
 		for _, change := range changes {
-			change(&c.JobState)
+			change(&c)
 		}
 		f.Live.Chores = append(f.Live.Chores, c)
 	}
@@ -148,7 +148,7 @@ var workCases = []ruleCase{
 		"a downgrade is refused", DoNotTouch, StepNone, ReasonDowngradeRefused, "migrated to MLflow 3.15.0", "", 0},
 	{"[D16] a forced downgrade is tried", situation(unseen, recorded("3.15.0"), forced("a")), "look", ScaleToZero, StepLook, "", "", "", 0},
 	{"[D16] the newer operator is back", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
-		"what kept the server as it was is over", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
+		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
 	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
 	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
@@ -193,20 +193,20 @@ var workCases = []ruleCase{
 	{"[mlflow-37] the annotation came while the Job ran, as the original does it", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job has migrated", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", pending, 0},
 	{"[D10] a forced Job that failed for good consumes the annotation", situation(forced("a"), job(JobFailed, terminal, forcedBy("a"))),
-		"the forced Job failed for good", ScaleToZero, StepUnmark, "", "", "", RecreateDelay},
+		"the Job failed for good", ScaleToZero, StepUnmark, "", "", "", RecreateDelay},
 	{"[D10] and its failure is recorded like any other", situation(job(JobFailed, terminal, forcedBy("a")), wrote(running), mentioned(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
 	{"[D10] a forced Job that may succeed later is not replaced at once", situation(forced("a"), job(JobFailed, forcedBy("a"))),
-		"the Job failed and is tried again later", ScaleToZero, StepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
+		"the Job failed and is tried again", ScaleToZero, StepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
 	{"[mlflow-50] a terminal failure", situation(job(JobFailed, terminal)), "the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed,
 		"to force a rerun", failed, 0},
-	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is tried again later", ScaleToZero, StepNone, ReasonMigrationRetrying,
+	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is tried again", ScaleToZero, StepNone, ReasonMigrationRetrying,
 		"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation.", "", time.Minute},
 	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is tried again", ScaleToZero, StepDelete, ReasonMigrationRetrying,
 		"Retrying automatically after 2026-11-21T12:00:02Z", "", RecreateDelay},
 	{"[mlflow-46] the Job succeeded", situation(job(JobSucceeded)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
 	{"[mlflow-53] a failure of the original stays", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
-		"a failure that the original recorded holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", failed, 0},
+		"a recorded failure holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", failed, 0},
 	{"[mlflow-53] until it is forced", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1), forced("a")),
 		"a Job is needed", ScaleToZero, StepCreate, ReasonForceMigrationRunning, "", running, WatchDelay},
 	{"[D8] the Job that could not start has the wrong image", situation(job(JobRunning, withImage("missing"))),
@@ -215,17 +215,17 @@ var workCases = []ruleCase{
 		"the Job cannot be what is wanted and never started", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
 	{"the Job of another image runs already", situation(job(JobRunning, withImage("other"), started)), "the Job runs", ScaleToZero, StepNone,
 		ReasonMigrationRunning, "", running, WatchDelay},
-	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepDelete,
+	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
 		ReasonMigrationRunning, "Deleted finished migration Job mlflow-mg-3140-g2 of an earlier MLflow because status.version is empty during bootstrap", "", RecreateDelay},
-	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepDelete,
+	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
 		ReasonForceMigrationRunning, "", "", RecreateDelay},
-	{"it is on its way out", situation(leftover(leaving)), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepNone,
+	{"it is on its way out", situation(leftover(leaving)), "another Job has not ended", ScaleToZero, StepNone,
 		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be gone because", "", RecreateDelay},
-	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation never started", ScaleToZero, StepDelete,
+	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
 		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 of an earlier MLflow, which never started,", "", RecreateDelay},
-	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning,
+	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning,
 		"Waiting for migration Job mlflow-mg-3140-g1 of an earlier MLflow to finish because", "", WatchDelay},
-	{"[D8] a Job of before never started", situation(other()), "a Job of another generation never started", ScaleToZero, StepDelete,
+	{"[D8] a Job of before never started", situation(other()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
 		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
 	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown,
 		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", RecreateDelay},
@@ -250,9 +250,9 @@ var workCases = []ruleCase{
 		ReasonMigrationRunning, "because status.version is empty during bootstrap: no such image", "", WatchDelay},
 	{"a running Job becomes the forced one", situation(forced("a"), job(JobRunning, started), wrote(running, func(r *mlflowv1.MigrationStatus) { r.Force = "" })), "the Job runs", ScaleToZero, StepNone,
 		ReasonForceMigrationRunning, "", running, WatchDelay},
-	{"[D8] a Job of before runs", situation(other(started)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning,
+	{"[D8] a Job of before runs", situation(other(started)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning,
 		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", WatchDelay},
-	{"a Job of before is on its way out", situation(other(leaving)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", RecreateDelay},
+	{"a Job of before is on its way out", situation(other(leaving)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", RecreateDelay},
 	{"[mlflow-46] bootstrap", situation(), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
 		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, WatchDelay},
 	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,

@@ -1,10 +1,12 @@
 package resources
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -98,7 +100,9 @@ func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 // NewPlan builds every object of an MLflow that Check admits, but the Job of a migration.
 func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	p := Plan{Server: append(accounts(m, in), sharedRBAC(m, in)...)}
-	p.Server.Add(archivalSettings(m, in)...)
+	if Archives(m) {
+		p.Server.Add(archivalSettings(m, in))
+	}
 	if m.Spec.Storage != nil {
 		p.Server = append(p.Server, PVC(m, in))
 	}
@@ -106,22 +110,15 @@ func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	for _, s := range Servers(m) {
 		p.Server.Add(deployment(m, in, s))
 	}
-	p.Chores = chores(m, in)
-	p.Exposed = exposure(m, in)
-	return p
-}
-
-// chores are the jobs beside the server that the spec asks for.
-func chores(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	var desired apply.Desired
 	if m.Spec.GarbageCollection != nil {
-		desired.Add(collectorRBAC(m, in)...)
-		desired.Add(collector(m, in))
+		p.Chores = collectorRBAC(m, in)
+		p.Chores.Add(collector(m, in))
 	}
 	if Archives(m) {
-		desired.Add(archiver(m, in))
+		p.Chores.Add(archiver(m, in))
 	}
-	return desired
+	p.Exposed = exposure(m, in)
+	return p
 }
 
 // exposure leads to the server, as far as the cluster serves the kinds.
@@ -175,6 +172,12 @@ func publicURL(m *mlflowv1.MLflow, in Inputs) string {
 	return strings.TrimRight(in.ExternalURL, "/") + "/" + NameOf(m)
 }
 
+// IsMLflow reports whether an owner is an MLflow, of whatever version.
+func IsMLflow(o metav1.OwnerReference) bool {
+	group, err := schema.ParseGroupVersion(o.APIVersion)
+	return err == nil && group.Group == mlflowv1.GroupVersion.Group && o.Kind == "MLflow"
+}
+
 // NameOf is the name of the objects of which there is one of a kind.
 func NameOf(m *mlflowv1.MLflow) string { return Suffixed(BaseName, m) }
 
@@ -203,9 +206,4 @@ func Labels(app string) map[string]string {
 	return map[string]string{LabelApp: app, LabelComponent: BaseName}
 }
 
-func accountName(m *mlflowv1.MLflow) string {
-	if m.Spec.ServiceAccountName == "" {
-		return defaultAccount
-	}
-	return m.Spec.ServiceAccountName
-}
+func accountName(m *mlflowv1.MLflow) string { return cmp.Or(m.Spec.ServiceAccountName, defaultAccount) }

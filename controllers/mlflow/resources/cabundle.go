@@ -1,6 +1,7 @@
 package resources
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 
@@ -27,54 +28,17 @@ const (
 // bundleFunctions is the part that both programs share. The new bundle is made
 // beside the old one and renamed over it, so that readers never see half of it.
 // Missing sources are skipped: the ConfigMaps are mounted as optional.
-const bundleFunctions = `set -e
-list_sources() {
-  for file in $CA_BUNDLE_FILE_PATHS; do
-    if [ -f "$file" ]; then echo "$file"; fi
-  done
-  for directory in $CA_BUNDLE_MOUNT_PATHS; do
-    for file in "$directory"/*.crt "$directory"/*.pem; do
-      if [ -f "$file" ]; then echo "$file"; fi
-    done
-  done
-}
-combine() {
-  draft="$CA_BUNDLE_OUTPUT.draft"
-  (umask 0077 && : > "$draft") || return 1
-  sources=0
-  for file in $(list_sources); do
-    { cat "$file" && echo; } >> "$draft" || return 1
-    sources=$((sources + 1))
-  done
-  mv -f "$draft" "$CA_BUNDLE_OUTPUT" || return 1
-  chmod 0644 "$CA_BUNDLE_OUTPUT" || return 1
-  certificates=$(grep -c -e '-----BEGIN' "$CA_BUNDLE_OUTPUT" || true)
-  echo "trusting $certificates certificates from $sources sources"
-}
-`
+//
+//go:embed ca_bundle.sh
+var bundleFunctions string
 
-const combineProgram = bundleFunctions + `combine
-`
+// bundleLoop builds the bundle again whenever a source has changed, and once at
+// its start: that may have happened since the init container ran.
+//
+//go:embed ca_bundle_watch.sh
+var bundleLoop string
 
-// watchProgram builds the bundle again once at its start, because sources may
-// have changed since the init container ran.
-const watchProgram = bundleFunctions + `digest() {
-  for file in $(list_sources); do
-    echo "$file"
-    cat "$file"
-  done | sha256sum
-}
-trap 'exit 0' TERM INT
-built=
-while :; do
-  current=$(digest) || current=unreadable
-  if [ "$current" != "$built" ]; then
-    if combine; then built=$current; else echo "the previous bundle stays in place" >&2; fi
-  fi
-  sleep "$CA_BUNDLE_WATCH_INTERVAL" &
-  wait $! || true
-done
-`
+var combineProgram, watchProgram = bundleFunctions + "combine\n", bundleFunctions + bundleLoop
 
 // caSource is a ConfigMap with certificate authorities, or a Secret of which
 // caKey is one, and where it is mounted.
@@ -107,8 +71,9 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 
 // withCABundle joins the authorities of the image and of the sources into one
 // file, and makes all clients in a pod trust it. It adds nothing when there are
-// no sources.
-func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) part {
+// no sources. In a pod that lives long, a program beside the main container keeps
+// the file up to date.
+func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, live bool) part {
 	if len(sources) == 0 {
 		return part{}
 	}
@@ -121,19 +86,11 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) part {
 	p.env = certificateEnv(m, in)
 	p.initContainers = append(p.initContainers,
 		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi")))
-	return p
-}
-
-// withLiveCABundle is withCABundle for a pod that lives long: beside it runs a
-// program that keeps the file up to date.
-func withLiveCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) part {
-	p := withCABundle(m, in, sources)
-	if len(sources) == 0 {
-		return p
+	if live {
+		watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
+		watch.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watch.Env...)
+		p.sidecars = append(p.sidecars, watch)
 	}
-	watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
-	watch.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watch.Env...)
-	p.sidecars = append(p.sidecars, watch)
 	return p
 }
 
@@ -143,8 +100,7 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 	container := imageContainer(m, in, name).
 		WithCommand("/bin/sh", "-c", program).
 		WithVolumeMounts(mount("tmp", tmpPath), mount(combinedVolume, combinedPath)).
-		WithResources(needed).
-		WithSecurityContext(containerSecurity(m))
+		WithResources(needed)
 	var paths []string
 	for i, source := range sources {
 		paths = append(paths, source.path)

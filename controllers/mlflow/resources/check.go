@@ -60,10 +60,9 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 // checkStores finds mistakes in where the server and the archival keep data.
 func checkStores(m *mlflowv1.MLflow) (errs []error) {
 	spec := &m.Spec
-	for field, from := range map[string]*corev1.SecretKeySelector{"backendStoreUriFrom": spec.BackendStoreURIFrom,
-		"readReplicaBackendStoreUriFrom": spec.ReadReplicaBackendStoreURIFrom, "registryStoreUriFrom": spec.RegistryStoreURIFrom} {
-		if from != nil && (from.Name == "" || from.Key == "") {
-			errs = append(errs, fmt.Errorf("spec.%s must include non-empty 'name' and 'key'", field))
+	for _, s := range Stores(m) {
+		if s.From != nil && (s.From.Name == "" || s.From.Key == "") {
+			errs = append(errs, fmt.Errorf("spec.%sFrom must include non-empty 'name' and 'key'", s.Field))
 		}
 	}
 	if Archives(m) && spec.Storage == nil && strings.HasPrefix(spec.TraceArchival.Location, "file://") {

@@ -1,81 +1,192 @@
 package resources
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
-
-// chore is what the jobs beside the server differ in.
-type chore struct {
-	// name is that of the CronJob, of its container and, with the suffix of the
-	// MLflow, the value of its label app.
-	name      string
-	schedule  mlflowv1.CronSchedule
-	account   string
-	command   []string
-	args      []string
-	env       []envVar
-	resources *corev1ac.ResourceRequirementsApplyConfiguration
-	// volume: one of the parts is the volume of the server.
-	volume bool
-	parts  []part
-}
 
 // ChoreDeadline ends a run that hangs, in seconds. What it has not done is done by the next: runs of garbage collection and
 // archival finish one item after the other.
 const ChoreDeadline = 2 * 60 * 60
 
-// cronJob runs a chore in pods that are confined, placed and fed as those of
-// the server are. One run at a time: a run that takes longer than the schedule
-// is not overtaken by the next.
-func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) *batchv1ac.CronJobApplyConfiguration {
-	name := Suffixed(c.name, m)
-	template := corev1ac.PodTemplateSpec().WithLabels(podLabelsOf(name, m)).WithSpec(chorePod(m, in, c))
+// cronJob runs a container on a schedule, in pods that are confined, placed and fed as those of the server are. Its name is that of the
+// CronJob and, with the suffix of the MLflow, the value of its label app. One run at a time: a run that takes longer than the schedule
+// is not overtaken by the next. A chore that works on files runs beside the server.
+func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyConfiguration, account string, schedule mlflowv1.CronSchedule,
+	files bool, parts ...part,
+) *batchv1ac.CronJobApplyConfiguration {
+	name := Suffixed(*container.Name, m)
+	pod := newPod(m, in, account, container, parts...).WithRestartPolicy(corev1.RestartPolicyNever)
+	if files {
+		joinServer(m, pod)
+	}
 	return batchv1ac.CronJob(name, in.Namespace).
 		WithLabels(Labels(name)).
 		WithSpec(batchv1ac.CronJobSpec().
-			WithSchedule(string(c.schedule)).
+			WithSchedule(string(schedule)).
 			WithSuspend(false).
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
 			WithSuccessfulJobsHistoryLimit(3).
 			WithFailedJobsHistoryLimit(3).
 			WithJobTemplate(batchv1ac.JobTemplateSpec().
-				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(ChoreDeadline).WithTemplate(template))))
+				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(ChoreDeadline).
+					WithTemplate(corev1ac.PodTemplateSpec().WithLabels(podLabelsOf(name, m)).WithSpec(pod)))))
 }
 
-func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) *corev1ac.PodSpecApplyConfiguration {
-	container := imageContainer(m, in, c.name).
-		WithCommand(c.command...).
-		WithArgs(c.args...).
-		WithResources(c.resources).
-		WithSecurityContext(containerSecurity(m))
-	container.Env, container.EnvFrom = c.env, userEnvFrom(m)
-	pod := corev1ac.PodSpec().
-		WithServiceAccountName(c.account).
-		WithAutomountServiceAccountToken(true).
-		WithRestartPolicy(corev1.RestartPolicyNever)
-	assemble(pod, container, c.parts)
-	placePod(m, in, pod)
-	if c.volume {
-		joinServer(m, pod)
-	}
-	return pod
+// choreContainer runs the MLflow image with little, unless the user gives it more.
+func choreContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
+	return imageContainer(m, in, name).WithResources(resourcesOf(given, choreResources()))
 }
 
 // choreEnv is the environment of a chore: which workspaces there are and where
 // the data is, with what the chore itself needs around it, what the user wants,
 // and what comes after that. Names occur once, as for the server.
 func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
-	spec := translateEnv(m)
-	before := append([]envVar{value(envTelemetry, "true")}, first...)
-	before = append(before,
-		value(envWorkspaces, "true"),
-		value(envWorkspaceStore, workspaceStore))
-	before = append(before, spec.selector...)
-	before = append(before, spec.stores[0])
-	return mergeEnv(append(before, own...), spec.user, after)
+	before := slices.Concat([]envVar{value(envTelemetry, "true")}, first,
+		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
+		[]envVar{Stores(m)[0].as(envBackendStore)}, own)
+	return mergeEnv(before, userEnv(m), after)
+}
+
+// collector removes for good what users have deleted, in all workspaces. It
+// works on the database itself and asks the server that keeps artifacts, as a
+// client of its own, to delete them.
+func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+	authorities := collectorAuthorities(m, in)
+	// The command does not look for the store in the environment. The URI of a Secret is filled in by the kubelet.
+	args := []string{"gc", "--backend-store-uri=" + cmp.Or(Stores(m)[0].URI, "$("+envBackendStore+")")}
+	if age := m.Spec.GarbageCollection.OlderThan; age != "" {
+		args = append(args, "--older-than="+age)
+	}
+	container := choreContainer(m, in, GCBaseName, m.Spec.GarbageCollection.Resources).
+		WithCommand("mlflow").
+		WithArgs(args...).
+		WithArgs("--all-workspaces")
+	container.Env = choreEnv(m, nil, []envVar{
+		value("MLFLOW_TRACKING_URI", artifactServer(m).address(in)),
+		value(envInsecureTLS, "false"),
+		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
+	}, authorities.env)
+	files := collectorUsesVolume(m)
+	return cronJob(m, in, container, gcAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), authorities)
+}
+
+// collectorAuthorities are those of the server and the one that signed the
+// certificate of the server, of which this is a client. On OpenShift that is
+// the service CA. Elsewhere the Secret of the certificate names it, and what is
+// trusted for that reason alone is trusted for calls to the server alone.
+func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) part {
+	sources, issuer := caSources(m, in), caSource{secret: artifactServer(m).Secret, path: serviceCAPath}
+	if in.OpenShift {
+		issuer = caSource{configMap: serviceCAName, path: serviceCAPath}
+	}
+	authorities := withCABundle(m, in, append(sources, issuer), false)
+	if !in.OpenShift && len(sources) == 0 {
+		authorities.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
+	}
+	return authorities
+}
+
+const (
+	archivalConfigName = "mlflow-trace-archival-config"
+	archivalVolume     = "trace-archival-config"
+	archivalFile       = "trace-archival.yaml"
+	archivalPath       = "/etc/mlflow"
+
+	envArchivalConfig = "MLFLOW_TRACE_ARCHIVAL_CONFIG"
+
+	// envServerStore is where the archiver looks for the database. Only the program of the server sets it, for its children.
+	envServerStore = "_MLFLOW_SERVER_FILE_STORE"
+
+	archivalProgram = "from mlflow.tracing.trace_archival_service import run_trace_archival_scheduler; run_trace_archival_scheduler()"
+)
+
+// Archives reports whether trace archival is switched on.
+func Archives(m *mlflowv1.MLflow) bool {
+	return m.Spec.TraceArchival != nil && m.Spec.TraceArchival.Enabled
+}
+
+// archivalTerms are the file that server and archiver read, below the key
+// trace_archival. Its names are those of MLflow.
+type archivalTerms struct {
+	Enabled                bool     `json:"enabled"`
+	Location               string   `json:"location,omitempty"`
+	Retention              string   `json:"retention,omitempty"`
+	MaxTracesPerPass       *int32   `json:"max_traces_per_pass,omitempty"`
+	LongRetentionAllowlist []string `json:"long_retention_allowlist,omitempty"`
+}
+
+// archivalText is the content of the file. The encoder quotes whatever YAML
+// would not read as text, such as the number of an experiment.
+func archivalText(m *mlflowv1.MLflow) (string, error) {
+	spec := m.Spec.TraceArchival
+	text, err := yaml.Marshal(map[string]archivalTerms{"trace_archival": {
+		Enabled:                true,
+		Location:               spec.Location,
+		Retention:              spec.Retention,
+		MaxTracesPerPass:       spec.MaxTracesPerPass,
+		LongRetentionAllowlist: spec.LongRetentionAllowlist,
+	}})
+	if err != nil {
+		return "", fmt.Errorf("encoding spec.traceArchival: %w", err)
+	}
+	return string(text), nil
+}
+
+// archivalSettings is the ConfigMap with the file.
+func archivalSettings(m *mlflowv1.MLflow, in Inputs) *corev1ac.ConfigMapApplyConfiguration {
+	text, err := archivalText(m)
+	utilruntime.Must(err) // see Check
+	return corev1ac.ConfigMap(Suffixed(archivalConfigName, m), in.Namespace).
+		WithLabels(Labels(NameOf(m))).
+		WithData(map[string]string{archivalFile: text})
+}
+
+// ArchivalReference is the file as something that the server consumes. Its hash
+// is that of what is about to be written, so that file and server change in one
+// reconcile.
+func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string) {
+	text, err := archivalText(m)
+	utilruntime.Must(err) // see Check
+	ref = reference.Reference{Kind: reference.ConfigMap, Name: Suffixed(archivalConfigName, m), Keys: []string{archivalFile}}
+	return ref, ShortHash(text)
+}
+
+// withArchival gives a pod the file and its path.
+func withArchival(m *mlflowv1.MLflow) part {
+	if !Archives(m) {
+		return part{}
+	}
+	source := corev1ac.ConfigMapVolumeSource().WithName(Suffixed(archivalConfigName, m))
+	return mounted(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), mount(archivalVolume, archivalPath).WithReadOnly(true))
+}
+
+// archivalEnv is the variable that goes with withArchival.
+func archivalEnv(m *mlflowv1.MLflow) []envVar {
+	if !Archives(m) {
+		return nil
+	}
+	return []envVar{value(envArchivalConfig, archivalPath+"/"+archivalFile)}
+}
+
+// archiver moves old traces from the database to the archive.
+func archiver(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+	authorities := withCABundle(m, in, caSources(m, in), false)
+	container := choreContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
+	own := append([]envVar{Stores(m)[0].as(envServerStore)}, authorities.env...)
+	container.Env = choreEnv(m, archivalEnv(m), own, platformEnv(in))
+	files := archiverUsesVolume(m)
+	return cronJob(m, in, container, archivalAccount, m.Spec.TraceArchival.Schedule, files,
+		withScratch(m), withArchival(m), withVolume(m, files), authorities)
 }

@@ -1,8 +1,11 @@
 package resources
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +19,8 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // deployment is a server. A volume may be attached to one node only, so the old
@@ -30,8 +32,11 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
 	}
+	labels := map[string]string{}
+	maps.Copy(labels, m.Spec.PodLabels)
+	maps.Copy(labels, podLabelsOf(s.Name, m)) // ours win: other objects select the pods by them
 	template := corev1ac.PodTemplateSpec().
-		WithLabels(podLabels(m, s)).
+		WithLabels(labels).
 		WithAnnotations(m.Spec.PodAnnotations).
 		WithSpec(podSpec(m, in, s))
 	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
@@ -46,17 +51,6 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 			WithTemplate(template))
 }
 
-// podLabels are those of the user and ours. Ours win: other objects select the
-// pods by them.
-func podLabels(m *mlflowv1.MLflow, s Server) map[string]string {
-	merged := maps.Clone(m.Spec.PodLabels)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, podLabelsOf(s.Name, m))
-	return merged
-}
-
 // part is what one concern adds to a pod and its main container.
 type part struct {
 	volumes        []*corev1ac.VolumeApplyConfiguration
@@ -68,21 +62,38 @@ type part struct {
 }
 
 func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConfiguration {
-	authorities := withLiveCABundle(m, in, caSources(m, in))
-	server := serverContainer(m, in, s, authorities.env)
-	pod := corev1ac.PodSpec().
-		WithServiceAccountName(accountName(m)).
-		WithAutomountServiceAccountToken(true)
-	serveAlone(m, pod, server)
+	authorities := withCABundle(m, in, caSources(m, in), true)
 	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), authorities}
 	if s.tracking {
 		parts = append(parts, withMetrics(in), withArchival(m))
 	}
-	assemble(pod, server, parts)
-	placePod(m, in, pod)
+	pod := newPod(m, in, accountName(m), serverContainer(m, in, s, authorities.env), parts...)
+	if mayShareFile(m) {
+		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLock, "mlflow"}
+		pod.WithTerminationGracePeriodSeconds(serverGrace)
+	}
 	resources.Spread(pod, s.Selector(), &m.Spec.More)
 	pod.ResourceClaims = s.claims(m)
 	return pod
+}
+
+// serveProgram starts the server once no other one holds the lock on the volume, and stops it fast and clean. A Deployment
+// replaces a pod that is being deleted while its server still runs, and two servers would write to one SQLite file. It does
+// nothing where the stores, which may stand in Secrets, are no SQLite files.
+//
+//go:embed serve.py
+var serveProgram string
+
+// serverLock is the file that the server locks.
+const serverLock = storagePath + "/.mlflow-server.lock"
+
+// serverGrace is how long a server may take to stop, in seconds.
+const serverGrace = 60
+
+// mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
+// what their user asked for.
+func mayShareFile(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && mayBeFiles(m, envBackendStore, envRegistryStore)
 }
 
 // startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
@@ -95,11 +106,10 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []env
 		WithArgs(serverArgs(m, in, s)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(s.needs(m)).
-		WithSecurityContext(containerSecurity(m)).
 		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
 		WithLivenessProbe(probe(m, in, s, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, s, "/api/3.0/mlflow/server-info", 5, 5))
-	container.Env, container.EnvFrom = serverEnv(m, in, s, certificates), userEnvFrom(m)
+	container.Env = serverEnv(m, in, s, certificates)
 	return container
 }
 
@@ -117,9 +127,61 @@ func serverArgs(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 		"--static-prefix="+s.prefix)
 }
 
+// anyHost makes the server answer under every name.
+const anyHost = "*"
+
+// allowedHosts are the values of the Host header to which the server answers.
+// MLflow compares the header as a whole, so each name stands there with and
+// without the port. Without a list of the user there is no limit.
+func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
+	if len(m.Spec.AllowedHosts) == 0 || slices.Contains(m.Spec.AllowedHosts, anyHost) {
+		return []string{anyHost}
+	}
+	var hosts []string
+	add := func(host string) {
+		if host != "" && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	for _, name := range servingcert.DNSNames(s.Name, in.Namespace) {
+		add(name)
+		add(fmt.Sprintf("%s:%d", name, port))
+	}
+	if base, err := url.Parse(in.ExternalURL); err == nil {
+		add(base.Host)
+	}
+	for _, host := range m.Spec.AllowedHosts {
+		add(string(host))
+	}
+	return hosts
+}
+
+// probe asks an unauthenticated path below the static prefix. Times are in
+// seconds. The kubelet calls by the address of the pod, so where names are
+// limited it has to claim one that is allowed.
+func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delay, period int32) *corev1ac.ProbeApplyConfiguration {
+	get := corev1ac.HTTPGetAction().
+		WithPath(s.prefix + path).
+		WithPort(intstr.FromString(portName)).
+		WithScheme(corev1.URISchemeHTTPS)
+	if hosts := allowedHosts(m, in, s); hosts[0] != anyHost {
+		get.WithHTTPHeaders(corev1ac.HTTPHeader().WithName("Host").WithValue(hosts[0]))
+	}
+	checked := corev1ac.Probe().
+		WithHTTPGet(get).
+		WithPeriodSeconds(period).
+		WithTimeoutSeconds(1).
+		WithSuccessThreshold(1).
+		WithFailureThreshold(3)
+	if delay > 0 {
+		checked.WithInitialDelaySeconds(delay)
+	}
+	return checked
+}
+
 // imageContainer is a container that runs the MLflow image.
 func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.ContainerApplyConfiguration {
-	container := corev1ac.Container().WithName(name).WithImage(ImageOf(m, in))
+	container := corev1ac.Container().WithName(name).WithImage(ImageOf(m, in)).WithSecurityContext(containerSecurity(m))
 	if image := m.Spec.Image; image != nil && image.ImagePullPolicy != "" {
 		container.WithImagePullPolicy(image.ImagePullPolicy)
 	}
@@ -128,10 +190,10 @@ func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.Contai
 
 // ImageOf is the image of the spec, or that of the platform.
 func ImageOf(m *mlflowv1.MLflow, in Inputs) string {
-	if m.Spec.Image != nil && m.Spec.Image.Image != "" {
-		return m.Spec.Image.Image
+	if m.Spec.Image == nil {
+		return in.Image
 	}
-	return in.Image
+	return cmp.Or(m.Spec.Image.Image, in.Image)
 }
 
 const (
@@ -147,10 +209,7 @@ func withScratch(m *mlflowv1.MLflow) part {
 	if temporary := m.Spec.TemporaryStorage; temporary != nil && temporary.SizeLimit != nil {
 		size = *temporary.SizeLimit
 	}
-	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{emptyDir("tmp", size)},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("tmp", tmpPath)},
-	}
+	return mounted(emptyDir("tmp", size), mount("tmp", tmpPath))
 }
 
 // withTLS mounts the serving certificate. Elsewhere than on OpenShift the pod
@@ -161,10 +220,7 @@ func withTLS(in Inputs, s Server) part {
 		mode = 0o640
 	}
 	secret := corev1ac.SecretVolumeSource().WithSecretName(s.Secret).WithDefaultMode(mode)
-	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(s.Secret).WithSecret(secret)},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount(s.Secret, tlsPath).WithReadOnly(true)},
-	}
+	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), mount(s.Secret, tlsPath).WithReadOnly(true))
 }
 
 // withMetrics lets the server keep the counters of its workers, where they
@@ -173,11 +229,14 @@ func withMetrics(in Inputs) part {
 	if !in.ServiceMonitors {
 		return part{}
 	}
-	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{emptyDir("metrics", resource.MustParse("100Mi"))},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("metrics", metricsPath)},
-		args:    []string{"--expose-prometheus=" + metricsPath},
-	}
+	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), mount("metrics", metricsPath))
+	p.args = []string{"--expose-prometheus=" + metricsPath}
+	return p
+}
+
+// mounted is a volume and where the main container has it.
+func mounted(volume *corev1ac.VolumeApplyConfiguration, at *corev1ac.VolumeMountApplyConfiguration) part {
+	return part{volumes: []*corev1ac.VolumeApplyConfiguration{volume}, mounts: []*corev1ac.VolumeMountApplyConfiguration{at}}
 }
 
 func emptyDir(name string, size resource.Quantity) *corev1ac.VolumeApplyConfiguration {
@@ -189,20 +248,3 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 }
 
 func caVolume(index int) string { return "ca-bundle-" + strconv.Itoa(index) }
-
-// Stamp records what the pods of servers consume on their Deployments, and on the pod templates once that has changed.
-func Stamp(desired apply.Desired, stamps map[string]reference.Stamp) {
-	for _, o := range desired {
-		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
-			stamps[*d.Name].Mark(d)
-		}
-	}
-}
-
-// WithoutClaim leaves out the volume claim, which may not be written again and again.
-func WithoutClaim(desired apply.Desired) apply.Desired {
-	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-		_, claim := o.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration)
-		return claim
-	})
-}

@@ -3,9 +3,9 @@ package resources
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -27,7 +27,6 @@ type envVar = corev1ac.EnvVarApplyConfiguration
 // refuses them; objects stored before it did keep working, with the value of
 // the operator, or without the name where that sets none.
 const (
-	envBackendStore      = "MLFLOW_BACKEND_STORE_URI"
 	envAuthorization     = "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE"
 	envJobExecution      = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
 	envDisableMiddleware = "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE"
@@ -37,57 +36,33 @@ const (
 	envInsecureTLS       = "MLFLOW_TRACKING_INSECURE_TLS"
 )
 
-// envReadReplica names the copy of the backend that answers queries.
-const envReadReplica = "MLFLOW_READ_REPLICA_BACKEND_STORE_URI"
-
 var protectedEnv = map[string]bool{
-	envBackendStore:      true,
-	envAuthorization:     true,
-	envJobExecution:      true,
-	envDisableMiddleware: true,
-	envWorkspaces:        true,
-	envWorkspaceStore:    true,
-	envAllowedHosts:      true,
-	envInsecureTLS:       true,
+	envBackendStore: true, envAuthorization: true, envJobExecution: true, envDisableMiddleware: true,
+	envWorkspaces: true, envWorkspaceStore: true, envAllowedHosts: true, envInsecureTLS: true,
 }
 
 // serverEnv is the environment of a server: what MLflow needs, what the user
 // wants, and what platform and certificates ask for, in this order.
 func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) []envVar {
-	spec := translateEnv(m)
 	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
 	if s.tracking {
 		before = append(before, archivalEnv(m)...)
 	}
-	before = append(before, spec.stores...)
-	before = append(before,
+	before = slices.Concat(before, storeEnv(m), []envVar{
 		value(envAuthorization, "self_subject_access_review"),
-		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in, s), ",")))
-	before = append(before, spec.selector...)
-	after := append(platformEnv(in), value(envDisableMiddleware, "false"))
-	after = append(after, certificates...)
-	return mergeEnv(before, spec.user, after)
+		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in, s), ",")),
+	}, selectorEnv(m))
+	return mergeEnv(before, userEnv(m), slices.Concat(platformEnv(in), []envVar{value(envDisableMiddleware, "false")}, certificates))
 }
 
-// specEnv is what the spec says about the environment, for every container.
-type specEnv struct {
-	// stores are the store URIs, the backend first.
-	stores []envVar
-	// selector limits the workspaces; empty when nothing does.
-	selector []envVar
-	// user is spec.env.
-	user []envVar
-}
-
-func translateEnv(m *mlflowv1.MLflow) specEnv {
-	return specEnv{stores: storeEnv(m), selector: selectorEnv(m), user: userEnv(m)}
-}
-
-// userEnv is spec.env.
+// userEnv is spec.env. The default of a reference that is written as one value,
+// and would otherwise differ from what is stored, is spelled out.
 func userEnv(m *mlflowv1.MLflow) []envVar {
 	user := resources.MustApplyEach[envVar](m.Spec.Env)
 	for i := range user {
-		defaultFieldRef(&user[i])
+		if from := user[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.APIVersion == nil {
+			from.FieldRef.WithAPIVersion("v1")
+		}
 	}
 	return user
 }
@@ -110,61 +85,19 @@ func mergeEnv(before, user, after []envVar) []envVar {
 			last[name] = i
 		}
 	}
-	merged := make([]envVar, 0, len(before)+len(user)+len(after))
-	ours := func(entries []envVar) {
-		for i := range entries {
-			if _, overridden := last[*entries[i].Name]; !overridden {
-				merged = append(merged, entries[i])
-			}
-		}
+	ours := func(entries []envVar) []envVar {
+		return slices.DeleteFunc(slices.Clone(entries), func(e envVar) bool {
+			_, overridden := last[*e.Name]
+			return overridden
+		})
 	}
-	ours(before)
+	var theirs []envVar
 	for i := range user {
 		if at, found := last[*user[i].Name]; found && at == i {
-			merged = append(merged, user[i])
+			theirs = append(theirs, user[i])
 		}
 	}
-	ours(after)
-	return merged
-}
-
-// storeEnv names the stores to the server. A Secret wins over an inline
-// URI, the registry follows the backend, and an MLflow that was stored before
-// the backend became mandatory has a database on its volume.
-func storeEnv(m *mlflowv1.MLflow) []envVar {
-	spec, backend := &m.Spec, backendVar(m)
-	env := []envVar{backend}
-	if replica := storeVar(envReadReplica, spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom); replica != nil {
-		env = append(env, *replica)
-	}
-	const name = "MLFLOW_REGISTRY_STORE_URI"
-	registry := storeVar(name, spec.RegistryStoreURI, spec.RegistryStoreURIFrom)
-	if registry == nil {
-		registry = &envVar{Name: new(name), Value: backend.Value, ValueFrom: backend.ValueFrom}
-	}
-	return append(env, *registry)
-}
-
-// backendVar names the store of the metadata.
-func backendVar(m *mlflowv1.MLflow) envVar {
-	if backend := storeVar(envBackendStore, m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom); backend != nil {
-		return *backend
-	}
-	return value(envBackendStore, defaultBackend)
-}
-
-// storeVar is nil when neither form of the URI is given.
-func storeVar(name, uri string, from *corev1.SecretKeySelector) *envVar {
-	switch {
-	case from != nil:
-		ref := corev1ac.SecretKeySelector().WithName(from.Name).WithKey(from.Key)
-		ref.Optional = from.Optional
-		return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref))
-	case uri != "":
-		return new(value(name, uri))
-	default:
-		return nil
-	}
+	return slices.Concat(ours(before), theirs, ours(after))
 }
 
 // selectorEnv limits the workspaces, if the spec does, with the selector in the notation of the API.
@@ -204,12 +137,4 @@ func allowedOrigins(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 
 func value(name, text string) envVar {
 	return envVar{Name: &name, Value: &text}
-}
-
-// defaultFieldRef spells out the default of a reference that is written as one
-// value and would otherwise differ from what is stored.
-func defaultFieldRef(entry *envVar) {
-	if entry.ValueFrom != nil && entry.ValueFrom.FieldRef != nil && entry.ValueFrom.FieldRef.APIVersion == nil {
-		entry.ValueFrom.FieldRef.WithAPIVersion("v1")
-	}
 }

@@ -35,6 +35,11 @@ const (
 	attempts = 3
 	// keepFinished is for how long a finished Job is kept, in seconds.
 	keepFinished = 86400
+
+	// CheckForAnnotation on the Job of a check says which migration it is for, as a hash.
+	CheckForAnnotation = "mlflow.opendatahub.io/check-for"
+	// checkDeadline ends a check that hangs or whose pod finds no node, in seconds; another follows. Large images have arrived by then.
+	checkDeadline = 1800
 )
 
 // MigrationJobName distinguishes what would be migrated: version and generation.
@@ -93,10 +98,8 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApp
 // migrationLabels are those of the user, but for the one that would bring the pods under the Service of the server, and ours.
 // The instance is that of all pods of an MLflow, by which policies before a database may admit them.
 func migrationLabels(m *mlflowv1.MLflow) map[string]string {
-	all := maps.Clone(m.Spec.PodLabels)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, m.Spec.PodLabels)
 	delete(all, LabelApp)
 	all[labelInstance] = NameOf(m)
 	all[LabelComponent] = migrationName
@@ -109,7 +112,7 @@ func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 	var codes []int32
 	for _, exit := range migrationExits {
-		if exit.Terminal {
+		if exit.terminal {
 			codes = append(codes, exit.code)
 		}
 	}
@@ -121,28 +124,37 @@ func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 			WithValues(codes...)))
 }
 
+// CheckJobName is the name of the Job of a check.
+func CheckJobName(m *mlflowv1.MLflow) string { return jobName(m, "-migration-check") }
+
+// CheckJob runs the migration program so that it opens the databases and changes nothing, beside the server. Its pod is that of the
+// migration, but for two things: it does not mount the volume, which may be attachable to the node of the server only and has no
+// login to try, and it asks for little, because there may be no room for a second server. check is what it is for.
+func CheckJob(m *mlflowv1.MLflow, in Inputs, check string) *batchv1ac.JobApplyConfiguration {
+	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: check})
+	pod := migrationPod(m, in, migrationArgs+" check", false)
+	pod.Containers[0].WithResources(choreResources())
+	job.Spec.WithActiveDeadlineSeconds(checkDeadline).WithTTLSecondsAfterFinished(keepFinished).Template.WithSpec(pod)
+	delete(job.Labels, LabelMigrationJob) // it migrates nothing
+	delete(job.Spec.Template.Labels, LabelMigrationJob)
+	return job
+}
+
 // migrationPod has the certificates of the server, and its volume where wanted, without what only a server needs.
 func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
-	authorities := withCABundle(m, in, caSources(m, in))
+	authorities := withCABundle(m, in, caSources(m, in), false)
 	needed := Tracking(m).needs(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
 		WithArgs(args).
-		WithResources(needed).
-		WithSecurityContext(containerSecurity(m))
-	container.Env, container.EnvFrom = migrationEnv(m, in, authorities.env), userEnvFrom(m)
-	pod := corev1ac.PodSpec().
-		WithServiceAccountName(accountName(m)).
-		WithAutomountServiceAccountToken(true).
+		WithResources(needed)
+	container.Env = migrationEnv(m, in, authorities.env)
+	metrics := withMetrics(in)
+	metrics.args = nil // of the server
+	return newPod(m, in, accountName(m), container,
+		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, metrics, withArchival(m)).
 		WithRestartPolicy(corev1.RestartPolicyNever)
-	parts := []part{withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, withMetrics(in), withArchival(m)}
-	for i := range parts {
-		parts[i].args = nil // of the server
-	}
-	assemble(pod, container, parts)
-	placePod(m, in, pod)
-	return pod
 }
 
 // migrationEnv is that of the server with the program and the version, and without the read replica, which is no place
@@ -168,7 +180,7 @@ type migrationExit struct {
 	// code is the exit code of the container.
 	code int32
 	// terminal: running the same Job again would end the same way.
-	Terminal bool
+	terminal bool
 	// text says what happened, for the status. A %s in it stands for the supported version.
 	text string
 }
@@ -184,17 +196,12 @@ var migrationExits = []migrationExit{
 	{16, false, "a database cannot be opened or read; check its address, its user and its password"},
 }
 
-// MigrationExitOf finds the meaning of an exit code, if the program gives it.
-func MigrationExitOf(code int32) (migrationExit, bool) {
+// MigrationExit says what an exit code means for a supported version of MLflow, if the program gives it.
+func MigrationExit(code int32, supported string) (text string, terminal, known bool) {
 	for _, exit := range migrationExits {
 		if exit.code == code {
-			return exit, true
+			return strings.ReplaceAll(exit.text, "%s", supported), exit.terminal, true
 		}
 	}
-	return migrationExit{}, false
-}
-
-// Message is the text for the supported version of MLflow.
-func (e migrationExit) Message(supported string) string {
-	return strings.ReplaceAll(e.text, "%s", supported)
+	return "", false, false
 }

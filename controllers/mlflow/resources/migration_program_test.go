@@ -31,8 +31,8 @@ func TestMigrationExits(t *testing.T) {
 	}
 	got := map[int32]meaning{}
 	for code := int32(-1); code <= 256; code++ {
-		if exit, found := MigrationExitOf(code); found {
-			got[code] = meaning{exit.Message("3.14.0"), exit.Terminal}
+		if text, terminal, found := MigrationExit(code, "3.14.0"); found {
+			got[code] = meaning{text, terminal}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

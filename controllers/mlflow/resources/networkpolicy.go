@@ -19,66 +19,47 @@ type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 // reach name resolution, HTTPS, the supported databases and the usual object
 // stores.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	name := NameOf(m)
-	egress := []*egressRule{
+	ingress := networkingv1ac.NetworkPolicyIngressRule().WithPorts(policyPort(corev1.ProtocolTCP, port))
+	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
+	if len(ingress.From) == 0 {
+		ingress.WithFrom(
+			networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
+			networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()))
+	}
+	pods := metav1ac.LabelSelector().
+		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
+										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
+	spec := isolated(m, pods, nil, []*egressRule{
 		dnsRule(),
 		tcpRule(443, 6443, 8443),
 		tcpRule(5432),
 		tcpRule(3306),
 		tcpRule(9000, 8333, 8334),
-	}
-	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
-		egress = userRules(m.Spec.NetworkPolicyEgressRules)
-	}
-	spec := isolated(metav1ac.LabelSelector().
-		WithMatchLabels(map[string]string{labelInstance: name}).
-		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
-										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))).
-		WithIngress(networkingv1ac.NetworkPolicyIngressRule().
-			WithFrom(ingressFrom(m)...).
-			WithPorts(policyPort(corev1.ProtocolTCP, port))).
-		WithEgress(egress...).
-		WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
-	return networkingv1ac.NetworkPolicy(name, in.Namespace).WithLabels(Labels(name)).WithSpec(spec)
-}
-
-// ingressFrom are those who may call the server.
-func ingressFrom(m *mlflowv1.MLflow) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
-	if len(m.Spec.NetworkPolicyIngressFrom) == 0 {
-		return []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-			networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
-			networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()),
-		}
-	}
-	var peers []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
-	for i := range m.Spec.NetworkPolicyIngressFrom {
-		peers = append(peers, resources.MustApply[networkingv1ac.NetworkPolicyPeerApplyConfiguration](&m.Spec.NetworkPolicyIngressFrom[i]))
-	}
-	return peers
+	})
+	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
 // migrationPolicy keeps the pods that migrate the database from everything but
 // name resolution and the database. Where users say themselves what may be
 // reached, that holds in place of the usual database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	databases := []*egressRule{tcpRule(5432, 3306)}
-	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
-		databases = userRules(m.Spec.NetworkPolicyEgressRules)
-	}
-	spec := isolated(metav1ac.LabelSelector().WithMatchLabels(map[string]string{LabelComponent: migrationName})).
-		WithEgress(dnsRule()).
-		WithEgress(databases...).
-		WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
-	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).
-		WithLabels(map[string]string{LabelComponent: migrationName}).
-		WithSpec(spec)
+	labels := map[string]string{LabelComponent: migrationName}
+	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, []*egressRule{tcpRule(5432, 3306)})
+	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
-// isolated denies what no rule allows.
-func isolated(pods *metav1ac.LabelSelectorApplyConfiguration) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
+// isolated lets pods reach nothing but what always is to be, what the user names or else is usual, and what the user adds. Nobody may
+// call them.
+func isolated(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, always, usual []*egressRule,
+) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
+	if named := userRules(m.Spec.NetworkPolicyEgressRules); len(named) > 0 {
+		usual = named
+	}
 	return networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(pods).
-		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+		WithEgress(always...).WithEgress(usual...).WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
 }
 
 func dnsRule() *egressRule {

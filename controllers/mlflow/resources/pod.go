@@ -2,6 +2,7 @@ package resources
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -12,25 +13,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// placePod carries over where the user wants pods to run, how they are confined,
-// and with what their images are pulled.
-func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) {
-	pod.WithSecurityContext(podSecurity(m, in))
-	placement := Pods(m)
-	resources.Place(pod, &placement)
-	if m.Spec.Affinity != nil {
-		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
-	}
-	resources.Mount(pod, &m.Spec.More)
-}
-
-// Pods is what the spec says of pods, in the form that all servers share.
-func Pods(m *mlflowv1.MLflow) server.Pods {
-	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
-}
-
-// assemble puts a container into a pod, with what each part adds to both.
-func assemble(pod *corev1ac.PodSpecApplyConfiguration, container *corev1ac.ContainerApplyConfiguration, parts []part) {
+// newPod puts a container of the MLflow image into a pod, with what each part adds to both. It is confined and placed, and its images are
+// pulled, as the user wants it.
+func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.ContainerApplyConfiguration, parts ...part,
+) *corev1ac.PodSpecApplyConfiguration {
+	container.EnvFrom = resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(account).
+		WithAutomountServiceAccountToken(true).
+		WithSecurityContext(podSecurity(m, in))
 	for _, p := range parts {
 		container.WithArgs(p.args...).WithVolumeMounts(p.mounts...)
 	}
@@ -38,6 +29,18 @@ func assemble(pod *corev1ac.PodSpecApplyConfiguration, container *corev1ac.Conta
 	for _, p := range parts {
 		pod.WithVolumes(p.volumes...).WithInitContainers(p.initContainers...).WithContainers(p.sidecars...)
 	}
+	placement := Pods(m)
+	resources.Place(pod, &placement)
+	if m.Spec.Affinity != nil {
+		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
+	}
+	resources.Mount(pod, &m.Spec.More)
+	return pod
+}
+
+// Pods is what the spec says of pods, in the form that all servers share.
+func Pods(m *mlflowv1.MLflow) server.Pods {
+	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
 }
 
 // podGroup owns what is on the volume, where the platform gives pods no group of
@@ -47,16 +50,14 @@ const podGroup = 1001
 // podSecurity is the block of the user as it stands, even an empty one, or a
 // default that restricted namespaces admit.
 func podSecurity(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSecurityContextApplyConfiguration {
-	if m.Spec.PodSecurityContext == nil {
-		security := corev1ac.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-		if m.Spec.Storage != nil && !in.OpenShift {
-			security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
-		}
-		return security
+	if m.Spec.PodSecurityContext != nil {
+		return resources.MustApply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
 	}
-	return resources.MustApply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
+	security := resources.PodSecurity()
+	if m.Spec.Storage != nil && !in.OpenShift {
+		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return security
 }
 
 // containerSecurity is to containers what podSecurity is to pods.
@@ -101,19 +102,13 @@ func choreResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return needs("100m", "256Mi", "500m", "512Mi")
 }
 
-func userEnvFrom(m *mlflowv1.MLflow) []corev1ac.EnvFromSourceApplyConfiguration {
-	return resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
-}
-
 // joinServer sends a chore that mounts the volume to the node of the server,
 // because the volume can be attached to that one only. Affinity to nodes is kept
 // beside it. A user who says to which pods a pod is near or far has decided the
 // matter: the two might contradict each other, and the chore would never run.
 func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
-	if forManyNodes(m) {
-		return
-	}
-	if own := m.Spec.Affinity; own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {
+	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
+	if own := m.Spec.Affinity; manyNodes || own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {
 		return
 	}
 	if pod.Affinity == nil {

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"slices"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -15,25 +13,20 @@ import (
 // need a token ask for it themselves. An account that a user made is used as it
 // is: it gets no annotation, and is not deleted.
 func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	apps := map[string]string{}
-	wanted := []string{accountName(m)}
-	if m.Spec.GarbageCollection != nil {
-		wanted, apps[gcAccount] = append(wanted, gcAccount), Suffixed(GCBaseName, m)
+	wanted := []struct{ account, app string }{{accountName(m), NameOf(m)}} // the spec may name one of the others
+	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {
+		wanted = append(wanted, struct{ account, app string }{gcAccount, Suffixed(GCBaseName, m)})
 	}
-	if Archives(m) {
-		wanted, apps[archivalAccount] = append(wanted, archivalAccount), Suffixed(ArchivalBaseName, m)
+	if Archives(m) && accountName(m) != archivalAccount {
+		wanted = append(wanted, struct{ account, app string }{archivalAccount, Suffixed(ArchivalBaseName, m)})
 	}
-	apps[accountName(m)] = NameOf(m) // the spec may name one of the others
 	var desired apply.Desired
-	for i, name := range wanted {
-		if slices.Contains(wanted[:i], name) {
-			continue
-		}
-		account := corev1ac.ServiceAccount(name, in.Namespace).
-			WithLabels(Labels(apps[name])).
+	for _, w := range wanted {
+		config := corev1ac.ServiceAccount(w.account, in.Namespace).
+			WithLabels(Labels(w.app)).
 			WithAnnotations(m.Spec.ServiceAccountAnnotations).
 			WithAutomountServiceAccountToken(false)
-		desired = append(desired, apply.Object{Config: account, Yields: true})
+		desired = append(desired, apply.Object{Config: config, Yields: true})
 	}
 	return desired
 }
@@ -44,24 +37,35 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 // artifact store and an archive of its own, so the right to read Secrets is that
 // wide, and held narrow by the two names that it is good for.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	role := rbacv1ac.ClusterRole(sharedRoleName).
-		WithLabels(Labels(sharedRoleName)).
-		WithRules(
-			readRule("", "namespaces"),
-			readRule("", "secrets").WithResourceNames(artifactSecret, archiveSecret),
-			readRule("mlflow.kubeflow.org", "mlflowconfigs"),
-		)
-	binding := rbacv1ac.ClusterRoleBinding(sharedRoleName).
-		WithLabels(Labels(sharedRoleName)).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(sharedRoleName)).
-		WithSubjects(accountSubject(accountName(m), in))
+	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(accountName(m), in)}
 	if Archives(m) && accountName(m) != archivalAccount {
-		binding.WithSubjects(accountSubject(archivalAccount, in))
+		subjects = append(subjects, accountSubject(archivalAccount, in))
 	}
-	return apply.Desired{
-		{Config: role, Ownership: apply.Shared},
-		{Config: binding, Ownership: apply.Shared},
-	}
+	return clusterRole(sharedRoleName, apply.Shared, subjects,
+		readRule("", "namespaces"),
+		readRule("", "secrets").WithResourceNames(artifactSecret, archiveSecret),
+		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
+}
+
+// collectorRBAC lets the collector find all workspaces and their artifact stores,
+// and remove experiments in them.
+func collectorRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcAccount, in)},
+		rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
+		readRule("", "namespaces"),
+		readRule("", "secrets").WithResourceNames(artifactSecret),
+		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
+}
+
+// clusterRole is a ClusterRole and the binding of its name.
+func clusterRole(name string, ownership apply.Ownership, subjects []*rbacv1ac.SubjectApplyConfiguration,
+	rules ...*rbacv1ac.PolicyRuleApplyConfiguration,
+) apply.Desired {
+	role := rbacv1ac.ClusterRole(name).WithLabels(Labels(name)).WithRules(rules...)
+	binding := rbacv1ac.ClusterRoleBinding(name).WithLabels(Labels(name)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)).
+		WithSubjects(subjects...)
+	return apply.Desired{{Config: role, Ownership: ownership}, {Config: binding, Ownership: ownership}}
 }
 
 func accountSubject(name string, in Inputs) *rbacv1ac.SubjectApplyConfiguration {

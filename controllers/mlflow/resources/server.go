@@ -1,10 +1,10 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -104,25 +104,18 @@ func artifactsRoot(m *mlflowv1.MLflow, in Inputs) string {
 
 // artifactArgs say who serves artifacts, and from where.
 func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
-	switch {
-	case !Splits(m):
-		args := []string{"--no-serve-artifacts"}
-		if m.Spec.ServeArtifacts {
-			destination := m.Spec.ArtifactsDestination
-			if destination == "" {
-				destination = defaultArtifacts
-			}
-			args = []string{"--serve-artifacts", "--artifacts-destination=" + destination}
-		}
-		if m.Spec.DefaultArtifactRoot != "" {
-			args = append(args, "--default-artifact-root="+m.Spec.DefaultArtifactRoot)
-		}
-		return args
-	case s.tracking:
-		return []string{"--no-serve-artifacts", "--default-artifact-root=" + artifactsRoot(m, in)}
-	default:
-		return []string{"--serve-artifacts", "--artifacts-destination=" + m.Spec.ArtifactsDestination, "--default-artifact-root=" + artifactsRoot(m, in)}
+	serves, root := m.Spec.ServeArtifacts, m.Spec.DefaultArtifactRoot
+	if Splits(m) {
+		serves, root = !s.tracking, artifactsRoot(m, in)
 	}
+	args := []string{"--no-serve-artifacts"}
+	if serves {
+		args = []string{"--serve-artifacts", "--artifacts-destination=" + cmp.Or(m.Spec.ArtifactsDestination, defaultArtifacts)}
+	}
+	if root != "" {
+		args = append(args, "--default-artifact-root="+root)
+	}
+	return args
 }
 
 // needs are requests and limits. Devices that the tracking server claims are not those of another.
@@ -145,36 +138,4 @@ func (s Server) claims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimApplyConfi
 		claims = m.Spec.ArtifactsServer.ResourceClaims
 	}
 	return resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](claims)
-}
-
-// SecretStore is a store whose URI is in a Secret.
-type SecretStore struct {
-	// Field of the spec.
-	Field string
-	From  *corev1.SecretKeySelector
-}
-
-// SecretStores are those of an MLflow.
-func SecretStores(m *mlflowv1.MLflow) []SecretStore {
-	var found []SecretStore
-	for _, s := range []SecretStore{
-		{"backendStoreUriFrom", m.Spec.BackendStoreURIFrom},
-		{"readReplicaBackendStoreUriFrom", m.Spec.ReadReplicaBackendStoreURIFrom},
-		{"registryStoreUriFrom", m.Spec.RegistryStoreURIFrom},
-	} {
-		if s.From != nil {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
-// IsShared reports whether a store is a server of databases, which several servers may use at once.
-func IsShared(uri string) bool {
-	for _, prefix := range []string{"postgresql://", "postgresql+", "mysql://", "mysql+"} {
-		if strings.HasPrefix(uri, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,14 +1,48 @@
 package resources
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
+
+const defaultClaimSize = "2Gi"
+
+// PVC is the volume claim of the spec. Under Retain, the default, it has
+// no owner: it outlives the MLflow and is found again by its labels.
+func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
+	config := corev1ac.PersistentVolumeClaim(ClaimName(m), in.Namespace).
+		WithLabels(Labels(NameOf(m))).
+		WithSpec(claimSpec(m))
+	ownership := apply.Unowned
+	if !Retains(m) {
+		ownership = apply.Controlled
+	}
+	return apply.Object{Config: config, Ownership: ownership}
+}
+
+// claimSpec is spec.storage with the defaults for what it leaves open.
+func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfiguration {
+	spec := m.Spec.Storage.DeepCopy()
+	if len(spec.AccessModes) == 0 {
+		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	}
+	requests := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultClaimSize)}
+	maps.Copy(requests, spec.Resources.Requests)
+	spec.Resources.Requests = requests
+	return resources.MustApply[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](spec)
+}
+
+// Retains reports whether the claim outlives its MLflow; only an explicit Delete says otherwise.
+func Retains(m *mlflowv1.MLflow) bool { return m.Spec.StorageRetentionPolicy != mlflowv1.StorageDelete }
 
 // The volume is mounted by the pods that find something on it, and by no others:
 // where it can be attached to one node only, who mounts it has to run there.
@@ -19,57 +53,35 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 		return part{}
 	}
 	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	return part{
-		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim)},
-		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("mlflow-storage", storagePath)},
-	}
+	return mounted(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), mount("mlflow-storage", storagePath))
 }
 
-// serverUsesVolume reports whether the server keeps metadata, artifacts or archived traces in files, or may do so: nothing is known of a
-// URI in a Secret. It reads the archive, also beside a server for artifacts.
+// serverUsesVolume reports whether the server keeps metadata, artifacts or archived traces in files, or may do so. It reads the archive,
+// also beside a server for artifacts.
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
-	if spec.Storage == nil {
-		return false
-	}
 	serves := spec.ServeArtifacts && (spec.ArtifactsDestination == "" || isFile(spec.ArtifactsDestination))
-	return metadataMayBeFiles(m) || mayBeFile(m, spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom) ||
-		serves || isFile(spec.DefaultArtifactRoot) || archivesToFiles(m)
+	return spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore, envReadReplica) ||
+		serves || isFile(spec.DefaultArtifactRoot) || archivesToFiles(m))
 }
 
 // archiverUsesVolume reports whether the archival of traces reads or writes files.
 func archiverUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (metadataMayBeFiles(m) || archivesToFiles(m))
+	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
 }
 
 // collectorUsesVolume reports whether garbage collection removes something from files by itself. Artifacts that are served are removed
 // by their server; those below a root of files, by the collector.
 func collectorUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (backendMayBeFile(m) || isFile(m.Spec.DefaultArtifactRoot))
+	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
 }
 
-// forManyNodes reports whether the volume can be mounted on several nodes at once.
-func forManyNodes(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
-}
-
-func metadataMayBeFiles(m *mlflowv1.MLflow) bool {
-	return backendMayBeFile(m) || mayBeFile(m, m.Spec.RegistryStoreURI, m.Spec.RegistryStoreURIFrom)
-}
-
-// backendMayBeFile is true also for an MLflow that was stored before the backend
-// became mandatory, whose database is on its volume.
-func backendMayBeFile(m *mlflowv1.MLflow) bool {
-	uri := m.Spec.BackendStoreURI
-	if uri == "" {
-		uri = defaultBackend
-	}
-	return mayBeFile(m, uri, m.Spec.BackendStoreURIFrom)
-}
-
-// mayBeFile is false beside a server for artifacts, with which stores are none, those in Secrets neither.
-func mayBeFile(m *mlflowv1.MLflow, uri string, from *corev1.SecretKeySelector) bool {
-	return !Splits(m) && (from != nil || strings.HasPrefix(uri, "sqlite"))
+// mayBeFiles reports whether one of the stores in some variables is a file, or may be one: nothing is known of a URI in a Secret. Beside
+// a server for artifacts none is, those in Secrets neither.
+func mayBeFiles(m *mlflowv1.MLflow, variables ...string) bool {
+	return !Splits(m) && slices.ContainsFunc(Stores(m), func(s Store) bool {
+		return slices.Contains(variables, s.variable) && (s.From != nil || strings.HasPrefix(s.URI, "sqlite"))
+	})
 }
 
 func archivesToFiles(m *mlflowv1.MLflow) bool {
