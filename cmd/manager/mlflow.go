@@ -53,7 +53,7 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, env.served, applier, env.clock, nil)
 	}
-	groups := access.New(access.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, env.served, env.clock,
+	groups := access.New(env.Config.MLflow.ResourceNamePrefix, env.served, env.clock,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 			return apply.New(apply.Options{
 				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,7 +21,7 @@ import (
 type namespaces struct {
 	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
 	cached   client.Reader
-	labelled client.Reader
+	labelled cache.Cache
 	bindings map[string]cache.Cache
 	applier  *apply.Applier
 	auth     *authFollower
@@ -49,11 +48,11 @@ func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth)
 		return cleanUp
 	case m == nil || m.DeletionTimestamp != nil:
 		return cleanUp
-	case a.state == authUnknown:
+	case a.State == authUnknown:
 		return askAgain
-	case a.state == authInvalid:
+	case a.State == authInvalid:
 		return leaveAlone
-	case a.state != authKnown:
+	case a.State != authKnown:
 		return cleanUp
 	default:
 		return bind
@@ -65,9 +64,6 @@ func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (
 	result, err := r.settle(ctx, request.Name)
 	if ctx.Err() == nil {
 		r.report.note(request.Name, err)
-	}
-	if apply.Only(err, isForeign) {
-		return reconcile.Result{}, nil // the end of what is in the way is an event
 	}
 	return result, err
 }
@@ -88,23 +84,16 @@ func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result,
 	case cleanUp:
 		return reconcile.Result{}, r.cleanUp(ctx, name)
 	case bind:
-		return reconcile.Result{}, ignorePassing(r.bind(ctx, m, name, wantedIn(r.prefix, a.groups)))
-	default:
-		return reconcile.Result{}, nil
+		err := r.bind(ctx, m, name, wantedIn(r.prefix, a.Groups))
+		return reconcile.Result{}, ignorePassing(err)
+	case leaveAlone:
 	}
+	return reconcile.Result{}, nil
 }
 
 // namespace returns nil for one that has not our label, or does not exist.
 func (r *namespaces) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.labelled.Get(ctx, client.ObjectKey{Name: name}, head); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading Namespace %s: %w", name, err)
-	}
-	return head, nil
+	return read(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceHead(), "Namespace "+name)
 }
 
 // mlflow returns the MLflow that a namespace asks for, nil when there is none.
@@ -112,14 +101,27 @@ func (r *namespaces) mlflow(ctx context.Context, namespace *metav1.PartialObject
 	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
 		return nil, nil
 	}
-	m := &mlflowv1.MLflow{}
-	if err := r.cached.Get(ctx, client.ObjectKey{Name: namespace.Labels[WorkspaceLabel]}, m); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading MLflow %s: %w", namespace.Labels[WorkspaceLabel], err)
+	name := namespace.Labels[WorkspaceLabel]
+	return read(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
+}
+
+// binding returns a RoleBinding as the cache has it, nil when there is none.
+func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	return read(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
+}
+
+// read returns nil when there is no such object.
+func read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T, what string) (T, error) {
+	var none T
+	err := from.Get(ctx, key, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("reading %s: %w", what, err)
 	}
-	return m, nil
+	return into, nil
 }
 
 // bind writes the RoleBindings. One of another role makes room first, unless it has a foreign controller.
@@ -153,19 +155,6 @@ func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
 	return errors.Join(errs...)
 }
 
-// binding returns a RoleBinding as the cache has it, nil when there is none.
-func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
-	live := &rbacv1.RoleBinding{}
-	err := r.bindings[name].Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading RoleBinding %s/%s: %w", namespace, name, err)
-	}
-	return live, nil
-}
-
 // ignorePassing drops what ends by itself.
 func ignorePassing(err error) error {
 	if apply.Only(err, isPassing) {
@@ -178,10 +167,4 @@ func ignorePassing(err error) error {
 // event, which is missed only after a minute.
 func isPassing(err error) bool {
 	return apply.Vanishing(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
-
-// isForeign: the name is taken by something that is not ours.
-func isForeign(err error) bool {
-	_, foreign := errors.AsType[*apply.ForeignError](err)
-	return foreign
 }

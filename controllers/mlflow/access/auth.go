@@ -3,16 +3,20 @@ package access
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
@@ -23,7 +27,7 @@ const authName = "auth"
 var auths = capability.PlatformAuth.GroupVersion().WithResource("auths")
 
 // groups are those that an Auth names.
-type groups struct{ allowed, admin []string }
+type groups struct{ Allowed, Admin []string }
 
 // authState says what is known of Auth.
 type authState int
@@ -36,24 +40,24 @@ const (
 	authKnown
 )
 
-// auth is what is known of Auth.
+// auth is what is known of Auth. Its fields are compared, and so exported.
 type auth struct {
-	state   authState
-	groups  groups
-	problem string // of authInvalid
+	State   authState
+	Groups  groups
+	Problem string // of authInvalid
 }
 
 // readAuth takes the groups out of an Auth; nil is none. Blank names are left out.
 func readAuth(object *unstructured.Unstructured) auth {
 	if object == nil {
-		return auth{state: authMissing}
+		return auth{State: authMissing}
 	}
 	allowed, allowedErr := groupList(object, "allowedGroups")
 	admin, adminErr := groupList(object, "adminGroups")
 	if err := errors.Join(allowedErr, adminErr); err != nil {
-		return auth{state: authInvalid, problem: err.Error()}
+		return auth{State: authInvalid, Problem: err.Error()}
 	}
-	return auth{state: authKnown, groups: groups{allowed, admin}}
+	return auth{State: authKnown, Groups: groups{allowed, admin}}
 }
 
 func groupList(object *unstructured.Unstructured, field string) ([]string, error) {
@@ -69,59 +73,93 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 
 // authFollower keeps what is known of Auth current while its API is served. It is a manager Runnable.
 type authFollower struct {
-	*follow.Follower
-	// listeners hear of every change of what is known.
-	listeners follow.Listeners[auth]
-
-	mu      sync.Mutex
-	served  bool
-	current auth
+	*follow.Value[auth]
+	served func() capability.Set
 }
 
-func newAuthFollower(client dynamic.Interface, clk clock.Clock, log logr.Logger) *authFollower {
-	f := &authFollower{current: auth{state: authNotServed}}
-	f.Follower = follow.New(follow.Options{
+func newAuthFollower(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authFollower {
+	return &authFollower{served: served, Value: follow.NewValue(follow.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
-		Take: func(object *unstructured.Unstructured) { f.learn(readAuth(object)) },
-	})
-	return f
-}
-
-// observe follows Auth while the cluster serves it. What was known counts no more when the API goes.
-func (f *authFollower) observe(set capability.Set) {
-	served := set.Has(capability.PlatformAuth)
-	f.mu.Lock()
-	changed := served != f.served
-	f.served = served
-	f.mu.Unlock()
-	if !changed {
-		return
-	}
-	f.learn(auth{})
-	f.SetServed(served)
+	}, readAuth)}
 }
 
 // now returns what is known at the moment, without a request.
 func (f *authFollower) now() auth {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.current
-}
-
-// learn stores what is known and wakes the listeners when it is news.
-func (f *authFollower) learn(next auth) {
-	f.mu.Lock()
-	if !f.served {
-		next = auth{state: authNotServed}
+	value, known := f.Current()
+	switch {
+	case !f.served().Has(capability.PlatformAuth):
+		return auth{State: authNotServed}
+	case !known:
+		return auth{}
 	}
-	news := !reflect.DeepEqual(next, f.current)
-	f.current = next
-	f.mu.Unlock()
-	if news {
-		f.listeners.Notify(next)
-	}
+	return value
 }
 
 // unknownRetry is how soon a namespace is reconciled again while Auth is being read for the first time. What is known then
 // wakes every namespace; this is for the reconciliation that began a moment later.
 const unknownRetry = 5 * time.Second
+
+// Reasons of the condition NamespaceRBACReady of MLflow.
+const (
+	ReasonBound          = "RoleBindingsReady"
+	ReasonAuthAPIMissing = "AuthAPIMissing"
+	ReasonAuthMissing    = "AuthMissing"
+	ReasonAuthInvalid    = "AuthInvalid"
+	ReasonFailed         = "RoleBindingsFailed"
+)
+
+// report gathers what went wrong in which namespace, for the condition that the controller of MLflow writes.
+type report struct {
+	auth func() auth
+	news follow.Listeners[struct{}]
+
+	mu       sync.Mutex
+	failures map[string]string
+}
+
+// note takes in how the reconciliation of a namespace ended.
+func (r *report) note(namespace string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	r.mu.Lock()
+	moved := r.failures[namespace] != text
+	r.failures[namespace] = text
+	if text == "" {
+		delete(r.failures, namespace)
+	}
+	r.mu.Unlock()
+	if moved {
+		r.news.Notify(struct{}{})
+	}
+}
+
+// State reports how access stands: status, reason and message of a condition; an empty status when nothing is known yet.
+func (r *report) State() (status metav1.ConditionStatus, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch a := r.auth(); a.State {
+	case authUnknown:
+		return "", "", ""
+	case authNotServed:
+		return metav1.ConditionFalse, ReasonAuthAPIMissing, "No group has access through namespaces, because the cluster does not serve " +
+			auths.GroupResource().String() + ": install the operator of the platform, or switch namespace RBAC off with ENABLE_NAMESPACE_RBAC=false"
+	case authMissing:
+		return metav1.ConditionFalse, ReasonAuthMissing, "No group has access through namespaces, because there is no Auth " + authName +
+			": the operator of the platform creates it"
+	case authInvalid:
+		return metav1.ConditionFalse, ReasonAuthInvalid, "Access through namespaces stays as it was: " + a.Problem
+	}
+	if len(r.failures) > 0 {
+		first := slices.Sorted(maps.Keys(r.failures))[0]
+		return metav1.ConditionFalse, ReasonFailed,
+			fmt.Sprintf("RoleBindings failed in %d namespace(s), the first is %s: %s", len(r.failures), first, r.failures[first])
+	}
+	return metav1.ConditionTrue, ReasonBound, "The groups of Auth " + authName + " have access in every namespace labelled " + WorkspaceLabel
+}
+
+// Source wakes the handler when State may have changed.
+func (r *report) Source(h handler.EventHandler) source.Source {
+	return r.news.Changes(&mlflowv1.MLflow{}, h)
+}

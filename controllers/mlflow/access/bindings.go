@@ -7,10 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -41,8 +40,8 @@ type wanted struct {
 // wantedIn lists the RoleBindings of a namespace. All groups may look; administrators may also change.
 func wantedIn(prefix string, g groups) []wanted {
 	return []wanted{
-		{ViewBinding, prefix + viewRole, unique(slices.Concat(g.allowed, g.admin))},
-		{EditBinding, prefix + editRole, g.admin},
+		{ViewBinding, prefix + viewRole, unique(slices.Concat(g.Allowed, g.Admin))},
+		{EditBinding, prefix + editRole, g.Admin},
 	}
 }
 
@@ -77,8 +76,7 @@ func (w wanted) config(namespace string) runtime.ApplyConfiguration {
 
 // refersElsewhere says that a RoleBinding is of another role, which cannot be changed.
 func (w wanted) refersElsewhere(live *rbacv1.RoleBinding) bool {
-	ref := live.RoleRef
-	return ref.Kind != "ClusterRole" || ref.Name != w.role || ref.APIGroup != rbacv1.GroupName
+	return live.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}
 }
 
 // desired puts the RoleBindings of a namespace in the form that is applied. A binding of one of the names that a user made
@@ -100,17 +98,12 @@ func isOurs(live *rbacv1.RoleBinding) bool {
 		return false
 	}
 	return live.Labels[names.OperatorLabel] == names.OperatorName || live.Labels[managedByLabel] == fieldOwner ||
-		slices.ContainsFunc(live.OwnerReferences, isMLflow) ||
+		slices.ContainsFunc(live.OwnerReferences, resources.IsMLflow) ||
 		slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == fieldOwner })
 }
 
 // belongsToAnother says that something else than an MLflow controls a RoleBinding.
 func belongsToAnother(live *rbacv1.RoleBinding) bool {
 	controller := metav1.GetControllerOfNoCopy(live)
-	return controller != nil && !isMLflow(*controller)
-}
-
-func isMLflow(ref metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && group.Group == mlflowv1.GroupVersion.Group && ref.Kind == "MLflow"
+	return controller != nil && !resources.IsMLflow(*controller)
 }

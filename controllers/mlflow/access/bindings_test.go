@@ -27,7 +27,7 @@ func owner() *mlflowv1.MLflow {
 // [mlflow-69] [mlflow-73] The RoleBindings of a namespace: roles, subjects, label and controlling owner.
 func TestGoldenBindings(t *testing.T) {
 	for name, g := range map[string]groups{
-		"overlapping": {allowed: []string{"users", "admins", "users"}, admin: []string{"admins", "root"}},
+		"overlapping": {Allowed: []string{"users", "admins", "users"}, Admin: []string{"admins", "root"}},
 		"empty":       {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func FuzzGroupsKeepStructure(f *testing.F) {
 	f.Add("users", "mlflow-operator-")
 	f.Add("a\n- kind: ServiceAccount\n  name: x", "p\nname: cluster-admin")
 	f.Fuzz(func(t *testing.T, group, prefix string) {
-		objects, err := apply.Render(desired("team", wantedIn(prefix, groups{allowed: []string{group}, admin: []string{group}})), "mlflow", owner())
+		objects, err := apply.Render(desired("team", wantedIn(prefix, groups{Allowed: []string{group}, Admin: []string{group}})), "mlflow", owner())
 		if err != nil {
 			t.Fatal(err)
 		}

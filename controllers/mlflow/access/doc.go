@@ -2,6 +2,6 @@
 // label: two RoleBindings in each, one to look and one to change.
 //
 // setup.go says what is watched and with which rights, access.go what one reconciliation does, bindings.go what a namespace should
-// hold (pure functions), auth.go how Auth is followed, feedback.go what the status reports. The controller is a part of the
+// hold (pure functions), auth.go how Auth is followed and what the status reports. The controller is a part of the
 // component mlflow, behind a switch of its own.
 package access

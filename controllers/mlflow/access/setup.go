@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -46,31 +45,29 @@ const controllerName = "mlflow-namespace-rbac"
 // RoleBindingKind is read as a whole: its role cannot be changed, only seen.
 var RoleBindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
-// Settings are what the manager's configuration says.
-type Settings struct {
-	// Prefix stands before the names of the ClusterRoles that are bound.
-	Prefix string
-}
-
 // Access is the controller, and the feedback that it gives.
 type Access struct {
 	*report
-	settings Settings
-	served   func() *capability.Watcher
-	clock    func() clock.Clock
-	applier  func(ctrl.Manager, client.Client) *apply.Applier
+	prefix  string
+	served  func() *capability.Watcher
+	clock   func() clock.Clock
+	applier func(ctrl.Manager, client.Client) *apply.Applier
 }
 
-// New returns an Access that does nothing before Setup. The applier reads with the given client, holds RoleBindings whole and
-// writes as mlflow-operator.
-func New(settings Settings, served func() *capability.Watcher, clk func() clock.Clock,
+// New returns an Access that does nothing before Setup. The prefix stands before the names of the ClusterRoles that are bound. The
+// applier reads with the given client, holds RoleBindings whole and writes as mlflow-operator.
+func New(prefix string, served func() *capability.Watcher, clk func() clock.Clock,
 	applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
-	return &Access{report: newReport(), settings: settings, served: served, clock: clk, applier: applier}
+	return &Access{report: &report{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
 }
 
 // Setup registers the controller with a manager.
 func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
-	labelled, err := labelledNamespaces(mgr)
+	asking, err := labels.Parse(WorkspaceLabel) // whatever its value
+	if err != nil {
+		return fmt.Errorf("selecting namespaces: %w", err)
+	}
+	labelled, err := component.Narrow(mgr, namespaceHead(), cache.ByObject{Label: asking}, apply.Transform())
 	if err != nil {
 		return err
 	}
@@ -78,39 +75,45 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("building the client for Auth: %w", err)
 	}
 	served := a.served()
-	follower := newAuthFollower(client, a.clock(), mgr.GetLogger().WithName("auth"))
-	served.Follow(ctx, follower.observe)
-	follower.listeners.Subscribe(ctx, func(auth) { a.wake() })
+	follower := newAuthFollower(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
+	served.Follow(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
+	follower.Subscribe(ctx, func(auth) { a.news.Notify(struct{}{}) })
 	if err := mgr.Add(follower); err != nil {
 		return fmt.Errorf("adding what follows Auth: %w", err)
 	}
-	a.begin(follower.now)
+	a.auth = follower.now
+	reader := &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+		if _, ok := object.(*rbacv1.RoleBinding); ok {
+			return bindings[key.Name]
+		}
+		return nil
+	}}
 	r := &namespaces{
 		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
-		applier: a.applier(mgr, routed(mgr, bindings)), auth: follower, report: a.report, prefix: a.settings.Prefix,
+		applier: a.applier(mgr, reader), auth: follower, report: a.report, prefix: a.prefix,
 	}
 	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
-	return a.watch(mgr, c, r, labelled, bindings)
+	return r.watch(mgr, c)
 }
 
 // watch joins the controller to the kinds that are always there.
-func (a *Access) watch(mgr ctrl.Manager, c controller.Controller, r *namespaces, labelled cache.Cache, bindings map[string]cache.Cache) error {
+func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
 	sources := []source.Source{
-		source.Kind(labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
+		source.Kind(r.labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
 		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
 		// An MLflow without a name is any: Auth concerns all namespaces that ask for one.
-		r.auth.listeners.Changes(&mlflowv1.MLflow{}, r.ofMLflow()),
+		r.auth.Changes(&mlflowv1.MLflow{}, r.ofMLflow()),
 	}
-	for _, name := range bindingNames {
-		sources = append(sources, source.Kind(bindings[name], client.Object(&rbacv1.RoleBinding{}), toNamespace()))
+	for _, bindings := range r.bindings {
+		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), toNamespace()))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -124,15 +127,6 @@ func namespaceHead() *metav1.PartialObjectMetadata {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return head
-}
-
-// labelledNamespaces holds the metadata of the namespaces with our label, whatever its value.
-func labelledNamespaces(mgr ctrl.Manager) (cache.Cache, error) {
-	present, err := labels.NewRequirement(WorkspaceLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting namespaces: %w", err)
-	}
-	return component.Narrow(mgr, namespaceHead(), cache.ByObject{Label: labels.NewSelector().Add(*present)}, apply.Transform())
 }
 
 // bindingCaches hold the RoleBindings of one name each.
@@ -149,31 +143,15 @@ func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 	return all, nil
 }
 
-// routed is the manager's client with RoleBindings from our caches.
-func routed(mgr ctrl.Manager, bindings map[string]cache.Cache) client.Client {
-	return &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
-		if _, ok := object.(*rbacv1.RoleBinding); !ok {
-			return nil
-		}
-		if c, ok := bindings[key.Name]; ok {
-			return c
-		}
-		return nil
-	}}
-}
-
 // optedIn admits namespaces that bear our label, or did until now.
 func optedIn() predicate.Predicate {
 	has := func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]
 		return labelled
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return has(e.Object) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return has(e.Object) },
-		GenericFunc: func(e event.GenericEvent) bool { return has(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) },
-	}
+	admitted := predicate.NewPredicateFuncs(has)
+	admitted.UpdateFunc = func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) }
+	return admitted
 }
 
 // comesAndGoes admits what decides about access: whether an MLflow exists and is to stay. Its status does not.
@@ -190,28 +168,21 @@ func toNamespace() handler.EventHandler {
 	})
 }
 
-// ofMLflow maps an MLflow to the namespaces that ask for it.
+// ofMLflow maps an MLflow to the namespaces that ask for it, and one without a name to those that ask for any.
 func (r *namespaces) ofMLflow() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.everyNamespace(ctx, o.GetName())
-	})
-}
-
-// everyNamespace lists the namespaces that ask for an MLflow, or for any when it is not named.
-func (r *namespaces) everyNamespace(ctx context.Context, mlflow string) []reconcile.Request {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		if ctx.Err() == nil {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that ask for MLflow")
+			return nil
 		}
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if mlflow == "" || list.Items[i].Labels[WorkspaceLabel] == mlflow {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if mlflow.GetName() == "" || list.Items[i].Labels[WorkspaceLabel] == mlflow.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+			}
 		}
-	}
-	return requests
+		return requests
+	})
 }

@@ -5,6 +5,7 @@ package artifactstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +98,9 @@ func toConfig() handler.EventHandler {
 	})
 }
 
+// goes is what the Secrets are for.
+var goes = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
+
 // report is the only phase.
 func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
 	var wanted []reference.Reference
@@ -115,22 +119,14 @@ func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) er
 		message = "No Secret is named; artifacts and archived traces go to the buckets of the server"
 	}
 	if len(resolved.Missing) > 0 {
+		var affected []string
+		for _, missing := range slices.Backward(resolved.Missing) { // the artifacts first
+			affected = append(affected, goes[missing.Name])
+		}
 		status, reason = metav1.ConditionFalse, reference.ReasonMissing
-		message = reference.Describe(config.Namespace, resolved.Missing) + "; until then " + affected(resolved.Missing) + " go to the bucket of the server"
+		message = reference.Describe(config.Namespace, resolved.Missing) +
+			"; until then " + strings.Join(affected, " and ") + " go to the bucket of the server"
 	}
 	conditions.Set(&config.Status.Conditions, reference.Condition, status, reason, message, config.Generation)
 	return nil
-}
-
-// affected is what does not go where the workspace wants it.
-func affected(missing []reference.Missing) string {
-	var what []string
-	for _, m := range missing {
-		if m.Name == artifactSecret {
-			what = append([]string{"artifacts"}, what...)
-		} else {
-			what = append(what, "archived traces")
-		}
-	}
-	return strings.Join(what, " and ")
 }
