@@ -93,7 +93,7 @@ func refusal(route *gatewayv1.HTTPRoute, in resources.Inputs) *metav1.Condition 
 	return nil
 }
 
-// checkRoutes takes an external URL back while the gateway refuses the route that leads there, and says why, unless more is said already.
+// checkRoutes takes an external URL back while the gateway refuses the route that leads there, and reports why, unless the condition is taken.
 func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, reported bool) error {
 	var found *metav1.Condition
 	for _, s := range resources.Servers(m) {

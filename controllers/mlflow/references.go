@@ -93,7 +93,7 @@ func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) erro
 	var errs []error
 	var found *metav1.Condition
 	for i, s := range servers {
-		seen := m.DeepCopy() // what is said of one takes back nothing that is said of the other
+		seen := m.DeepCopy() // each keeper sets or removes the condition
 		errs = append(errs, r.certificates[i].Keep(ctx, seen, servingcert.Wanted{
 			Namespace: in.Namespace, Name: s.Secret, Provided: provided, Authority: certificateAuthority, Service: s.Name,
 			Labels: resources.Labels(resources.NameOf(m)),

@@ -60,14 +60,12 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	if text, terminal, known := resources.MigrationExit(end.ExitCode, supported); known {
 		return Failure{Terminal: terminal, Message: text}, true
 	}
-	switch {
-	case pod.Status.Reason != "":
-		return Failure{Message: pod.Status.Reason}, true
-	case end.Reason != "" && end.Reason != "Error": // which only repeats that there is an exit code
-		return Failure{Message: end.Reason}, true
-	default:
-		return Failure{Message: fmt.Sprintf("migration Job container exited with code %d", end.ExitCode)}, true
+	reason := end.Reason
+	if reason == "Error" {
+		reason = "" // it only repeats that there is an exit code
 	}
+	code := fmt.Sprintf("migration Job container exited with code %d", end.ExitCode)
+	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
 func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
@@ -98,14 +96,14 @@ func conditionFailure(job *batchv1.Job, supported string) Failure {
 			}
 		}
 	}
-	switch {
-	case condition != nil && condition.Message+condition.Reason != "":
-		return Failure{Message: cmp.Or(condition.Message, condition.Reason)}
-	case job.Status.Failed > 0:
-		return Failure{Message: fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)}
-	default:
-		return Failure{Message: "migration Job failed"}
+	text := "migration Job failed"
+	if job.Status.Failed > 0 {
+		text = fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)
 	}
+	if condition != nil {
+		text = cmp.Or(condition.Message, condition.Reason, text)
+	}
+	return Failure{Message: text}
 }
 
 // PhaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a

@@ -1,9 +1,11 @@
 package resources
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,18 +57,12 @@ func jobName(m *mlflowv1.MLflow, suffix string) string {
 	return base + suffix
 }
 
+var noKey = regexp.MustCompile(`[^a-z0-9]+`)
+
 // versionKey is a version as part of a name.
 func versionKey(version string) string {
-	key := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(version))
-	if key = strings.TrimPrefix(key, "v"); key == "" {
-		return "unknown"
-	}
-	return key
+	key := noKey.ReplaceAllString(strings.ToLower(version), "")
+	return cmp.Or(strings.TrimPrefix(key, "v"), "unknown")
 }
 
 // MigrationJob runs the migration program in a pod that is confined, placed and fed as those of the server are. force

@@ -49,8 +49,8 @@ func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolic
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
-// isolated lets pods reach nothing but what always is to be, what the user names or else is usual, and what the user adds. Nobody may
-// call them.
+// isolated lets pods reach nothing but what always has to be, what the user names in place of the usual, and what the user adds, and
+// lets no client call them.
 func isolated(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, always, usual []*egressRule,
 ) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
 	if named := userRules(m.Spec.NetworkPolicyEgressRules); len(named) > 0 {

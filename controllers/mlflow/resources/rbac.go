@@ -13,20 +13,20 @@ import (
 // need a token ask for it themselves. An account that a user made is used as it
 // is: it gets no annotation, and is not deleted.
 func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	wanted := []struct{ account, app string }{{accountName(m), NameOf(m)}} // the spec may name one of the others
-	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {
-		wanted = append(wanted, struct{ account, app string }{gcAccount, Suffixed(GCBaseName, m)})
-	}
-	if Archives(m) && accountName(m) != archivalAccount {
-		wanted = append(wanted, struct{ account, app string }{archivalAccount, Suffixed(ArchivalBaseName, m)})
-	}
 	var desired apply.Desired
-	for _, w := range wanted {
-		config := corev1ac.ServiceAccount(w.account, in.Namespace).
-			WithLabels(Labels(w.app)).
+	add := func(account, app string) {
+		config := corev1ac.ServiceAccount(account, in.Namespace).
+			WithLabels(Labels(app)).
 			WithAnnotations(m.Spec.ServiceAccountAnnotations).
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, Yields: true})
+	}
+	add(accountName(m), NameOf(m)) // the spec may name one of the others
+	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {
+		add(gcAccount, Suffixed(GCBaseName, m))
+	}
+	if Archives(m) && accountName(m) != archivalAccount {
+		add(archivalAccount, Suffixed(ArchivalBaseName, m))
 	}
 	return desired
 }
