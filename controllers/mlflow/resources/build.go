@@ -11,7 +11,6 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Names and values that other software relies on.
@@ -119,34 +118,6 @@ func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	}
 	p.Exposed = exposure(m, in)
 	return p
-}
-
-// exposure leads to the server, as far as the cluster serves the kinds.
-func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	var desired apply.Desired
-	for _, s := range Servers(m) {
-		desired.Add(service(m, in, s))
-		if s.Replicas > 1 {
-			desired.Add(resources.DisruptionBudget(metav1.ObjectMeta{Name: s.Name, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, s.Selector()))
-		}
-	}
-	if in.ServiceMonitors {
-		desired.Add(serviceMonitor(m, in))
-	}
-	switch {
-	case in.Exposure.Ingress():
-		desired.Add(ingress(m, in))
-	case in.HTTPRoutes:
-		desired.Add(httpRoute(m, in))
-		if Splits(m) {
-			desired.Add(artifactsRoute(m, in))
-		}
-		desired = append(desired, trust(m, in)...)
-	}
-	if in.ConsoleLinks && in.ExternalURL != "" {
-		desired.Add(consoleLink(m, in))
-	}
-	return desired
 }
 
 // ExternalURL is where users reach the server, "" when it is not published.

@@ -5,16 +5,47 @@ import (
 	"regexp"
 
 	consolev1 "github.com/openshift/api/console/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/version"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
+
+// exposure leads to the server, as far as the cluster serves the kinds.
+func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	var desired apply.Desired
+	for _, s := range Servers(m) {
+		desired.Add(service(m, in, s))
+		if s.Replicas > 1 {
+			desired.Add(resources.DisruptionBudget(metav1.ObjectMeta{Name: s.Name, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, s.Selector()))
+		}
+	}
+	if in.ServiceMonitors {
+		desired.Add(serviceMonitor(m, in))
+	}
+	switch {
+	case in.Exposure.Ingress():
+		desired.Add(ingress(m, in))
+	case in.HTTPRoutes:
+		desired.Add(httpRoute(m, in))
+		if Splits(m) {
+			desired.Add(artifactsRoute(m, in))
+		}
+		desired = append(desired, trust(m, in)...)
+	}
+	if in.ConsoleLinks && in.ExternalURL != "" {
+		desired.Add(consoleLink(m, in))
+	}
+	return desired
+}
 
 // ViaGateway reports whether HTTPRoutes publish the server.
 func (in Inputs) ViaGateway() bool { return in.HTTPRoutes && !in.Exposure.Ingress() }
@@ -122,3 +153,53 @@ func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="32" height="32">` +
 	`<path fill="#0194e2" fill-rule="evenodd" d="M11 3h10v3h-1.5v6.6l7 12A3 3 0 0 1 23.9 29H8.1a3 3 0 0 1-2.6-4.4l7-12V6H11z` +
 	`M15 6v7.3L11.6 19h8.8L17 13.3V6z"/></svg>`
+
+// servingCertAnnotation asks OpenShift for the certificate in a Secret.
+// Elsewhere it has no effect, and the operator or an administrator provides the
+// Secret.
+const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
+
+// labelRole on the Service of the tracking server tells it from that for artifacts, which has no metrics.
+const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
+
+func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
+	labels := Labels(NameOf(m))
+	if s.tracking && Splits(m) {
+		labels[labelRole] = roleTracking
+	}
+	return corev1ac.Service(s.Name, in.Namespace).
+		WithLabels(labels).
+		WithAnnotations(map[string]string{servingCertAnnotation: s.Secret}).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(s.Selector()).
+			WithPorts(corev1ac.ServicePort().
+				WithName(portName).
+				WithProtocol(corev1.ProtocolTCP).
+				WithPort(port).
+				WithTargetPort(intstr.FromString(portName))))
+}
+
+// serviceMonitor lets the Prometheus operator scrape the server. It verifies certificates
+// of OpenShift, and those that were issued here; others are whatever the
+// administrator made.
+func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
+	name := NameOf(m)
+	scraped := map[string]string{LabelApp: name}
+	if Splits(m) {
+		scraped[labelRole] = roleTracking
+	}
+	tls := monitoringv1.SafeTLSConfig{ServerName: new(Tracking(m).host(in))}
+	switch {
+	case in.OpenShift:
+		tls.CA.ConfigMap = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: serviceCAName}, Key: serviceCAKey}
+	case len(in.Authorities[name]) > 0:
+		tls.CA.Secret = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: Tracking(m).Secret}, Key: caKey}
+	default:
+		tls = monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}
+	}
+	return resources.ServiceMonitor(
+		metav1.ObjectMeta{Name: Suffixed(monitorBaseName, m), Namespace: in.Namespace, Labels: Labels(name)},
+		scraped,
+		monitoringv1.Endpoint{Path: "/metrics", Port: portName, Scheme: new(monitoringv1.Scheme("https"))}, tls)
+}
