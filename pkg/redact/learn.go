@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -31,18 +30,21 @@ const (
 var (
 	tellingKey = regexp.MustCompile(`(?i)(pass|pwd|secret|token|credential|key|uri|url|dsn|auth|cookie)`)
 	// open are values that are no secret wherever they stand.
-	open = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*)$`)
-	mix  = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
+	open = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*|` +
+		`(?:-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\s*)+)$`)
+	mix = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
 )
 
 // learnt are the values of the Secrets that this process has read.
-var learnt = &values{of: map[types.NamespacedName][]string{}}
+var learnt = &values{}
 
+// values can be searched after each Secret at a cost that does not depend on how many were read before.
 type values struct {
-	mu       sync.Mutex
-	of       map[types.NamespacedName][]string
-	order    []types.NamespacedName
-	replacer *strings.Replacer // nil after a change
+	mu    sync.RWMutex
+	of    map[types.NamespacedName][]string
+	order []types.NamespacedName
+	// starting holds all values by their first bytes, the longest first, and one as often as Secrets hold it.
+	starting map[string][]string
 }
 
 // Secret remembers the values of a Secret, instead of those that it had.
@@ -51,6 +53,7 @@ func Secret(s *corev1.Secret) {
 	for key, value := range s.Data {
 		found = append(found, valuesOf(key, string(value))...)
 	}
+	found = slices.DeleteFunc(found, func(value string) bool { return len(value) < minValue })
 	slices.Sort(found)
 	found = slices.Compact(found)
 	learnt.remember(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, found[:min(len(found), maxValues)])
@@ -109,32 +112,60 @@ func (v *values) remember(name types.NamespacedName, found []string) {
 	if known && slices.Equal(before, found) {
 		return
 	}
+	if v.of == nil {
+		v.of, v.starting = map[types.NamespacedName][]string{}, map[string][]string{}
+	}
 	if !known {
 		v.order = append(v.order, name)
 	}
+	v.forget(name)
 	v.of[name] = found
+	for _, value := range found {
+		same := v.starting[value[:minValue]]
+		at, _ := slices.BinarySearchFunc(same, value, longestFirst)
+		v.starting[value[:minValue]] = slices.Insert(same, at, value)
+	}
 	if len(v.order) > maxSecrets {
-		delete(v.of, v.order[0])
+		v.forget(v.order[0])
 		v.order = v.order[1:]
 	}
-	v.replacer = nil
 }
 
-func (v *values) replace(text string) string { return v.build().Replace(text) }
+// forget drops the values of one Secret.
+func (v *values) forget(name types.NamespacedName) {
+	for _, value := range v.of[name] {
+		start := value[:minValue]
+		at, _ := slices.BinarySearchFunc(v.starting[start], value, longestFirst)
+		v.starting[start] = slices.Delete(v.starting[start], at, at+1)
+		if len(v.starting[start]) == 0 {
+			delete(v.starting, start)
+		}
+	}
+	delete(v.of, name)
+}
 
-// build makes the replacer, of which the longest value counts where several begin.
-func (v *values) build() *strings.Replacer {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.replacer != nil {
-		return v.replacer
+func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+
+// replace puts the mark in the place of each value in a text.
+func (v *values) replace(text string) string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out strings.Builder
+	done := 0
+	for at := 0; at+minValue <= len(text); {
+		same := v.starting[text[at:at+minValue]]
+		i := slices.IndexFunc(same, func(value string) bool { return strings.HasPrefix(text[at:], value) })
+		if i < 0 {
+			at++
+			continue
+		}
+		out.WriteString(text[done:at] + Mark)
+		at += len(same[i])
+		done = at
 	}
-	all := slices.Concat(slices.Collect(maps.Values(v.of))...)
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	pairs := make([]string, 0, 2*len(all))
-	for _, value := range slices.Compact(all) {
-		pairs = append(pairs, value, Mark)
+	if done == 0 {
+		return text
 	}
-	v.replacer = strings.NewReplacer(pairs...)
-	return v.replacer
+	out.WriteString(text[done:])
+	return out.String()
 }

@@ -2,9 +2,13 @@ package redact
 
 import (
 	"bytes"
+	"encoding/pem"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,8 +85,7 @@ func forget(t *testing.T) {
 	t.Cleanup(func() {
 		learnt.mu.Lock()
 		defer learnt.mu.Unlock()
-		clear(learnt.of)
-		learnt.order, learnt.replacer = nil, nil
+		learnt.of, learnt.order, learnt.starting = nil, nil, nil
 	})
 }
 
@@ -112,6 +115,53 @@ func TestValuesOfSecrets(t *testing.T) {
 	}
 }
 
+// Of a Secret with a certificate the key is a secret, and not the certificate.
+func TestCertificatesAreNoSecrets(t *testing.T) {
+	forget(t)
+	certificate := "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUX1\nbm9uZQ4kCjAIBgNVBAMMAWE=\n-----END CERTIFICATE-----\n"
+	key := "-----BEGIN EC KEY-----\nMHcCAQEEIIGrDeepThought42\n-----END EC KEY-----\n"
+	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
+	if got := Text("MIIBszCCAVmgAwIBAgIUX1 and MHcCAQEEIIGrDeepThought42"); strings.Contains(got, "DeepThought") {
+		t.Errorf("the key is in %q", got)
+	}
+	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
+	if got := Text("MIIBszCCAVmgAwIBAgIUX1"); got != "MIIBszCCAVmgAwIBAgIUX1" {
+		t.Errorf("a certificate becomes %q", got)
+	}
+}
+
+// The longest of the values that begin alike is taken out, one that two Secrets hold is known until neither does, and of many
+// Secrets the first are forgotten.
+func TestManyValues(t *testing.T) {
+	forget(t)
+	secret := func(name, password string) {
+		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
+	}
+	secret("short", "zaphod-1")
+	secret("long", "zaphod-1-beeblebrox")
+	secret("too", "zaphod-1")
+	if got := Text("zaphod-1-beeblebrox, zaphod-1-bee"); got != Mark+", "+Mark+"-bee" {
+		t.Errorf("%q", got)
+	}
+	secret("short", "marvin-42")
+	if got := Text("zaphod-1, marvin-42"); got != Mark+", "+Mark {
+		t.Errorf("while another one holds it: %q", got)
+	}
+	secret("too", "trillian")
+	if got := Text("zaphod-1, zaphod-1-beeblebrox"); got != "zaphod-1, "+Mark {
+		t.Errorf("when none holds it: %q", got)
+	}
+	for i := range maxSecrets {
+		secret(strconv.Itoa(i), fmt.Sprintf("password-%d", i))
+	}
+	if got := Text(fmt.Sprintf("zaphod-1-beeblebrox, password-0, password-%d.", maxSecrets-1)); got != "zaphod-1-beeblebrox, "+Mark+", "+Mark+"." {
+		t.Errorf("%q", got)
+	}
+	if len(learnt.of) != maxSecrets || len(learnt.order) != maxSecrets {
+		t.Errorf("%d Secrets are remembered", len(learnt.of))
+	}
+}
+
 // What a client reads is learnt, whatever client that is.
 func TestLearn(t *testing.T) {
 	forget(t)
@@ -134,5 +184,31 @@ func TestLearn(t *testing.T) {
 	Recorder(recorded).Eventf(got, nil, "Warning", "Why", "Act", "because of %s", "marvin-42")
 	if e := <-recorded.Events; e != "Warning Why because of "+Mark {
 		t.Errorf("event %q", e)
+	}
+}
+
+// BenchmarkReading measures what a restart does for each Secret: it is read, and a message is redacted. It must not depend on how many
+// were read before.
+func BenchmarkReading(b *testing.B) {
+	key := make([]byte, 1200)
+	secret := func(i int) {
+		rng := rand.New(rand.NewPCG(uint64(i), 1))
+		for at := range key {
+			key[at] = byte(rng.Uint32())
+		}
+		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string][]byte{
+			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		}})
+	}
+	for _, before := range []int{10, 100, 1000} {
+		b.Run(strconv.Itoa(before), func(b *testing.B) {
+			for i := range before {
+				secret(i)
+			}
+			for i := 0; b.Loop(); i++ {
+				secret(before + i)
+				Text("Deployment is unavailable: pod demo-6b2eb0b8bf-x7k2p has unready containers [rest]")
+			}
+		})
 	}
 }
