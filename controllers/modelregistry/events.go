@@ -85,20 +85,21 @@ func byServiceName() handler.EventHandler {
 // consumers maps an object to the registries in its namespace that use it.
 func (r *registries) consumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.matching(ctx, func(m *v1beta1.ModelRegistry) bool { return m.Namespace == o.GetNamespace() && uses(m, o.GetName()) })
+		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
 	})
 }
 
 // every maps whatever happened to all registries.
 func (r *registries) every() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.matching(ctx, func(*v1beta1.ModelRegistry) bool { return true })
+		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
 	})
 }
 
-func (r *registries) matching(ctx context.Context, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
+// matching returns the registries of a namespace, "" for all, that something concerns.
+func (r *registries) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
 	list := &v1beta1.ModelRegistryList{}
-	if err := r.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
 		return nil
 	}

@@ -280,7 +280,7 @@ func (r *registries) besideCatalog() handler.EventHandler {
 		if namespace == "" {
 			namespace = o.GetNamespace()
 		}
-		return r.matching(ctx, func(m *v1beta1.ModelRegistry) bool { return m.Namespace == namespace })
+		return r.matching(ctx, namespace, func(*v1beta1.ModelRegistry) bool { return true })
 	})
 }
 
