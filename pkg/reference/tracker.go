@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,19 @@ type Tracker struct {
 	cached client.Reader
 	live   client.Reader
 	owners reconciler.Memory[map[string]content]
+
+	mu sync.Mutex
+	// latest are the contents that were read last, for owners that share an object.
+	latest map[place]content
+}
+
+// maxLatest bounds them.
+const maxLatest = 1000
+
+// place is where an object is.
+type place struct {
+	kind Kind
+	client.ObjectKey
 }
 
 // content is what is remembered of one version of an object: hashes, never the values.
@@ -43,11 +57,11 @@ type Resolved struct {
 // NewTracker returns a Tracker that reads metadata from cached, which must hold Secrets and ConfigMaps as metadata,
 // and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live}
+	return &Tracker{cached: cached, live: live, latest: map[place]content{}}
 }
 
 // Resolve returns the state of the references of one owner in a namespace. It reads content only of objects whose
-// resourceVersion has moved since the owner's last call. Errors are those of the API server, NotFound excepted.
+// resourceVersion has moved since the last call of this or another owner. Errors are those of the API server, NotFound excepted.
 func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string, refs []Reference) (Resolved, error) {
 	refs = Merge(refs)
 	known, _ := t.owners.Get(owner)
@@ -107,14 +121,41 @@ func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, kno
 	} else if err != nil {
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
-	if known.uid == live.UID && known.version == live.ResourceVersion {
+	if known.is(live) {
 		return known, true, nil
+	}
+	if shared := t.shared(place{ref.Kind, key}); shared.is(live) {
+		return shared, true, nil
 	}
 	c, err := t.fetch(ctx, key, ref.Kind)
 	if client.IgnoreNotFound(err) != nil {
 		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
-	return c, err == nil, nil
+	if err != nil {
+		return content{}, false, nil
+	}
+	t.share(place{ref.Kind, key}, c)
+	return c, true, nil
+}
+
+// is says whether it is the content of this version of an object.
+func (c content) is(object metav1.Object) bool {
+	return c.uid == object.GetUID() && c.version == object.GetResourceVersion()
+}
+
+func (t *Tracker) shared(at place) content {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.latest[at]
+}
+
+func (t *Tracker) share(at place, c content) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.latest) >= maxLatest {
+		clear(t.latest)
+	}
+	t.latest[at] = c
 }
 
 // head is an object of which only the metadata is read.

@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,17 +146,60 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestForgetAndOwnersApart(t *testing.T) {
+func TestForget(t *testing.T) {
 	c := cluster(secret(map[string]string{"uri": "a"}))
 	tracker := NewTracker(c, c)
-	ref := Reference{Kind: Secret, Name: "db"}
-	resolve(t, tracker, ref)
+	resolve(t, tracker, Reference{Kind: Secret, Name: "db"})
 	tracker.Forget(owner)
-	resolve(t, tracker, ref)
-	if c.reads != 2 {
-		t.Errorf("%d reads, want one before and one after Forget", c.reads)
+	if len(tracker.owners) != 0 {
+		t.Errorf("%v is remembered of an owner that is gone", tracker.owners)
 	}
 	tracker.Forget("nobody")
+}
+
+// What many owners use is read once for all of them, and once again when it has changed. Objects of one name are told apart.
+func TestOwnersShareWhatWasRead(t *testing.T) {
+	other := secret(map[string]string{"uri": "other"})
+	other.Namespace = "elsewhere"
+	c := cluster(secret(map[string]string{"uri": "a"}), other, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "map"}})
+	tracker := NewTracker(c, c)
+	ref := Reference{Kind: Secret, Name: "db"}
+	all := func() (hashes []string) {
+		for _, owner := range []types.UID{"a", "b", "c"} {
+			resolved, err := tracker.Resolve(t.Context(), owner, namespace, []Reference{ref})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hashes = append(hashes, resolved.Hashes[ref.ID()])
+		}
+		return hashes
+	}
+	before := all()
+	if c.reads != 1 || before[0] != before[1] || before[1] != before[2] {
+		t.Errorf("%d reads, hashes %v", c.reads, before)
+	}
+	live := secret(map[string]string{"uri": "b"})
+	if err := c.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	after := all()
+	if c.reads != 2 || after[0] == before[0] || after[0] != after[2] {
+		t.Errorf("after a change %d reads, hashes %v", c.reads, after)
+	}
+	for range maxLatest {
+		tracker.share(place{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
+	}
+	if n := len(tracker.latest); n > maxLatest {
+		t.Errorf("%d contents are held", n)
+	}
+	elsewhere, err := tracker.Resolve(t.Context(), "d", "elsewhere", []Reference{ref})
+	if err != nil || elsewhere.Hashes[ref.ID()] == after[0] {
+		t.Errorf("in another namespace: %v, %v", elsewhere, err)
+	}
+	resolve(t, tracker, Reference{Kind: ConfigMap, Name: "db"})
+	if c.reads != 4 {
+		t.Errorf("%d reads", c.reads)
+	}
 }
 
 func TestErrorsNameTheObject(t *testing.T) {
