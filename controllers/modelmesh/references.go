@@ -17,11 +17,12 @@ type References struct {
 	onChange func(namespace, name string)
 }
 
-// Of returns what a Predictor lacks.
-func (r *References) Of(namespace, name string) []reference.Missing {
+// Of returns what a Predictor lacks; false says that nothing was noted of its namespace yet, as after a restart.
+func (r *References) Of(namespace, name string) ([]reference.Missing, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.missing[namespace][name]
+	all, known := r.missing[namespace]
+	return all[name], known
 }
 
 // Set notes what the Predictors of a namespace lack, by their names.
@@ -31,27 +32,28 @@ func (r *References) Set(namespace string, missing map[string][]reference.Missin
 	}
 }
 
-// replace returns the Predictors for which something has changed, if anyone asked for that.
+// replace returns the Predictors for which something has changed, if anyone asked for that. Everyone is called for a namespace of which
+// nothing was noted, under an empty name.
 func (r *References) replace(namespace string, missing map[string][]reference.Missing) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.missing[namespace]
-	if len(missing) == 0 {
-		delete(r.missing, namespace)
-	} else {
-		if r.missing == nil {
-			r.missing = map[string]map[string][]reference.Missing{}
-		}
-		r.missing[namespace] = missing
+	before, known := r.missing[namespace]
+	if r.missing == nil {
+		r.missing = map[string]map[string][]reference.Missing{}
 	}
-	if r.onChange == nil {
+	r.missing[namespace] = missing
+	switch {
+	case r.onChange == nil:
 		return nil
+	case !known:
+		return []string{""}
 	}
 	names := slices.Concat(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(missing)))
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return reflect.DeepEqual(before[name], missing[name]) })
 }
 
-// Subscribe names who is called for each Predictor whose references have changed. It is called once, before
+// Subscribe names who is called for each Predictor whose references have changed, and without a name for all of a namespace of which
+// nothing was known. It is called once, before
 // the controllers start.
 func (r *References) Subscribe(changed func(namespace, name string)) { r.onChange = changed }

@@ -20,6 +20,7 @@ func TestReferences(t *testing.T) {
 		missing map[string][]reference.Missing
 		want    []string
 	}{
+		{nil, []string{"ns/"}}, // what was unknown is known
 		{nil, nil},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, []string{"ns/a", "ns/b"}},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, nil},
@@ -31,11 +32,14 @@ func TestReferences(t *testing.T) {
 		if r.Set("ns", step.missing); !slices.Equal(called, step.want) {
 			t.Errorf("%v: called for %q, want %q", step.missing, called, step.want)
 		}
-		if got := r.Of("ns", "b"); len(got) != len(step.missing["b"]) {
+		if got, known := r.Of("ns", "b"); !known || len(got) != len(step.missing["b"]) {
 			t.Errorf("b lacks %v", got)
 		}
 	}
-	if got := r.Of("early", "m"); len(got) != 1 {
+	if got, known := r.Of("early", "m"); !known || len(got) != 1 {
 		t.Errorf("m lacks %v", got)
+	}
+	if got, known := r.Of("never", "m"); known || len(got) > 0 {
+		t.Errorf("of a namespace that was never read %v is known", got)
 	}
 }

@@ -192,6 +192,19 @@ func (m *memory) of(source string) []types.NamespacedName {
 	return keys
 }
 
+// in returns the models of a namespace, whatever their source.
+func (m *memory) in(namespace string) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []types.NamespacedName
+	for key := range m.entries {
+		if _, name := split(key); name.Namespace == namespace {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // join is the key of a model of a source: namespaces have no underscore.
 func join(source string, name types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: source + "_" + name.Namespace, Name: name.Name}

@@ -7,16 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // conditionAvailable is the condition of a Predictor that says whether requests are answered.
 const conditionAvailable = "Available"
 
-// summarized is the status of a Predictor with the conditions that follow from the rest of it, and from what is missing in its namespace. An
-// object of a newer generation than the status is about is not ready.
-func summarized(s v1alpha1.PredictorStatus, generation int64, namespace string, missing []reference.Missing) v1alpha1.PredictorStatus {
+// summarized is the status of a Predictor with the conditions that follow from the rest of it. An object of a newer generation than the
+// status is about is not ready.
+func summarized(s v1alpha1.PredictorStatus, generation int64) v1alpha1.PredictorStatus {
 	s.Conditions = slices.Clone(s.Conditions)
 	status, reason, message := metav1.ConditionFalse, "", ""
 	if s.Available {
@@ -25,7 +24,6 @@ func summarized(s v1alpha1.PredictorStatus, generation int64, namespace string, 
 		reason, message = why(s)
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
-	reference.Report(&s.Conditions, s.ObservedGeneration, namespace, missing)
 	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.Facts{Main: conditionAvailable, Pending: pending(s, generation), Stuck: stuck(s)})
 	return s
 }

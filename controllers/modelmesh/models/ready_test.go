@@ -53,7 +53,7 @@ func TestReady(t *testing.T) {
 			for _, change := range tc.changes {
 				change(&p.Status)
 			}
-			p.Status = summarized(p.Status, p.Generation, "ns", nil)
+			p.Status = summarized(p.Status, p.Generation)
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
 			if err != nil {
 				t.Fatal(err)
@@ -73,11 +73,11 @@ func TestReady(t *testing.T) {
 // Nothing is written of a Predictor with which nothing happens, and its time is that of the change.
 func TestSummarizedTwice(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, Message: "boom"}}
-	first := summarized(s, 0, "ns", nil)
+	first := summarized(s, 0)
 	for i := range first.Conditions {
 		first.Conditions[i].LastTransitionTime = metav1.NewTime(now)
 	}
-	second := summarized(first, 0, "ns", nil)
+	second := summarized(first, 0)
 	for _, c := range second.Conditions {
 		if !c.LastTransitionTime.Time.Equal(now) {
 			t.Errorf("%s was touched", c.Type)
@@ -109,7 +109,9 @@ func TestMissingReferences(t *testing.T) {
 		t.Errorf("condition %+v", c)
 	}
 	w.rests(aPredictor)
-	w.missing = nil
+	w.missing, w.unknown = nil, true // after a restart nothing is known yet, and nothing was mended
+	w.rests(aPredictor)
+	w.unknown = false
 	w.reconcile(aPredictor)
 	if all := conditions(); !meta.IsStatusConditionTrue(all, "Ready") || meta.FindStatusCondition(all, "ReferencesReady") != nil {
 		t.Errorf("conditions %+v", all)

@@ -68,7 +68,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
 	shared.Pool.Subscribe(w.onEndpointsChanged)
 	shared.Catalog.References.Subscribe(func(namespace, name string) {
-		w.enqueue(join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name}))
+		keys := []types.NamespacedName{join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
+		if name == "" {
+			keys = w.memory.in(namespace)
+		}
+		w.enqueue(keys...)
 	})
 	shared.Events.Subscribe(func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {

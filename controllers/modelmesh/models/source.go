@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,8 +77,8 @@ type origin interface {
 type predictors struct {
 	client client.Client
 	series *conditions.Series
-	// missing are references of a Predictor that lead nowhere.
-	missing func(namespace, name string) []reference.Missing
+	// missing are references of a Predictor that lead nowhere; false while that is not known.
+	missing func(namespace, name string) ([]reference.Missing, bool)
 }
 
 func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
@@ -95,7 +96,11 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 }
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
-	status = summarized(status, r.generation(), r.Namespace, p.missing(r.Namespace, r.Name))
+	status.Conditions = slices.Clone(status.Conditions)
+	if missing, known := p.missing(r.Namespace, r.Name); known {
+		reference.Report(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
+	}
+	status = summarized(status, r.generation())
 	if r.paused() {
 		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the mesh is left as it is until the annotation "+
 			names.PausedAnnotation+" is removed", r.generation())

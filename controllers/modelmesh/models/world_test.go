@@ -100,6 +100,7 @@ type world struct {
 	patches                     []string
 	patchFault                  error
 	missing                     []reference.Missing
+	unknown                     bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -121,7 +122,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.models = &models{
 		sources: map[string]origin{
 			modelmesh.SourcePredictor: &predictors{client: w.client, series: conditions.NewSeries("test", "Predictor"),
-				missing: func(string, string) []reference.Missing { return w.missing }},
+				missing: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
 			modelmesh.SourceInferenceService: &services{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
 		},
 		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
