@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -80,6 +81,7 @@ func runManager(ctx context.Context, p process) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	collectEarly()
 	redact.Learn(restConfig)
 	watchPermissions(restConfig, essentials(enabledRows(rows, cfg.Enabled)), env.Clock, p.borne, cancel)
 
@@ -101,6 +103,16 @@ func runManager(ctx context.Context, p process) error {
 		return nil
 	}
 	return err
+}
+
+// The heap may grow by heapGrowth percent of what is alive until garbage is collected. A manager is at rest nearly always, and what
+// it does not need for garbage is left to others. GOGC overrides it.
+const heapGrowth, usualGrowth = 50, 100
+
+func collectEarly() {
+	if given := debug.SetGCPercent(heapGrowth); given != usualGrowth {
+		debug.SetGCPercent(given)
+	}
 }
 
 // serve builds the manager and everything in it, and runs it until ctx ends.
