@@ -155,7 +155,7 @@ func (b *bench) build(ctx context.Context) error {
 		return err
 	}
 	b.binary = filepath.Join(b.scratch, "manager")
-	command := exec.CommandContext(ctx, "make", "--no-print-directory", "build", "BINARY="+b.binary)
+	command := exec.CommandContext(ctx, "make", "--no-print-directory", "manager", "BINARY="+b.binary)
 	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the manager: %w\n%s", err, output)

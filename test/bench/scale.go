@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +25,10 @@ const (
 	writers = 16
 	// burst is how many objects of a kind are compared with the bare API server.
 	burst = 100
+	// frequent is how many kinds of requests are named.
+	frequent = 10
+	// scrape is the pause between readings of the metrics, which take time to collect where there are thousands of series.
+	scrape = time.Second / 2
 )
 
 // sizes are numbers of objects of each kind, in increasing order.
@@ -176,15 +184,36 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if out.rss, out.heap, err = b.memory(ctx); err != nil {
 		return usage{}, err
 	}
-	reads, writes, others, err := b.requests(mark)
-	b.note(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes, %s", out.restart.Seconds(), reads, writes, others),
-		"<= 60 s with 5000, 0 writes", "")
-	return out, err
+	entries, err := b.audit.Since(mark)
+	if err != nil {
+		return usage{}, err
+	}
+	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+	b.show(mine)
+	reads, writes := mine.Reads(), mine.WithoutEvents().Writes()
+	b.note(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
+		"<= 60 s with 5000, lists only, 0 writes", "")
+	b.note("most frequent requests of it", tally(append(reads, writes...)), "", "")
+	return out, nil
+}
+
+// tally counts requests by verb and resource, and names the most frequent.
+func tally(entries framework.Entries) string {
+	count := map[string]int{}
+	for _, e := range entries {
+		count[e.Verb+" "+path.Join(e.Resource, e.Subresource)]++
+	}
+	kinds := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
+	texts := make([]string, 0, frequent)
+	for _, kind := range kinds[:min(len(kinds), frequent)] {
+		texts = append(texts, fmt.Sprintf("%d %s", count[kind], kind))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // untilReconciled waits until a new process has reconciled as many objects of each kind, and has nothing left to do.
 func (b *bench) untilReconciled(ctx context.Context, objects int) error {
-	return b.until(ctx, 10*poll, func() (bool, error) {
+	return b.until(ctx, scrape, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		if err != nil {
 			return false, err
