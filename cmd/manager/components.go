@@ -42,7 +42,7 @@ type Env struct {
 
 // Applier returns an applier on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
-	o.Client, o.Live, o.Whole = mgr.GetClient(), mgr.GetAPIReader(), e.Whole
+	o.Client, o.Live, o.Whole, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
 	return apply.New(o)
 }
 

@@ -53,23 +53,9 @@ func (a *Applier) marked(o owner, live *unstructured.Unstructured) bool {
 // that the child disowns, and annotations of older operators. The patch carries the resourceVersion, because it replaces
 // whole lists.
 func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) error {
-	patch, err := a.migration(live)
-	if err != nil {
+	patch, err := a.preparation(o, *c, live)
+	if err != nil || len(patch) == 0 {
 		return err
-	}
-	refs := live.GetOwnerReferences()
-	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return o.wasRestored(ref) || c.Ownership == Unowned && o.is(ref) || c.disowns(ref)
-	})
-	own := a.stripping(live)
-	if len(kept) != len(refs) {
-		own = append(own, operation{Operation: "replace", Path: "/metadata/ownerReferences", Value: kept})
-	}
-	if len(own) > 0 {
-		patch = append(append(patch, own...), atVersion(live))
-	}
-	if len(patch) == 0 {
-		return nil
 	}
 	seen := live.GetResourceVersion()
 	if err := a.patch(ctx, verbAdopt, c.key, live, patch); err != nil {
@@ -82,15 +68,30 @@ func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstruct
 	return nil
 }
 
-// stripping returns the steps that remove the annotations of older operators.
-func (a *Applier) stripping(live *unstructured.Unstructured) []operation {
-	var steps []operation
+// preparation returns the steps of that patch, none when there is nothing to prepare.
+func (a *Applier) preparation(o owner, c child, live *unstructured.Unstructured) ([]operation, error) {
+	patch, err := a.migration(live)
+	if err != nil {
+		return nil, err
+	}
+	var own []operation
+	annotations := live.GetAnnotations()
 	for _, name := range a.StripAnnotations {
-		if _, there := live.GetAnnotations()[name]; there {
-			steps = append(steps, operation{Operation: "remove", Path: "/metadata/annotations/" + pointer.Replace(name)})
+		if _, there := annotations[name]; there {
+			own = append(own, operation{Operation: "remove", Path: "/metadata/annotations/" + pointer.Replace(name)})
 		}
 	}
-	return steps
+	refs := live.GetOwnerReferences()
+	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return o.wasRestored(ref) || c.Ownership == Unowned && o.is(ref) || c.disowns(ref)
+	})
+	if len(kept) != len(refs) {
+		own = append(own, operation{Operation: "replace", Path: "/metadata/ownerReferences", Value: kept})
+	}
+	if len(own) > 0 {
+		patch = append(append(patch, own...), atVersion(live))
+	}
+	return patch, nil
 }
 
 // pointer escapes a name for the path of a JSON patch.

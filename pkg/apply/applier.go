@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -46,6 +48,8 @@ type Object struct {
 	// Version is the resource version that Config was made from, for what must not be written over a later foreign change,
 	// such as the count of an autoscaler. A write that finds another version fails with a conflict. Empty is any version.
 	Version string
+	// Live is the object as the caller has just read it from the API server; nil when it has not.
+	Live client.Object
 	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
 	// error. Finding out costs a request in each reconcile, since the cache does not hold it.
 	Yields bool
@@ -64,7 +68,7 @@ func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
 // Deployment returns the Deployment of a name, nil where there is none.
 func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
 	for _, o := range d {
-		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && text(config.Name) == name {
+		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && ptr.Deref(config.Name, "") == name {
 			return config
 		}
 	}
@@ -89,6 +93,8 @@ type Options struct {
 	StripAnnotations []string
 	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
 	Whole []schema.GroupVersionKind
+	// Indexed says that the cache finds objects by their owners, see OwnerIndex.
+	Indexed bool
 	// Clock measures how long the cache lags; the real one when nil.
 	Clock clock.PassiveClock
 }
@@ -97,10 +103,13 @@ type Options struct {
 // is done by one caller at a time, as work queues ensure: keyed by owner, or by namespace where owners are of cluster scope.
 type Applier struct {
 	Options
-	legacy sets.Set[string]
-	whole  sets.Set[schema.GroupVersionKind]
-	memory memory
-	shared locks
+	legacy    sets.Set[string]
+	whole     sets.Set[schema.GroupVersionKind]
+	memory    memory
+	snapshots snapshots
+	// shared serialises the work on shared objects: the list of their owner references is read and written as one, under one field
+	// owner, so two owners at the same object at the same time would drop each other's reference.
+	shared sync.Mutex
 	began  time.Time
 }
 
@@ -110,11 +119,12 @@ func New(o Options) *Applier {
 		o.Clock = clock.RealClock{}
 	}
 	return &Applier{
-		Options: o,
-		legacy:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
-		whole:   sets.New(o.Whole...),
-		began:   o.Clock.Now(),
-		memory:  memory{records: map[types.UID]map[key]record{}, searched: sets.New[types.UID]()},
+		Options:   o,
+		legacy:    sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
+		whole:     sets.New(o.Whole...),
+		began:     o.Clock.Now(),
+		memory:    memory{records: map[types.UID]map[key]record{}},
+		snapshots: snapshots{of: map[place]*snapshot{}},
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +75,8 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 		return err
 	}
 	if c.Ownership == Shared {
-		defer a.shared.lock(c.key)()
+		a.shared.Lock()
+		defer a.shared.Unlock()
 	}
 	err := a.settle(ctx, o, c)
 	if err != nil {
@@ -86,6 +89,9 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	known, ok := a.memory.recall(o.uid, c.key)
 	if !ok {
+		if a.recognizes(ctx, o, c) {
+			return nil
+		}
 		return a.inspect(ctx, o, c, false)
 	}
 	cached, err := a.cached(ctx, c.key)
@@ -137,19 +143,14 @@ func tied(object metav1.Object, o owner, as Ownership) bool {
 // cached reads an object in the form in which the cache holds it; nil when it is not there. The result is part of
 // the cache and must not be changed.
 func (a *Applier) cached(ctx context.Context, k key) (client.Object, error) {
-	var object client.Object = &metav1.PartialObjectMetadata{}
+	var object client.Object = metadata(k)
 	if a.whole.Has(k.GroupVersionKind) {
-		typed, err := a.Client.Scheme().New(k.GroupVersionKind)
+		whole, err := newAs[client.Object](a.Client.Scheme(), k.GroupVersionKind)
 		if err != nil {
-			return nil, fmt.Errorf("making an empty %s: %w", k.Kind, err)
-		}
-		whole, ok := typed.(client.Object)
-		if !ok {
-			return nil, fmt.Errorf("%T is no API object", typed)
+			return nil, err
 		}
 		object = whole
 	}
-	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	err := a.Client.Get(ctx, k.NamespacedName, object, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -158,6 +159,20 @@ func (a *Applier) cached(ctx context.Context, k key) (client.Object, error) {
 		return nil, fmt.Errorf("reading it from the cache: %w", err)
 	}
 	return object, nil
+}
+
+// newAs makes an empty object or list of a kind.
+func newAs[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
+	var none T
+	empty, err := scheme.New(kind)
+	if err != nil {
+		return none, fmt.Errorf("making an empty %s: %w", kind.Kind, err)
+	}
+	typed, ok := empty.(T)
+	if !ok {
+		return none, fmt.Errorf("%T is no API object", empty)
+	}
+	return typed, nil
 }
 
 // live reads an object whole from the API server.
@@ -208,21 +223,30 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child, known bool) err
 	if err := a.prepare(ctx, o, &c, live); err != nil {
 		return err
 	}
+	done, others, err := a.asDesired(o, c, live)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		a.skip(c.key.Kind)
+		a.remember(o, c, live, 0)
+		return nil
+	case a.rests(ctx, o, c, live):
+		return nil
+	default:
+		return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
+	}
+}
+
+// asDesired says whether a live object is as it should be, and returns the references of other owners that stay on it.
+func (a *Applier) asDesired(o owner, c child, live *unstructured.Unstructured) (bool, []metav1.OwnerReference, error) {
 	owned := a.owned(live)
 	others := otherOwners(o, c, live, owned)
 	want, err := c.render(a.Component, o, others)
 	if err != nil {
-		return err
+		return false, nil, err
 	}
-	if a.labelled(live) && tied(live, o, c.Ownership) && settled(want, live, owned, a.Client.Scheme()) {
-		a.skip(c.key.Kind)
-		a.remember(o, c, live, 0)
-		return nil
-	}
-	if a.rests(ctx, o, c, live) {
-		return nil
-	}
-	return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
+	return a.labelled(live) && tied(live, o, c.Ownership) && settled(want, live, owned, a.Client.Scheme()), others, nil
 }
 
 // yield drops the error about an object of another client where that is nothing to report.
@@ -264,7 +288,7 @@ func (a *Applier) write(ctx context.Context, o owner, c child, how change) error
 	} else {
 		count(ctx, updated)
 	}
-	a.remember(o, c, body, a.alteration(o, c, body, how.others)) // the client has put the answer in its place
+	a.remember(o, c, body, a.alteration(o, c, body)) // the client has put the answer in its place
 	return nil
 }
 

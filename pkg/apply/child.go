@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // child is one desired object on its way.
@@ -66,12 +67,12 @@ func identify(config runtime.ApplyConfiguration) (key, error) {
 	case looseConfig:
 		k = key{c.GroupVersionKind(), types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}}
 	case typedConfig:
-		group, err := schema.ParseGroupVersion(text(c.GetAPIVersion()))
+		group, err := schema.ParseGroupVersion(ptr.Deref(c.GetAPIVersion(), ""))
 		if err != nil {
 			return k, fmt.Errorf("reading the apiVersion: %w", err)
 		}
-		k = key{group.WithKind(text(c.GetKind())),
-			types.NamespacedName{Namespace: text(c.GetNamespace()), Name: text(c.GetName())}}
+		k = key{group.WithKind(ptr.Deref(c.GetKind(), "")),
+			types.NamespacedName{Namespace: ptr.Deref(c.GetNamespace(), ""), Name: ptr.Deref(c.GetName(), "")}}
 	default:
 		return k, fmt.Errorf("%T is no apply configuration of a known form", config)
 	}
@@ -79,13 +80,6 @@ func identify(config runtime.ApplyConfiguration) (key, error) {
 		return k, errors.New("the apply configuration has no apiVersion, kind or name")
 	}
 	return k, nil
-}
-
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 // place is where an object lives, whatever the version in which it is written.

@@ -18,21 +18,20 @@ func settled(want, live *unstructured.Unstructured, owned *fieldpath.Set, scheme
 	if owned == nil {
 		return false
 	}
-	canon, _ := canonical(want, scheme)
-	return same(triple{anonymous(want.Object), canon, live.Object}, owned)
+	return same(triple{anonymous(want.Object), canonical(want, scheme), live.Object}, owned)
 }
 
-// canonical returns an object as the API server would spell it, when its Go type is known: "1000m" becomes "1".
-func canonical(want *unstructured.Unstructured, scheme *runtime.Scheme) (map[string]any, bool) {
+// canonical returns an object as the API server would spell it: "1000m" becomes "1". It is nil when its Go type is not known.
+func canonical(want *unstructured.Unstructured, scheme *runtime.Scheme) map[string]any {
 	typed, err := scheme.New(want.GroupVersionKind())
-	if err != nil {
-		return nil, false
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, typed); err != nil {
-		return nil, false
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, typed) != nil {
+		return nil
 	}
 	canon, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	return canon, err == nil
+	if err != nil {
+		return nil
+	}
+	return canon
 }
 
 // anonymous returns an object without what names it, which no client owns.

@@ -103,17 +103,14 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 // seconds that its kind grants. Errors are those of the API server as they came: NotFound says that it is gone, Conflict
 // that another object has the name.
 func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, grace *int64) error {
-	options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
-	if grace != nil {
-		options = append(options, client.GracePeriodSeconds(*grace))
-	}
-	return a.deleteWith(ctx, key{kind, name}, uid, options...)
+	return a.deleteWith(ctx, key{kind, name}, &client.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground), GracePeriodSeconds: grace,
+	})
 }
 
-// deleteWith counts a deletion of exactly the object with the uid.
-func (a *Applier) deleteWith(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
+func (a *Applier) deleteWith(ctx context.Context, k key, options *client.DeleteOptions) error {
 	a.wrote(k.Kind, verbDelete)
-	err := a.Client.Delete(ctx, metadata(k), append(options, client.Preconditions{UID: &uid})...)
+	err := a.Client.Delete(ctx, metadata(k), options)
 	if err == nil {
 		count(ctx, removed)
 	}

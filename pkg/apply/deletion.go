@@ -117,7 +117,7 @@ func (a *Applier) released(ctx context.Context, o owner, c child, live metav1.Ob
 // The look at the owner is spared where there is no reason for a doubt: the object was never there, and the owner is younger than
 // this process, whose caches have seen it come.
 func (a *Applier) abandoned(ctx context.Context, o owner, c child, known bool) (bool, error) {
-	trusted := c.Ownership != Unowned && !known && (o.born.IsZero() || o.born.After(a.began))
+	trusted := c.Ownership != Unowned && !known && !a.inherits(o)
 	if trusted || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
 		return false, nil
 	}
@@ -126,6 +126,9 @@ func (a *Applier) abandoned(ctx context.Context, o owner, c child, known bool) (
 	}
 	return a.leaving(ctx, o)
 }
+
+// inherits says whether an owner is older than this process, so that objects of it may be there of which nothing is remembered.
+func (a *Applier) inherits(o owner) bool { return !o.born.IsZero() && !o.born.After(a.began) }
 
 // namespaceKind is an owner that takes with it whatever is inside.
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,8 @@ func decode(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
 
 // Transform returns a cache transform that keeps of the managed fields only what an Applier with one of the field
 // owners needs: its own entry, with the set of fields replaced by a hash. Managed fields are the largest part of
-// most objects' metadata. Objects read through such a cache must not be sent back with an update; patches are fine.
+// most objects' metadata; of the rest it shares what many objects have in common. Objects read through such a cache must
+// not be sent back with an update; patches are fine.
 func Transform(fieldOwners ...string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, err := meta.Accessor(in)
@@ -84,9 +86,33 @@ func Transform(fieldOwners ...string) toolscache.TransformFunc {
 				short.SetRawBytes([]byte(fingerprint(entry.FieldsV1)))
 				entry.FieldsV1 = short
 			}
+			entry.Manager, entry.APIVersion, entry.FieldsType = one(entry.Manager), one(entry.APIVersion), one(entry.FieldsType)
 			kept = append(kept, entry)
 		}
 		object.SetManagedFields(kept)
+		share(object)
 		return in, nil
 	}
 }
+
+// share lets an object use one copy of the texts that thousands of objects have in common, and the children of an owner: they are half
+// of what the metadata of a child takes.
+func share(object metav1.Object) {
+	if labels := object.GetLabels(); len(labels) > 0 {
+		shared := make(map[string]string, len(labels))
+		for name, value := range labels {
+			shared[one(name)] = one(value)
+		}
+		object.SetLabels(shared)
+	}
+	refs := object.GetOwnerReferences()
+	for i, ref := range refs {
+		refs[i].APIVersion, refs[i].Kind, refs[i].Name, refs[i].UID = one(ref.APIVersion), one(ref.Kind), one(ref.Name), one(ref.UID)
+	}
+	if len(refs) > 0 {
+		object.SetOwnerReferences(refs)
+	}
+	object.SetNamespace(one(object.GetNamespace()))
+}
+
+func one[T comparable](value T) T { return unique.Make(value).Value() }

@@ -6,7 +6,8 @@
 // out of that entry as soon as any other client changes its value, so an unchanged digest proves that all our fields
 // still hold what we wrote, however often status or foreign fields have moved since. Only foreign admission webhooks can change them
 // without that; it moves the generation, which costs one look. After a restart, when the
-// memory is empty, each object costs one live read that is compared in memory with what is desired.
+// memory is empty, each object is compared in memory with what is desired: where there are many of a kind in a namespace, as one list
+// shows them, otherwise after a live read of it.
 //
 // What guards pods stands before them: see Stage. A guard that cannot be written holds back the workloads of its call.
 //

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -43,8 +41,6 @@ type record struct {
 type memory struct {
 	mu      sync.RWMutex
 	records map[types.UID]map[key]record
-	// searched are the owners for which objects of older operators have been searched once.
-	searched sets.Set[types.UID]
 }
 
 func (m *memory) recall(owner types.UID, k key) (record, bool) {
@@ -73,7 +69,6 @@ func (m *memory) forget(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, owner)
-	m.searched.Delete(owner)
 }
 
 func (m *memory) forgetNamespace(namespace string) {
@@ -84,28 +79,8 @@ func (m *memory) forgetNamespace(namespace string) {
 	}
 }
 
-func (m *memory) hasSearched(owner types.UID) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.searched.Has(owner)
-}
-
-func (m *memory) noteSearched(owner types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.searched.Insert(owner)
-}
-
-// locks serialise the work on shared objects: the list of their owner references is read and written as one, under
-// one field owner, so two owners at the same object at the same time would drop each other's reference. Objects fall
-// on a fixed number of locks; a caller never holds two.
-type locks [64]sync.Mutex
-
-func (l *locks) lock(k key) (unlock func()) {
-	one := &l[maphash.Comparable(seed, k)%uint64(len(l))]
-	one.Lock()
-	return one.Unlock
-}
+// searched is the key under which it is noted that objects of older operators have been searched for an owner.
+var searched key
 
 // Version returns the uid and the resourceVersion that a child of an owner had when it was last written or looked at here; both
 // are empty when that is not known.
@@ -120,9 +95,8 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 const roundsBeforeRest = 2
 
 // alteration stands for the content of an answer that is not what was sent; 0 when it is.
-func (a *Applier) alteration(o owner, c child, answer *unstructured.Unstructured, others []metav1.OwnerReference) uint64 {
-	want, err := c.render(a.Component, o, others)
-	if err != nil || settled(want, answer, a.owned(answer), a.Client.Scheme()) {
+func (a *Applier) alteration(o owner, c child, answer *unstructured.Unstructured) uint64 {
+	if done, _, err := a.asDesired(o, c, answer); err != nil || done {
 		return 0
 	}
 	return contentOf(answer)

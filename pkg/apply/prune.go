@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -36,7 +37,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	if a.memory.hasSearched(o.uid) {
+	if _, done := a.memory.recall(o.uid, searched); done {
 		legacy = nil
 	}
 	var errs []error
@@ -48,9 +49,28 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	}
 	err = errors.Join(errs...)
 	if legacy != nil && err == nil {
-		a.memory.noteSearched(o.uid)
+		a.memory.remember(o.uid, searched, record{})
 	}
 	return err
+}
+
+// OwnerIndex is the field by which a cache finds the objects of an owner, see OwnerIndexers and Options.Indexed. Without it each Prune looks
+// at all objects of a kind in the namespace, so that many owners there would cost the square of their number.
+const OwnerIndex = "metadata.ownerReferences.uid"
+
+// OwnerIndexers are for the informers of such a cache. The form of name and values is that which controller-runtime gives to fields.
+func OwnerIndexers() toolscache.Indexers {
+	return toolscache.Indexers{"field:" + OwnerIndex: func(in any) ([]string, error) {
+		object, err := meta.Accessor(in)
+		if err != nil || object.GetLabels()[names.OperatorLabel] != names.OperatorName {
+			return nil, err
+		}
+		var values []string
+		for _, ref := range object.GetOwnerReferences() {
+			values = append(values, object.GetNamespace()+"/"+string(ref.UID))
+		}
+		return values, nil
+	}}
 }
 
 func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
@@ -60,7 +80,11 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
 	if err != nil || where == nil {
 		return err
 	}
-	found, err := a.labelledObjects(ctx, kind, where)
+	options := []client.ListOption{where}
+	if a.Indexed && o.Namespace != "" {
+		options = append(options, client.MatchingFields{OwnerIndex: string(o.uid)})
+	}
+	found, err := a.labelledObjects(ctx, kind, options...)
 	if err != nil {
 		return err
 	}
@@ -73,7 +97,7 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
 	}
 	var errs []error
 	for _, object := range found {
-		name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		name := client.ObjectKeyFromObject(object)
 		if keep[place{kind.GroupKind(), name}] || object.GetDeletionTimestamp() != nil {
 			continue
 		}
@@ -85,12 +109,12 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
 }
 
 // legacyObjects lists the objects of older operators from the API server. Those with our labels are in the cache.
-func (a *Applier) legacyObjects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.Object, error) {
+func (a *Applier) legacyObjects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
 	list := metadataList(kind)
 	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("listing the objects of older operators: %w", err)
 	}
-	var objects []metav1.Object
+	var objects []client.Object
 	for i := range list.Items {
 		if !a.labelled(&list.Items[i]) {
 			objects = append(objects, &list.Items[i])
@@ -105,9 +129,7 @@ func (a *Applier) namespace(o owner, kind schema.GroupVersionKind) (client.ListO
 	if o.Namespace == "" {
 		return client.InNamespace(""), nil
 	}
-	example := &metav1.PartialObjectMetadata{}
-	example.SetGroupVersionKind(kind)
-	namespaced, err := a.Client.IsObjectNamespaced(example)
+	namespaced, err := a.Client.IsObjectNamespaced(metadata(key{GroupVersionKind: kind}))
 	if err != nil || !namespaced {
 		return nil, err
 	}
@@ -116,30 +138,25 @@ func (a *Applier) namespace(o owner, kind schema.GroupVersionKind) (client.ListO
 
 // labelledObjects lists the objects of a kind that bear our labels, from the cache and as part of it: they must not
 // be changed.
-func (a *Applier) labelledObjects(ctx context.Context, kind schema.GroupVersionKind, where client.ListOption) (
-	[]metav1.Object, error,
-) {
+func (a *Applier) labelledObjects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
 	var list client.ObjectList = metadataList(kind)
 	if a.whole.Has(kind) {
-		typed, err := a.Client.Scheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		whole, err := newAs[client.ObjectList](a.Client.Scheme(), kind.GroupVersion().WithKind(kind.Kind+"List"))
 		if err != nil {
-			return nil, fmt.Errorf("making an empty list: %w", err)
-		}
-		whole, ok := typed.(client.ObjectList)
-		if !ok {
-			return nil, fmt.Errorf("%T is no list of API objects", typed)
+			return nil, err
 		}
 		list = whole
 	}
-	labels := client.MatchingLabels(names.Labels(a.Component))
-	if err := a.Client.List(ctx, list, where, labels, client.UnsafeDisableDeepCopy); err != nil {
+	options = append(options, client.MatchingLabels(names.Labels(a.Component)), client.UnsafeDisableDeepCopy)
+	if err := a.Client.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
 	}
-	var objects []metav1.Object
+	var objects []client.Object
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object, err := meta.Accessor(item)
-		objects = append(objects, object)
-		return err
+		if object, ok := item.(client.Object); ok {
+			objects = append(objects, object)
+		}
+		return nil
 	})
 	return objects, err
 }
@@ -166,7 +183,8 @@ func (a *Applier) remove(ctx context.Context, o owner, k key, object metav1.Obje
 
 // release drops the reference of the owner from a shared object, and the object when that was the last one.
 func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) error {
-	defer a.shared.lock(k)()
+	a.shared.Lock()
+	defer a.shared.Unlock()
 	live := metadata(k)
 	if err := a.Live.Get(ctx, k.NamespacedName, live); err != nil {
 		return client.IgnoreNotFound(err)
@@ -189,7 +207,7 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 
 // delete removes exactly the object with the given uid.
 func (a *Applier) delete(ctx context.Context, o owner, k key, uid types.UID, policy metav1.DeletionPropagation) error {
-	err := a.deleteWith(ctx, k, uid, client.PropagationPolicy(policy))
+	err := a.deleteWith(ctx, k, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
 	a.memory.drop(o.uid, k)
 	return client.IgnoreNotFound(err)
 }
@@ -231,18 +249,15 @@ func (a *Applier) removeBy(ctx context.Context, forOwner types.UID, object clien
 // RemoveLabelled removes the objects of a kind that bear the labels of the component and the given ones, but for those that are kept.
 // They come from the cache, wherever they are. A kind that is not served has none.
 func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
-	list := metadataList(kind)
-	if err := a.Client.List(ctx, list, client.MatchingLabels(names.Labels(a.Component)), client.MatchingLabels(labels)); err != nil {
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
-		return fmt.Errorf("listing %s objects: %w", kind.Kind, err)
+	objects, err := a.labelledObjects(ctx, kind, client.MatchingLabels(labels))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("looking for %s objects: %w", kind.Kind, err)
 	}
 	var errs []error
-	for i := range list.Items {
-		if object := &list.Items[i]; !keep(object) {
-			object.SetGroupVersionKind(kind)
-			errs = append(errs, a.Remove(ctx, forOwner, object))
+	for _, object := range objects {
+		if object.GetDeletionTimestamp() == nil && !keep(object) {
+			k := key{kind, client.ObjectKeyFromObject(object)}
+			errs = append(errs, k.failed(a.delete(ctx, owner{uid: forOwner}, k, object.GetUID(), metav1.DeletePropagationBackground)))
 		}
 	}
 	return errors.Join(errs...)

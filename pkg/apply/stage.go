@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,21 +22,23 @@ const (
 	Exposure
 )
 
-// stages lists the kinds that are no guards, whatever their group.
-var stages = map[Stage]sets.Set[string]{
-	Workloads: sets.New("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod"),
-	Exposure: sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "BackendTLSPolicy", "ConsoleLink", "ServiceMonitor", "PodMonitor",
-		"PrometheusRule", "PodDisruptionBudget", "HorizontalPodAutoscaler"),
-}
+// These are the kinds that are no guards, whatever their group.
+var (
+	workloads = sets.New("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
+	exposure  = sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "BackendTLSPolicy", "ConsoleLink", "ServiceMonitor", "PodMonitor",
+		"PrometheusRule", "PodDisruptionBudget", "HorizontalPodAutoscaler")
+)
 
 // StageOf returns the stage in which objects of a kind are written.
 func StageOf(kind schema.GroupKind) Stage {
-	for stage, kinds := range stages {
-		if kinds.Has(kind.Kind) {
-			return stage
-		}
+	switch {
+	case workloads.Has(kind.Kind):
+		return Workloads
+	case exposure.Has(kind.Kind):
+		return Exposure
+	default:
+		return Guards
 	}
-	return Guards
 }
 
 // Stage returns the stage in which an object is written.
@@ -49,15 +52,7 @@ func (o Object) Stage() Stage {
 
 // Of returns the objects of some stages, in order.
 func (d Desired) Of(wanted ...Stage) Desired {
-	var some Desired
-	for _, object := range d {
-		for _, stage := range wanted {
-			if object.Stage() == stage {
-				some = append(some, object)
-			}
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(wanted, o.Stage()) })
 }
 
 // HeldBackError says that objects were not written because others are missing that must exist before them. It wraps what went wrong

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -162,13 +163,14 @@ func shorten(head *metav1.PartialObjectMetadata) {
 
 type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// informerFor makes informers that see only our objects of the selected kinds. Such a kind is known by what metadata
+// informerFor makes informers that find our objects by their owners, and see only ours of the selected kinds. Such a kind is known by what metadata
 // and unstructured objects carry.
 func informerFor(selected map[schema.GroupVersionKind]bool) newInformer {
 	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if selected[obj.GetObjectKind().GroupVersionKind()] {
 			lw = limited(lw, ours().String())
 		}
+		maps.Copy(indexers, apply.OwnerIndexers())
 		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
 	}
 }

@@ -192,7 +192,11 @@ func (p *reconciliation) write(ctx context.Context, name string, kind corev1.Sec
 	if kind != "" {
 		config.WithType(kind)
 	}
-	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{{Config: config, Keeps: true}}); err != nil {
+	object := apply.Object{Config: config, Keeps: true}
+	if live := p.live[name]; live != nil {
+		object.Live = live
+	}
+	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{object}); err != nil {
 		delete(p.memory.slots, name)
 		return err
 	}

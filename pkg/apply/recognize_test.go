@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func many(n int) []Object {
+	var all []Object
+	for i := range n {
+		all = append(all, settings(fmt.Sprint("a", i), "1"))
+	}
+	return all
+}
+
+// looksAt is the requests of n looks.
+func looksAt(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
+
+// inherit restarts, after which the owner is older than the process.
+func (b *bench) inherit() {
+	b.Helper()
+	b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-time.Hour))
+	b.restart()
+}
+
+func TestAfterARestartManyObjectsAreListed(t *testing.T) {
+	all := many(2 * worthAList)
+	b := newBench(t)
+	b.settles(fmt.Sprintf("live=%d apply=%[1]d patch=0", len(all)), all...)
+	changed := b.get("a3")
+	changed.Data["key"] = "theirs"
+	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	b.inherit()
+	b.settles(both, all...) // the changed one
+	if b.seen["list"] != 1 {
+		t.Errorf("requests: %v", b.seen)
+	}
+	if got := b.get("a3").Data["key"]; got != "1" {
+		t.Errorf("the value is %s", got)
+	}
+	b.settles(quiet, all...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests of objects that are remembered: %v", b.seen)
+	}
+}
+
+// A list is old when an object is compared with it that changed after it.
+func TestWhatChangedAfterTheListIsRead(t *testing.T) {
+	all := many(worthAList)
+	b := newBench(t)
+	b.settles(fmt.Sprintf("live=%d apply=%[1]d patch=0", len(all)), all...)
+	b.inherit()
+	b.settles(quiet, all[0])
+	changed := b.get("a3")
+	changed.Data["key"] = "theirs"
+	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	b.settles(both, all...)
+	if got := b.get("a3").Data["key"]; got != "1" {
+		t.Errorf("the value is %s", got)
+	}
+	for where, s := range b.snapshots.of {
+		if len(s.objects) != 0 {
+			t.Errorf("%d of %v are still held", len(s.objects), where)
+		}
+	}
+}
+
+func TestListsThatAreNotWorthIt(t *testing.T) {
+	b := newBench(t)
+	few := many(worthAList - 1)
+	b.must(b.Apply(t.Context(), b.owner, few))
+	b.inherit()
+	b.settles(looksAt(len(few)), few...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests: %v", b.seen)
+	}
+
+	b = newBench(t)
+	all := many(worthAList)
+	b.must(b.Apply(t.Context(), b.owner, all))
+	b.inherit()
+	b.failing["list"] = errors.New("not now")
+	b.settles(looksAt(len(all)), all...)
+}
+
+func password(name string) Object {
+	return Object{Config: corev1ac.Secret(name, "ns").WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"password": []byte("x")})}
+}
+
+// The values of Secrets are not held, so they are not listed. What the caller has read is not read again.
+func TestSecretsAreReadOneByOne(t *testing.T) {
+	var all []Object
+	for i := range worthAList {
+		all = append(all, password(fmt.Sprint("a", i)))
+	}
+	b := newBench(t)
+	b.must(b.Apply(t.Context(), b.owner, all))
+	b.inherit()
+	b.settles(looksAt(len(all)), all...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests: %v", b.seen)
+	}
+	b.inherit()
+	live := &corev1.Secret{}
+	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
+	all[0].Live = live
+	b.settles(quiet, all[0])
+	b.inherit()
+	live.ResourceVersion = "0"
+	b.settles(looks, all[0])
+}
+
+func TestOwnerIndex(t *testing.T) {
+	index := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, OwnerIndexers())
+	b := newBench(t)
+	b.must(b.Apply(t.Context(), b.owner, many(2)))
+	for _, name := range []string{"owner", "a0", "a1"} {
+		b.must(index.Add(b.get(name)))
+	}
+	stranger := b.get("a0")
+	stranger.Name, stranger.Labels = "stranger", nil
+	b.must(index.Add(stranger))
+	found, err := index.IndexKeys("field:"+OwnerIndex, "ns/owner-uid")
+	if err != nil || len(found) != 2 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+func TestTransformSharesTexts(t *testing.T) {
+	object := found(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") })
+	object.OwnerReferences = append(object.OwnerReferences, refer("owner", "uid", true))
+	before := object.DeepCopy()
+	transform(t, object)
+	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !IsOurs(object, "test") {
+		t.Errorf("%v became %v", before, object)
+	}
+}
