@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,11 +177,10 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, pods [
 		}
 		if tracking {
 			state := conditions.Rollout(d)
-			seen.Serving = state.Ready && state.Desired > 0
-			seen.Runs = exists && metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.OrOne(d.Spec.Replicas) > 0
+			seen.Serving, seen.Runs = state.Ready && state.Desired > 0, runs(d, m)
 		}
-		seen.Settled = seen.Settled && (!exists || common.OrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation)
-		several = several || exists && !tracking
+		seen.Settled = seen.Settled && (!exists || stopped(d))
+		several = exists && !tracking
 		own := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
 		busy := max(own, d.Status.Replicas)
 		if busy > 0 {
@@ -194,6 +194,16 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, pods [
 		seen.Counts = strings.Join(counts, ", ")
 	}
 	return nil
+}
+
+// runs reports that a Deployment of an MLflow is meant to run.
+func runs(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
+	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.OrOne(d.Spec.Replicas) > 0
+}
+
+// stopped reports that a Deployment wants no replica and that its controller knows.
+func stopped(d *appsv1.Deployment) bool {
+	return common.OrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
 // mayUse reports that a pod uses the database, or may come to do so. One that has no node, or is deleted, before it started

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,7 +164,7 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 		return nil
 	}
 	name, namespace := m.Spec.CABundleConfigMap.Name, r.inputs().Namespace
-	exists, err := r.exists(ctx, configMapKind, name)
+	exists, err := r.configMapExists(ctx, name)
 	if exists {
 		return nil
 	}
@@ -182,7 +181,7 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 // migration needs next, and removes what is no longer wanted.
 func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	in := r.inputs()
-	exists, err := r.exists(ctx, configMapKind, resources.PlatformCAName)
+	exists, err := r.configMapExists(ctx, resources.PlatformCAName)
 	if err != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonPlatformCABundle,
 			fmt.Sprintf("Failed to check for platform CA bundle ConfigMap %q: %v", resources.PlatformCAName, err))
@@ -376,10 +375,9 @@ func (r *objects) read(ctx context.Context, name string, child client.Object, fr
 	return err
 }
 
-// exists looks for an object of a user in the cache.
-func (r *objects) exists(ctx context.Context, kind schema.GroupVersionKind, name string) (bool, error) {
+func (r *objects) configMapExists(ctx context.Context, name string) (bool, error) {
 	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(kind)
+	head.SetGroupVersionKind(configMapKind)
 	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, head)
 	return err == nil, client.IgnoreNotFound(err)
 }
