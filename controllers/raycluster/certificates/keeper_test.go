@@ -226,7 +226,7 @@ func TestBrokenCertificates(t *testing.T) {
 			s := w.secret(head)
 			s.Data["tls.key"] = []byte("noise")
 			w.update(s)
-		}, "Normal CertificateRenewed the certificate of role head was renewed, because reading tls.key", 1},
+		}, "Normal CertificateRenewed the certificate of role head was renewed, because reading tls.crt and tls.key: tls: failed to find any PEM data in key input", 1},
 		"Secret of the workers is deleted": {func(w *fixture) {
 			if err := w.server.Delete(t.Context(), w.secret(worker)); err != nil {
 				t.Fatal(err)
