@@ -22,7 +22,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -159,13 +158,13 @@ func TestWebhookCertificateSource(t *testing.T) {
 	defer api.Close()
 	empty := t.TempDir()
 	for name, tc := range map[string]struct {
-		mode      configv1alpha1.WebhookMode
+		mode      config.WebhookMode
 		self      bool
 		wantError string
 	}{
-		"auto":    {mode: configv1alpha1.WebhookModeAuto, self: true},
-		"self":    {mode: configv1alpha1.WebhookModeSelf, self: true},
-		"mounted": {mode: configv1alpha1.WebhookModeMounted, wantError: "--webhook-cert-mode=self"},
+		"auto":    {mode: config.WebhookAuto, self: true},
+		"self":    {mode: config.WebhookSelf, self: true},
+		"mounted": {mode: config.WebhookMounted, wantError: "--webhook-cert-mode=self"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := load(t, "--webhook-cert-mode="+string(tc.mode), "--webhook-cert-dir="+empty, "--namespace=here")
@@ -223,7 +222,7 @@ func TestTheTable(t *testing.T) {
 		}
 		seen[r.Name] = true
 		makesNothing := r.Name == "platform" // it answers in the status of resources that others made
-		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(r.Essential) == 0) {
+		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(essentials([]row{r})) == 0) {
 			t.Errorf("component %s: a controller needs a field owner, and something essential", r.Name)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -67,7 +66,7 @@ func newWebhooks(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.
 
 func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
 	w := env.Config.Webhook
-	if w.Mode == configv1alpha1.WebhookModeMounted || w.Mode == configv1alpha1.WebhookModeAuto && certs.IsMounted(w.CertDir) {
+	if w.Mode == config.WebhookMounted || w.Mode == config.WebhookAuto && certs.IsMounted(w.CertDir) {
 		mounted, err := certs.NewMounted(w.CertDir)
 		if err != nil {
 			return nil, fmt.Errorf("%w: mount one, or let the program issue its own with --webhook-cert-mode=self", err)

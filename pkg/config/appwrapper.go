@@ -1,33 +1,35 @@
 package config
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 )
 
-// appWrapperKey is the section of the component in every document.
-const appWrapperKey = "appwrapper"
+// appWrapperKey is what the keys of the component start with.
+const appWrapperKey = "appwrapper."
 
-// AppWrapper holds the settings of the component appwrapper; see apis/config/v1alpha1 for what they mean.
+// AppWrapper holds the settings of the component appwrapper; see appWrapperSettings for what they mean.
 type AppWrapper struct {
-	UserRBACAdmissionCheck bool   `json:"userRBACAdmissionCheck"`
-	SchedulerName          string `json:"schedulerName"`
-	DefaultQueueName       string `json:"defaultQueueName"`
-	SlackQueueName         string `json:"slackQueueName"`
+	UserRBACAdmissionCheck bool
+	SchedulerName          string
+	DefaultQueueName       string
+	SlackQueueName         string
 	// Autopilot is nil when nothing is to be done about nodes.
-	Autopilot      *Autopilot     `json:"autopilot"`
-	FaultTolerance FaultTolerance `json:"faultTolerance"`
+	Autopilot      *Autopilot
+	FaultTolerance FaultTolerance
 }
 
 // Autopilot lists the node labels that make nodes unfit.
 type Autopilot struct {
-	InjectAntiAffinities   bool  `json:"injectAntiAffinities"`
-	MonitorNodes           bool  `json:"monitorNodes"`
-	PreferNoScheduleWeight int32 `json:"preferNoScheduleWeight"`
+	InjectAntiAffinities   bool
+	MonitorNodes           bool
+	PreferNoScheduleWeight int32
 	// ResourceTaints by the resource that a pod must request to be concerned.
-	ResourceTaints map[string][]NodeTaint `json:"resourceTaints"`
+	ResourceTaints map[string][]NodeTaint
 }
 
 // NodeTaint is a node label that is treated like a taint of that effect.
@@ -39,111 +41,97 @@ type NodeTaint struct {
 
 // FaultTolerance holds the periods and limits of AppWrappers that have no annotations for them.
 type FaultTolerance struct {
-	AdmissionGracePeriod time.Duration `json:"admissionGracePeriod"`
-	WarmupGracePeriod    time.Duration `json:"warmupGracePeriod"`
-	FailureGracePeriod   time.Duration `json:"failureGracePeriod"`
-	ResetPause           time.Duration `json:"resetPause"`
-	DeletionGracePeriod  time.Duration `json:"deletionGracePeriod"`
-	GracePeriodCeiling   time.Duration `json:"gracePeriodCeiling"`
-	SuccessTTLCeiling    time.Duration `json:"successTTLCeiling"`
-	RetryLimit           int32         `json:"retryLimit"`
+	AdmissionGracePeriod time.Duration
+	WarmupGracePeriod    time.Duration
+	FailureGracePeriod   time.Duration
+	ResetPause           time.Duration
+	DeletionGracePeriod  time.Duration
+	GracePeriodCeiling   time.Duration
+	SuccessTTLCeiling    time.Duration
+	RetryLimit           int32
 }
-
-const (
-	gpuHealth     = "autopilot.ibm.com/gpuhealth"
-	defaultWeight = 50
-	nullWeight    = 1 // what the original uses for an explicit null
-)
 
 // DefaultAppWrapper returns the settings that hold without any configuration.
 func DefaultAppWrapper() AppWrapper {
-	return AppWrapper{
-		UserRBACAdmissionCheck: true,
-		Autopilot: &Autopilot{
-			InjectAntiAffinities: true, MonitorNodes: true, PreferNoScheduleWeight: defaultWeight,
-			ResourceTaints: map[string][]NodeTaint{"nvidia.com/gpu": {
-				{Key: gpuHealth, Value: "WARN", Effect: "PreferNoSchedule"},
-				{Key: gpuHealth, Value: "TESTING", Effect: "NoSchedule"},
-				{Key: gpuHealth, Value: "EVICT", Effect: "NoExecute"},
-			}},
-		},
-		FaultTolerance: FaultTolerance{
-			AdmissionGracePeriod: time.Minute, WarmupGracePeriod: 5 * time.Minute, FailureGracePeriod: time.Minute,
-			ResetPause: 90 * time.Second, DeletionGracePeriod: 10 * time.Minute,
-			GracePeriodCeiling: 24 * time.Hour, SuccessTTLCeiling: 7 * 24 * time.Hour, RetryLimit: 3,
-		},
-	}
+	settings, _, _ := Config{}.AppWrapper() // a default is never refused
+	return settings
 }
 
 // AppWrapper returns the settings of the component appwrapper: the defaults, over them those of the originals'
 // ConfigMaps in the given order, over them the section of the configuration file. Notes name keys that have no effect.
 // An error names the key, its value, the fix, and the document. Whether the values fit together is checked by the component.
 func (c Config) AppWrapper(older ...OlderConfig) (AppWrapper, []string, error) {
-	settings := DefaultAppWrapper()
-	var notes []string
-	for _, o := range older {
-		more, err := o.apply(&settings)
-		if err != nil {
-			return AppWrapper{}, nil, fmt.Errorf("%s: %w", o.Source, err)
-		}
-		notes = append(notes, more...)
-	}
-	tree, err := c.section(appWrapperKey)
-	if err == nil {
-		err = settings.read(tree, appWrapperKey)
-	}
+	var settings AppWrapper
+	notes, err := c.layered(appWrapperSettings(&settings), older)
 	return settings, notes, err
 }
 
-// read reads a section over the settings. Absent keys leave what is there.
-func (w *AppWrapper) read(tree map[string]any, path string) error {
-	autopilot, given := tree["autopilot"]
-	switch {
-	case given && autopilot == nil:
-		w.Autopilot = nil
-	case given && w.Autopilot == nil: // an earlier document switched it off
-		w.Autopilot = DefaultAppWrapper().Autopilot
+func appWrapperSettings(w *AppWrapper) []setting {
+	a, f := &Autopilot{}, &w.FaultTolerance
+	return []setting{
+		{key: "appwrapper.userRBACAdmissionCheck", fallback: "true", shape: aSwitch, set: boolean(&w.UserRBACAdmissionCheck),
+			help: "check for each component whether the creator of the AppWrapper may create such an object"},
+		{key: "appwrapper.schedulerName", set: text(&w.SchedulerName), help: "scheduler of pod templates that name none; if empty, none is set"},
+		{key: "appwrapper.defaultQueueName", set: text(&w.DefaultQueueName), help: "LocalQueue of AppWrappers that name none; if empty, they have no queue"},
+		{key: "appwrapper.slackQueueName", set: text(&w.SlackQueueName),
+			help: "ClusterQueue whose lending limits are adjusted to the capacity of unhealthy nodes; if empty, no queue is changed"},
+		{key: "appwrapper.autopilot", null: "null", shape: anObject, set: func(raw string) error {
+			if w.Autopilot = a; raw == "null" {
+				w.Autopilot = nil
+			}
+			return nil
+		}, help: "node labels that mark unhealthy nodes; an explicit null disables all reactions to nodes"},
+		{key: "appwrapper.autopilot.injectAntiAffinities", fallback: "true", shape: aSwitch, set: boolean(&a.InjectAntiAffinities),
+			help: "keep new pods away from nodes with the labels in resourceTaints"},
+		{key: "appwrapper.autopilot.monitorNodes", fallback: "true", shape: aSwitch, set: boolean(&a.MonitorNodes),
+			help: "reset AppWrappers with pods on nodes that get such a label later"},
+		{key: "appwrapper.autopilot.preferNoScheduleWeight", fallback: "50", null: "1", shape: aNumber, set: number(&a.PreferNoScheduleWeight),
+			help: "weight of the preferred node affinity terms, 1 to 100; 1 for an explicit null"},
+		{key: "appwrapper.autopilot.resourceTaints", fallback: gpuTaints, shape: anObject, items: []string{"effect", "key", "value"}, set: a.setTaints,
+			help: "node labels to react to, by the resource that a pod requests; entries replace the default for their resource"},
+		{key: "appwrapper.faultTolerance.admissionGracePeriod", fallback: "1m", shape: aPeriod, set: period(&f.AdmissionGracePeriod),
+			help: "how long pods may take to appear after the start, if the AppWrapper has no annotation for it"},
+		{key: "appwrapper.faultTolerance.warmupGracePeriod", fallback: "5m", shape: aPeriod, set: period(&f.WarmupGracePeriod),
+			help: "how long pods may take to become ready; at least admissionGracePeriod"},
+		{key: "appwrapper.faultTolerance.failureGracePeriod", fallback: "1m", shape: aPeriod, set: period(&f.FailureGracePeriod),
+			help: "how long a failed pod may take to be replaced"},
+		{key: "appwrapper.faultTolerance.resetPause", fallback: "90s", shape: aPeriod, set: period(&f.ResetPause), help: "pause before a retry"},
+		{key: "appwrapper.faultTolerance.retryLimit", fallback: "3", shape: aNumber, set: number(&f.RetryLimit), help: "number of retries"},
+		{key: "appwrapper.faultTolerance.deletionGracePeriod", fallback: "10m", shape: aPeriod, set: period(&f.DeletionGracePeriod),
+			help: "how long objects may take to be deleted before they are force-deleted"},
+		{key: "appwrapper.faultTolerance.gracePeriodCeiling", fallback: "24h", shape: aPeriod, set: period(&f.GracePeriodCeiling),
+			help: "maximum of every period above, also of one in an annotation"},
+		{key: "appwrapper.faultTolerance.successTTLCeiling", fallback: "168h", shape: aPeriod, set: period(&f.SuccessTTLCeiling),
+			help: "how long the objects of a successful AppWrapper are kept; annotations can shorten this time"},
 	}
-	fields, _ := autopilot.(map[string]any)
-	if weight, given := fields["preferNoScheduleWeight"]; given && weight == nil {
-		w.Autopilot.PreferNoScheduleWeight = nullWeight
-	}
-	fields, _ = tree["faultTolerance"].(map[string]any)
-	if err := parsePeriods(fields, path+".faultTolerance"); err != nil {
-		return err
-	}
-	if err := decode(tree, path, w); err != nil {
-		return err
-	}
-	return w.Autopilot.check(path + ".autopilot")
 }
 
-// parsePeriods replaces durations such as "5m" by nanoseconds, which the originals wrote.
-func parsePeriods(fields map[string]any, path string) error {
-	for _, key := range sortedKeys(fields) {
-		text, isText := fields[key].(string)
-		if !isText || key == "retryLimit" {
-			continue
-		}
-		period, err := time.ParseDuration(strings.TrimSpace(text))
-		if err != nil {
-			return fmt.Errorf(`%s.%s %q: must be a duration such as "5m", or a whole number of nanoseconds`, path, key, text)
-		}
-		fields[key] = int64(period)
-	}
-	return nil
-}
+// gpuTaints are the labels that Autopilot puts on nodes.
+const gpuTaints = `{"nvidia.com/gpu": [{"key": "autopilot.ibm.com/gpuhealth", "value": "WARN", "effect": "PreferNoSchedule"}, ` +
+	`{"key": "autopilot.ibm.com/gpuhealth", "value": "TESTING", "effect": "NoSchedule"}, ` +
+	`{"key": "autopilot.ibm.com/gpuhealth", "value": "EVICT", "effect": "NoExecute"}]}`
 
-func (a *Autopilot) check(path string) error {
-	if a == nil {
-		return nil
+// setTaints reads taints over those that are there, resource by resource.
+func (a *Autopilot) setTaints(raw string) error {
+	if err := json.Unmarshal([]byte(raw), &a.ResourceTaints); err != nil {
+		return errors.New("must be a list of key, value and effect for each resource")
 	}
 	for _, resource := range sortedKeys(a.ResourceTaints) {
 		for i, taint := range a.ResourceTaints[resource] {
 			if !slices.Contains([]string{"NoExecute", "NoSchedule", "PreferNoSchedule"}, taint.Effect) {
-				return fmt.Errorf("%s.resourceTaints.%s[%d].effect %q: must be NoExecute, NoSchedule or PreferNoSchedule", path, resource, i, taint.Effect)
+				return fmt.Errorf("%s[%d].effect %q: must be NoExecute, NoSchedule or PreferNoSchedule", resource, i, taint.Effect)
 			}
 		}
 	}
 	return nil
+}
+
+// period accepts nanoseconds too, which the originals wrote.
+func period(dst *time.Duration) func(string) error {
+	return parsed(dst, func(text string) (time.Duration, error) {
+		if nanoseconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return time.Duration(nanoseconds), nil
+		}
+		return time.ParseDuration(text)
+	}, `must be a duration such as "5m", or a whole number of nanoseconds`)
 }

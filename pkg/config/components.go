@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,21 @@ func DefaultOn(component string) bool { return component != "platform" }
 // nothing: a component may be wanted for more than what the original did.
 var switchedOnBy = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
 
+// componentSettings are the rows of the switches, of which [sources.components] makes a decision.
+func componentSettings(known []string) []setting {
+	rows := []setting{{flag: "components", key: "components", fallback: "*", shape: aList, set: ignore,
+		help: "components to run: names, \"*\" for the default set; a leading - disables a component"}}
+	for _, name := range known {
+		row := setting{flag: "enable-" + name, env: []string{"ENABLE_" + strings.ToUpper(name)}, fallback: strconv.FormatBool(DefaultOn(name)),
+			shape: aSwitch, set: ignore, help: "run the component " + name}
+		if legacy := switchedOnBy[name]; legacy != "" {
+			row.env = append(row.env, legacy)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 // components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
 // more than the list, and a higher source more than a lower one. Without any, the selection counts, if there is one.
 func (s sources) components(known, selection []string) (map[string]bool, error) {
@@ -25,59 +41,46 @@ func (s sources) components(known, selection []string) (map[string]bool, error) 
 			enabled[name] = slices.Contains(selection, name)
 		}
 	}
-	if err := applyList(enabled, s.file, s.path+": components", known); err != nil {
-		return nil, err
-	}
-	if err := s.environmentSwitches(enabled, known); err != nil {
-		return nil, err
-	}
-	if err := applyList(enabled, s.flags, "flag --components", known); err != nil {
-		return nil, err
-	}
-	for _, name := range known {
-		if raw, ok := s.flags["enable-"+name]; ok {
-			if err := applySwitch(enabled, name, value{from: "flag --enable-" + name, raw: raw}); err != nil {
-				return nil, err
+	for _, source := range []struct {
+		list     value
+		switchOf func(component string) value
+	}{
+		{s.file["components"], s.switchVariable},
+		{s.flags["components"], func(component string) value { return s.flags["enable-"+component] }},
+	} {
+		if err := applyList(enabled, source.list, known); err != nil {
+			return nil, err
+		}
+		for _, name := range known {
+			on := enabled[name]
+			if v := source.switchOf(name); v.from != "" {
+				if err := v.set(setting{set: boolean(&on)}); err != nil {
+					return nil, err
+				}
 			}
+			enabled[name] = on
 		}
 	}
 	return enabled, nil
 }
 
-// environmentSwitches reads ENABLE_X for every component, and where that is not set the variable of the originals.
-func (s sources) environmentSwitches(enabled map[string]bool, known []string) error {
-	for _, name := range known {
-		variable := "ENABLE_" + strings.ToUpper(name)
-		raw := s.env(variable)
-		if legacy := switchedOnBy[name]; raw == "" && legacy != "" && isTrue(s.env(legacy)) {
-			variable, raw = legacy, s.env(legacy)
-		}
-		if raw == "" {
-			continue
-		}
-		if err := applySwitch(enabled, name, value{from: "environment variable " + variable, raw: raw}); err != nil {
-			return err
-		}
+// switchVariable reads ENABLE_X, and where that is not set the variable of the originals.
+func (s sources) switchVariable(component string) value {
+	variable := "ENABLE_" + strings.ToUpper(component)
+	if legacy := switchedOnBy[component]; s.env(variable) == "" && isTrue(s.env(legacy)) {
+		variable = legacy
 	}
-	return nil
-}
-
-func applySwitch(enabled map[string]bool, name string, v value) error {
-	var on bool
-	if err := boolean(&on)(v.raw); err != nil {
-		return fmt.Errorf("%s: %w", v, err)
+	if raw := s.env(variable); raw != "" {
+		return value{from: "environment variable " + variable, raw: raw}
 	}
-	enabled[name] = on
-	return nil
+	return value{}
 }
 
 // applyList reads the list of a source, such as "*,-appwrapper". What it does not name is off.
-func applyList(enabled map[string]bool, source map[string]string, from string, known []string) error {
-	raw, given := source["components"]
-	if !given {
+func applyList(enabled map[string]bool, list value, known []string) error {
+	if list.from == "" {
 		return nil
 	}
-	list := value{from: from, raw: raw}
 	wanted := make(map[string]bool, len(known))
 	positive := false
 	for item := range strings.SplitSeq(list.raw, ",") {

@@ -2,7 +2,7 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -68,9 +67,8 @@ type Config struct {
 	// Notices name what was said in the words of an older program and has no effect.
 	Notices []string
 
-	enabled   map[string]bool
-	sections  map[string]json.RawMessage // of the file, which [Config.AppWrapper] and [Config.RayCluster] read
-	rayImages rayImages
+	enabled map[string]bool
+	given   map[string]value // of the sections, for [Config.AppWrapper] and [Config.RayCluster]
 }
 
 // LeaderElection says whether and where replicas compete, and how patient they are.
@@ -99,8 +97,20 @@ type Health struct {
 type Webhook struct {
 	Port    int
 	CertDir string
-	Mode    configv1alpha1.WebhookMode
+	Mode    WebhookMode
 }
+
+// WebhookMode says where the serving certificate of the webhook server comes from.
+type WebhookMode string
+
+const (
+	// WebhookAuto takes the mounted certificate where there is one and issues its own otherwise.
+	WebhookAuto WebhookMode = "auto"
+	// WebhookMounted insists on the certificate in CertDir (OLM, service-ca, cert-manager).
+	WebhookMounted WebhookMode = "mounted"
+	// WebhookSelf always issues its own certificate and keeps it in a Secret.
+	WebhookSelf WebhookMode = "self"
+)
 
 // MLflow holds the settings of the component mlflow.
 type MLflow struct {
@@ -162,30 +172,27 @@ func FromProcess(p Program, args []string) (Config, error) {
 func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
 	cfg := Config{}
 	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
-	table := settings(&cfg)
+	table := settings(&cfg, p.Components)
 	src := sources{lookup: lookup}
 
 	var err error
 	if src.flags, err = parseArgs(args, table, p.Components); err != nil {
 		return Config{}, err
 	}
-	if src.path = src.flags["config"]; src.path != "" {
-		if src.file, cfg.sections, err = readFile(src.path, read); err != nil {
+	if path := src.flags["config"].raw; path != "" {
+		if src.file, err = readFile(path, read, append(table, sections()...)); err != nil {
 			return Config{}, err
 		}
-	}
-	if err := cfg.readSections(); err != nil {
-		return Config{}, fmt.Errorf("configuration file %s: %w", src.path, err)
 	}
 	for _, s := range table {
 		if other, ok := p.Defaults[s.flag]; ok {
 			s.fallback = other
 		}
-		v := src.resolve(s)
-		if err := s.set(v.raw); err != nil {
-			return Config{}, fmt.Errorf("%s: %w", v, err)
+		if err := src.resolve(s).set(s); err != nil {
+			return Config{}, err
 		}
 	}
+	cfg.given = src.given(sections())
 	if cfg.enabled, err = src.components(p.Components, p.Selection); err != nil {
 		return Config{}, err
 	}
@@ -195,15 +202,6 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, err
 	}
 	return cfg, cfg.validate()
-}
-
-// readSections finds mistakes in those sections of the file that are read when their component needs them.
-func (c *Config) readSections() error {
-	if _, _, err := c.AppWrapper(); err != nil {
-		return err
-	}
-	_, err := c.readRayCluster(DefaultRayCluster())
-	return err
 }
 
 // resolveNamespaces follows the platform operator, which names the operand namespace only together with the
@@ -253,6 +251,12 @@ func (c *Config) validate() error {
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
 	}
 	if err := c.Exposure.validate(); err != nil {
+		return err
+	}
+	// Their components read them later, but a mistake in the file is to be known at once.
+	_, _, wrappers := c.AppWrapper()
+	_, _, rays := c.RayCluster(nil)
+	if err := errors.Join(wrappers, rays); err != nil {
 		return err
 	}
 	if a := c.Metrics.BindAddress; a == c.Health.BindAddress && a != "0" && !strings.HasSuffix(a, ":0") {

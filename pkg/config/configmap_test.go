@@ -15,7 +15,7 @@ func TestConfigThatIsTheNameOfAConfigMap(t *testing.T) {
 		"codeflare-operator-config": "leave the flag out",
 		"/etc/operator/config.yaml": "check --config and that the file is mounted",
 	} {
-		if _, _, err := readFile(path, missing); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readFile(path, missing, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -45,7 +45,7 @@ func exposureSettings(e *Exposure) []setting {
 			help: "class of Ingresses; if empty, the default class of the cluster"},
 		{flag: "ingress-domain", env: []string{"INGRESS_DOMAIN"}, key: "exposure.ingressDomain", set: domain(&e.IngressDomain),
 			help: "domain of the hosts of Ingresses, for example apps.example.org"},
-		{flag: "ingress-annotations", env: []string{"INGRESS_ANNOTATIONS"}, key: "exposure.ingressAnnotations", set: e.setAnnotations,
+		{flag: "ingress-annotations", env: []string{"INGRESS_ANNOTATIONS"}, key: "exposure.ingressAnnotations", shape: aList, set: e.setAnnotations,
 			help: "annotations of Ingresses, as a list of key=value"},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ModelMesh holds what the component modelmesh knows when it starts; see apis/config/v1alpha1 for what it means. The rest is in
+// ModelMesh holds what the component modelmesh knows when it starts; see modelMeshSettings for what it means. The rest is in
 // package meshsettings.
 type ModelMesh struct {
 	// Namespace is that of the configuration; never empty.
@@ -44,17 +44,17 @@ func modelMeshSettings(m *ModelMesh) []setting {
 	return []setting{
 		{env: []string{"NAMESPACE"}, key: "modelmesh.namespace", set: optional(namespace, &m.Namespace),
 			help: "namespace with the ModelMesh configuration; default: the namespace of the manager"},
-		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", fallback: "false", isBool: true, set: only("true", &m.NamespaceScope),
+		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", fallback: "false", shape: aSwitch, set: only("true", &m.NamespaceScope),
 			help: "serve models only in that namespace"},
 		{env: []string{"CONTROLLER_DEPLOYMENT"}, key: "modelmesh.controllerDeployment", set: optional(subdomain, &m.ControllerDeployment),
 			help: "with NAMESPACE_SCOPE: Deployment that owns the Service; default: the one of the pod POD_NAME, else " + defaultControllerDeployment},
 		{env: []string{"ETCD_SECRET_NAME"}, key: "modelmesh.etcdSecretName", fallback: DefaultEtcdSecretName,
 			set: subdomain(&m.EtcdSecretName), help: "Secret with the connection details of etcd"},
-		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", fallback: "true", isBool: true,
+		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", fallback: "true", shape: aSwitch,
 			set: only("false", &m.IgnoreInferenceServices), help: "serve InferenceServices with deployment mode ModelMesh; if false, ignore them"},
-		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", fallback: "true", isBool: true,
+		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", fallback: "true", shape: aSwitch,
 			set: only("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; if false, ignore them"},
-		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", fallback: "true", isBool: true,
+		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", fallback: "true", shape: aSwitch,
 			set: only("false", &m.IgnoreSecrets), help: "watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"},
 		{env: []string{"MODELMESH_DEFAULTS_FILE"}, key: "modelmesh.defaultsFile", fallback: modelMeshDefaults, set: required(&m.DefaultsFile),
 			help: "file with the defaults of the ModelMesh settings, if no ConfigMap contains them"},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ModelRegistry holds the settings of the components modelregistry and modelcatalog; see apis/config/v1alpha1 for what they
-// mean.
+// ModelRegistry holds the settings of the components modelregistry and modelcatalog; see registrySettings for what
+// they mean.
 type ModelRegistry struct {
 	// Namespace is the only one in which registries and the catalog may live; empty is any.
 	Namespace string
@@ -50,6 +50,9 @@ type StorageMigration struct {
 	Source, Target string
 }
 
+// defaultGateway is the Gateway of registries and of Ray clusters.
+var defaultGateway = RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress"}
+
 const defaultCatalogData = "quay.io/opendatahub/odh-model-metadata-collection:latest"
 
 func registrySettings(m *ModelRegistry) []setting {
@@ -61,9 +64,9 @@ func registrySettings(m *ModelRegistry) []setting {
 			help: "domain for Routes whose registry names none; if empty, the domain of the cluster"},
 		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: gatewayDomain(&g.Domain),
 			help: "host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"},
-		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: "data-science-gateway",
+		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: defaultGateway.Name,
 			set: subdomain(&g.Name), help: "Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"},
-		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: "openshift-ingress",
+		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: defaultGateway.Namespace,
 			set: namespace(&g.Namespace), help: "namespace of that Gateway"},
 		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", fallback: "redhat-ods-applications",
 			set: namespace(&g.RouteNamespace), help: "namespace of the HTTPRoutes of registries"},
@@ -73,7 +76,7 @@ func registrySettings(m *ModelRegistry) []setting {
 			fallback: "quay.io/openshift/origin-kube-rbac-proxy:latest", set: requiredImage(&m.Images.KubeRBACProxy), help: "image of kube-rbac-proxy in front of registries and the catalog"},
 		{env: []string{"RELATED_IMAGE_POSTGRESQL_16_IMAGE", "POSTGRES_IMAGE"}, key: "modelregistry.postgresImage",
 			fallback: "quay.io/sclorg/postgresql-16-c10s:latest", set: requiredImage(&m.Images.Postgres), help: "image of the databases of registries and the catalog"},
-		{env: []string{"ENABLE_WEBHOOKS"}, key: "modelregistry.webhooks", fallback: "true", isBool: true, set: only("false", &m.ValidateInReconciler),
+		{env: []string{"ENABLE_WEBHOOKS"}, key: "modelregistry.webhooks", fallback: "true", shape: aSwitch, set: only("false", &m.ValidateInReconciler),
 			help: "registries are validated by webhooks; if false, they are validated in every reconcile instead"},
 		{env: []string{"STORAGE_MIGRATION_SOURCE_VERSION"}, key: "modelregistry.storageMigrationSource", fallback: "v1alpha1",
 			set: version(&m.StorageMigration.Source), help: "API version from which stored registries are migrated; if it equals the target, none are"},
@@ -84,9 +87,9 @@ func registrySettings(m *ModelRegistry) []setting {
 
 func catalogSettings(m *ModelRegistry) []setting {
 	return []setting{
-		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", isBool: true, set: m.setCatalog,
+		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", shape: aSwitch, set: m.setCatalog,
 			help: "true: create the Catalog if there is none; unset: only where an earlier operator ran one; false: remove what an earlier operator left"},
-		{env: []string{"SKIP_MODEL_CATALOG_DB_CREATION"}, key: "modelcatalog.skipDatabase", fallback: "false", isBool: true,
+		{env: []string{"SKIP_MODEL_CATALOG_DB_CREATION"}, key: "modelcatalog.skipDatabase", fallback: "false", shape: aSwitch,
 			set: only("true", &m.SkipCatalogDatabase), help: "create no database for the catalog"},
 		{env: []string{"CATALOG_POSTGRES_USER"}, key: "modelcatalog.postgresUser", fallback: "catalog_user",
 			set: required(&m.CatalogPostgresUser), help: "user of a new database of the catalog"},

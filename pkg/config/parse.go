@@ -50,6 +50,13 @@ func boolean(dst *bool) func(string) error {
 	return parsed(dst, strconv.ParseBool, "must be true or false")
 }
 
+func number(dst *int32) func(string) error {
+	return parsed(dst, func(text string) (int32, error) {
+		parsed, err := strconv.ParseInt(text, 10, 32)
+		return int32(parsed), err
+	}, "must be "+string(aNumber))
+}
+
 func duration(dst *time.Duration) func(string) error {
 	return parsed(dst, func(text string) (time.Duration, error) {
 		period, err := time.ParseDuration(text)
@@ -164,6 +171,19 @@ func isTrue(raw string) bool {
 type value struct {
 	from string
 	raw  string
+	// wrong says that a document has something there that cannot be a value.
+	wrong error
+}
+
+// set gives a setting the value.
+func (v value) set(row setting) error {
+	if v.wrong != nil {
+		return v.wrong
+	}
+	if err := row.set(v.raw); err != nil {
+		return fmt.Errorf("%s: %w", v, err)
+	}
+	return nil
 }
 
 // String names source and value for an error message.

@@ -2,20 +2,18 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// rayClusterKey is the section of the component in the configuration file, rayKey the one in the ConfigMap.
-const (
-	rayClusterKey = "raycluster"
-	rayKey        = "kuberay"
-)
+// rayClusterKey is what the keys of the component start with.
+const rayClusterKey = "raycluster."
 
 // Issuers of certificates.
 const (
@@ -46,40 +44,40 @@ const (
 	defaultAuthProxyImage     = "quay.io/brancz/kube-rbac-proxy:v0.19.1"
 )
 
-// RayCluster holds the settings of the component raycluster; see apis/config/v1alpha1 for what they mean. It is a value that is never
+// RayCluster holds the settings of the component raycluster; see rayClusterSettings for what they mean. It is a value that is never
 // changed after it has been read.
 type RayCluster struct {
-	OAuth bool `json:"rayDashboardOAuthEnabled"`
-	MTLS  bool `json:"mTLSEnabled"`
+	OAuth bool
+	MTLS  bool
 	// IngressDomain is "" unless it is configured.
-	IngressDomain      string `json:"ingressDomain"`
-	OAuthProxyImage    string `json:"oauthProxyImage"`
-	CertGeneratorImage string `json:"certGeneratorImage"`
-	AuthProxyImage     string `json:"authProxyImage"`
+	IngressDomain      string
+	OAuthProxyImage    string
+	CertGeneratorImage string
+	AuthProxyImage     string
 	// SidecarResources and CertificateResources are those of containers of ours whose user sets none.
-	SidecarResources     corev1.ResourceRequirements `json:"sidecarResources"`
-	CertificateResources corev1.ResourceRequirements `json:"certificateResources"`
+	SidecarResources     corev1.ResourceRequirements
+	CertificateResources corev1.ResourceRequirements
 	// Certificates is one of the constants above, CertificateKeyAlgorithm ECDSA or RSA.
-	Certificates            string `json:"certificates"`
-	CertificateKeyAlgorithm string `json:"certificateKeyAlgorithm"`
-	CertManagerIssuer       Issuer `json:"certManagerIssuer"`
-	ClusterDomain           string `json:"clusterDomain"`
+	Certificates            string
+	CertificateKeyAlgorithm string
+	CertManagerIssuer       Issuer
+	ClusterDomain           string
 	// KubeRayNamespaces and IngressNamespaces are empty unless they are configured.
-	KubeRayNamespaces    []string `json:"kubeRayNamespaces"`
-	IngressNamespaces    []string `json:"ingressNamespaces"`
-	MonitoringNamespaces []string `json:"monitoringNamespaces"`
+	KubeRayNamespaces    []string
+	IngressNamespaces    []string
+	MonitoringNamespaces []string
 	// OpenToNamespace lets all pods of the namespace reach a head past its proxy.
-	OpenToNamespace bool `json:"openToNamespace"`
+	OpenToNamespace bool
 	// Publish is one of the constants above.
-	Publish          string `json:"publish"`
-	GatewayName      string `json:"gatewayName"`
-	GatewayNamespace string `json:"gatewayNamespace"`
+	Publish          string
+	GatewayName      string
+	GatewayNamespace string
 	// KubeRaySecurity is one of the constants above.
-	KubeRaySecurity string `json:"kubeRaySecurity"`
+	KubeRaySecurity string
 	// AllowPause lets the annotation of pause count on a RayCluster itself, whose editors can set it.
-	AllowPause bool `json:"allowPause"`
+	AllowPause bool
 	// Exposure is that of all servers; see On.
-	Exposure Exposure `json:"-"`
+	Exposure Exposure
 }
 
 // On returns the settings as they take effect on a platform. Outside of OpenShift, the exposure of all servers decides what the
@@ -98,124 +96,175 @@ func (r RayCluster) On(openShift bool) RayCluster {
 
 // Issuer names an issuer of cert-manager; its Name is empty where there is none.
 type Issuer struct {
-	Name  string `json:"name"`
-	Kind  string `json:"kind"`
-	Group string `json:"group"`
+	Name  string
+	Kind  string
+	Group string
 }
-
-// rayImages are the images that the environment names; empty where it names none.
-type rayImages struct{ oauthProxy, certGenerator, authProxy string }
 
 // DefaultRayCluster returns the settings that hold without any configuration.
 func DefaultRayCluster() RayCluster {
-	return RayCluster{
-		OAuth: true, MTLS: true, OpenToNamespace: true,
-		OAuthProxyImage: defaultOAuthProxyImage, CertGeneratorImage: defaultCertGeneratorImage, AuthProxyImage: defaultAuthProxyImage,
-		SidecarResources: small("64Mi", "256Mi"), CertificateResources: small("32Mi", "128Mi"),
-		Certificates: CertificatesByOperator, CertificateKeyAlgorithm: "ECDSA",
-		CertManagerIssuer:    Issuer{Kind: "ClusterIssuer", Group: "cert-manager.io"},
-		ClusterDomain:        "cluster.local",
-		MonitoringNamespaces: []string{"openshift-monitoring", "openshift-user-workload-monitoring"},
-		KubeRaySecurity:      KubeRaySecurityWarn,
-		Publish:              PublishAuto, GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
-		Exposure: Exposure{Kind: ExposeAuto},
-	}
+	settings, _, _ := Config{Exposure: Exposure{Kind: ExposeAuto}}.RayCluster(nil) // a default is never refused
+	return settings
 }
 
 // RayCluster returns the settings of the component raycluster: the defaults, over them those of the CodeFlare operator's
 // ConfigMap when there is one, over them the section of the configuration file, and over the images what the environment
 // names. Notes name keys that have no effect. An error names the key, its value, the fix, and the document.
 func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
-	settings := DefaultRayCluster()
-	if settings.Exposure = c.Exposure; c.Exposure.Gateway() {
-		settings.GatewayName, settings.GatewayNamespace = c.ModelRegistry.Gateway.Name, c.ModelRegistry.Gateway.Namespace
+	gateway, settings := defaultGateway, RayCluster{Exposure: c.Exposure}
+	if c.Exposure.Gateway() {
+		gateway = c.ModelRegistry.Gateway
 	}
-	var notes []string
+	var maps []OlderConfig
 	if older != nil {
-		var err error
-		if notes, err = older.applyRay(&settings); err != nil {
-			return RayCluster{}, nil, fmt.Errorf("%s: %w", older.Source, err)
-		}
+		maps = append(maps, *older)
 	}
-	settings, err := c.readRayCluster(settings)
-	if err != nil {
-		return RayCluster{}, nil, err
+	notes, err := c.layered(rayClusterSettings(&settings, gateway), maps)
+	if err == nil {
+		err = settings.check()
 	}
-	settings.OAuthProxyImage = cmp.Or(c.rayImages.oauthProxy, settings.OAuthProxyImage)
-	settings.CertGeneratorImage = cmp.Or(c.rayImages.certGenerator, settings.CertGeneratorImage)
-	settings.AuthProxyImage = cmp.Or(c.rayImages.authProxy, settings.AuthProxyImage)
-	return settings, notes, nil
+	return settings, notes, err
 }
 
-// readRayCluster reads the section of the configuration file, which may be absent, over the settings.
-func (c Config) readRayCluster(settings RayCluster) (RayCluster, error) {
-	tree, err := c.section(rayClusterKey)
-	if err != nil {
-		return settings, err
-	}
-	for key, requirements := range map[string]*corev1.ResourceRequirements{
-		"sidecarResources": &settings.SidecarResources, "certificateResources": &settings.CertificateResources,
-	} {
-		if err := readResources(tree[key], rayClusterKey+"."+key, requirements); err != nil {
-			return settings, err
-		}
-		delete(tree, key)
-	}
-	if err := decode(tree, rayClusterKey, &settings); err != nil {
-		return settings, err
-	}
-	if err := settings.check(rayClusterKey); err != nil {
-		return settings, err
-	}
-	if settings.Certificates == CertificatesByCertManager && settings.CertManagerIssuer.Name == "" {
-		return settings, errors.New("raycluster.certificates is cert-manager and no issuer is named: set raycluster.certManagerIssuer.name")
-	}
-	return settings, nil
+func rayClusterSettings(r *RayCluster, gateway RegistryGateway) []setting {
+	return slices.Concat(rayAccess(r), rayContainers(r), rayCertificates(r), rayPublication(r, gateway))
 }
 
-// check refuses values of a section that cannot be what they should be.
-func (r *RayCluster) check(path string) error {
-	var errs []error
-	refuse := func(key, value, want string) {
-		errs = append(errs, fmt.Errorf("%s.%s %q: must be %s", path, key, value, want))
+func rayAccess(r *RayCluster) []setting {
+	return []setting{
+		{key: "raycluster.rayDashboardOAuthEnabled", fallback: "true", shape: aSwitch, set: boolean(&r.OAuth),
+			help: "restrict the dashboard to users who may get pods of the namespace, by an OAuth proxy on OpenShift and kube-rbac-proxy elsewhere"},
+		{key: "raycluster.mTLSEnabled", fallback: "true", shape: aSwitch,
+			set: boolean(&r.MTLS), help: "secure the traffic between Ray pods with certificates"},
+		{key: "raycluster.openToNamespace", fallback: "true", shape: aSwitch, set: boolean(&r.OpenToNamespace),
+			help: "allow all pods of the namespace to reach the dashboard and the client port without the proxy, as with the CodeFlare operator; the " +
+				"submitters of RayJobs require it"},
+		{key: "raycluster.kubeRaySecurity", fallback: KubeRaySecurityWarn,
+			set: oneOf(&r.KubeRaySecurity, KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny),
+			help: "what to do if users let KubeRay secure their cluster (spec.authOptions, tlsOptions and networkPolicy): warn (a warning; the operator adds its " +
+				"sidecar and NetworkPolicies, but no certificates), trust (the operator adds none of these, and publishes a dashboard that is protected only " +
+				"by a token of Ray) or deny (new clusters of this kind are refused)"},
+		{key: "raycluster.allowPause", fallback: "false", shape: aSwitch, set: boolean(&r.AllowPause),
+			help: "let the annotation platform.opendatahub.io/paused take effect on a RayCluster even if its namespace does not have it; editors of RayClusters " +
+				"can set this annotation"},
+		{key: "raycluster.kubeRayNamespaces", shape: aList, set: namespaces(&r.KubeRayNamespaces),
+			help: "namespaces of KubeRay, from which it can reach the dashboards; if empty, the namespace of the ServiceAccount in ClusterRoleBinding " +
+				"kuberay-operator, the namespace of the manager if it contains Deployment kuberay-operator, and the namespace of the platform; if none of " +
+				"these is known, KubeRay cannot reach the dashboards"},
+		{key: "raycluster.ingressNamespaces", shape: aList, set: namespaces(&r.IngressNamespaces),
+			help: "namespaces of ingress controllers, from which they can reach Ray Serve and dashboards without a sidecar; if empty, on OpenShift the " +
+				"namespace of its router, elsewhere none"},
+		{key: "raycluster.monitoringNamespaces", fallback: "openshift-monitoring,openshift-user-workload-monitoring", shape: aList,
+			set:  namespaces(&r.MonitoringNamespaces),
+			help: "namespaces from which metrics can be scraped"},
 	}
-	for key, name := range map[string]*string{
-		"ingressDomain": &r.IngressDomain, "clusterDomain": &r.ClusterDomain, "gatewayName": &r.GatewayName, "gatewayNamespace": &r.GatewayNamespace,
-		"certManagerIssuer.name": &r.CertManagerIssuer.Name, "certManagerIssuer.group": &r.CertManagerIssuer.Group,
+}
+
+func rayContainers(r *RayCluster) []setting {
+	return []setting{
+		{env: []string{"OAUTH_PROXY_IMAGE"}, key: "raycluster.oauthProxyImage", fallback: defaultOAuthProxyImage,
+			set:  requiredImage(&r.OAuthProxyImage),
+			help: "image of the OAuth proxy in front of Ray dashboards on OpenShift"},
+		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "raycluster.authProxyImage", fallback: defaultAuthProxyImage,
+			set: requiredImage(&r.AuthProxyImage), help: "image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"},
+		{env: []string{"CERT_GENERATOR_IMAGE"}, key: "raycluster.certGeneratorImage", fallback: defaultCertGeneratorImage,
+			set:  requiredImage(&r.CertGeneratorImage),
+			help: "image of create-cert, the init container of Ray pods"},
+		{key: "raycluster.sidecarResources.requests", fallback: `{"cpu": "20m", "memory": "64Mi"}`, shape: anObject,
+			set:  quantities(&r.SidecarResources.Requests),
+			help: "requests of the sidecar, unless the user sets its resources in the cluster; replaces the whole default"},
+		{key: "raycluster.sidecarResources.limits", fallback: `{"cpu": "500m", "memory": "256Mi"}`, shape: anObject,
+			set:  quantities(&r.SidecarResources.Limits),
+			help: "limits of the sidecar, in the same way"},
+		{key: "raycluster.certificateResources.requests", fallback: `{"cpu": "20m", "memory": "32Mi"}`, shape: anObject,
+			set:  quantities(&r.CertificateResources.Requests),
+			help: "requests of create-cert, in the same way"},
+		{key: "raycluster.certificateResources.limits", fallback: `{"cpu": "500m", "memory": "128Mi"}`, shape: anObject,
+			set:  quantities(&r.CertificateResources.Limits),
+			help: "limits of create-cert, in the same way"},
+	}
+}
+
+func rayCertificates(r *RayCluster) []setting {
+	i := &r.CertManagerIssuer
+	return []setting{
+		{key: "raycluster.certificates", fallback: CertificatesByOperator,
+			set: oneOf(&r.Certificates, CertificatesByOperator, CertificatesByPod, CertificatesByCertManager),
+			help: "who issues the certificates of new clusters: operator (this manager), pod (each pod, with the key of the CA, as with the CodeFlare operator) " +
+				"or cert-manager"},
+		{key: "raycluster.certificateKeyAlgorithm", fallback: "ECDSA", set: oneOf(&r.CertificateKeyAlgorithm, "ECDSA", "RSA"),
+			help: "key algorithm of the certificates of pods: ECDSA or RSA"},
+		{key: "raycluster.certManagerIssuer.name",
+			set: dotted(&i.Name), help: "issuer of the certificates if raycluster.certificates is cert-manager"},
+		{key: "raycluster.certManagerIssuer.kind", fallback: "ClusterIssuer",
+			set: oneOf(&i.Kind, "Issuer", "ClusterIssuer"), help: "kind of the issuer: Issuer or ClusterIssuer"},
+		{key: "raycluster.certManagerIssuer.group", fallback: "cert-manager.io", set: dotted(&i.Group), help: "group of the issuer"},
+		{key: "raycluster.clusterDomain", fallback: "cluster.local",
+			set: dotted(&r.ClusterDomain), help: "DNS domain of Services in the cluster"},
+	}
+}
+
+func rayPublication(r *RayCluster, gateway RegistryGateway) []setting {
+	return []setting{
+		{key: "raycluster.publish", fallback: PublishAuto, set: oneOf(&r.Publish, PublishAuto, PublishOpen, PublishGateway, PublishNone),
+			help: "how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if exposure.kind is gateway, otherwise " +
+				"an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway below, whatever " +
+				"exposure.kind is) or none"},
+		{key: "raycluster.ingressDomain", set: dotted(&r.IngressDomain),
+			help: "domain of host names; if empty, the domain in the Ingress configuration of OpenShift; elsewhere, if exposure.kind is ingress, exposure.ingressDomain"},
+		{key: "raycluster.gatewayName", fallback: gateway.Name, set: dotted(&r.GatewayName),
+			help: "Gateway to which HTTPRoutes attach; if exposure.kind is gateway, the default is modelregistry.gatewayName"},
+		{key: "raycluster.gatewayNamespace", fallback: gateway.Namespace, set: dotted(&r.GatewayNamespace),
+			help: "namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace"},
+	}
+}
+
+// check refuses values that do not fit together.
+func (r *RayCluster) check() error {
+	if r.Certificates == CertificatesByCertManager && r.CertManagerIssuer.Name == "" {
+		return errors.New("raycluster.certificates is cert-manager and no issuer is named: set raycluster.certManagerIssuer.name")
+	}
+	for key, resources := range map[string]corev1.ResourceRequirements{
+		"sidecarResources": r.SidecarResources, "certificateResources": r.CertificateResources,
 	} {
-		*name = strings.Trim(strings.TrimSpace(*name), ".") // dots around a domain do not count
-		if *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
-			refuse(key, *name, "at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
+		for _, name := range sortedKeys(resources.Requests) {
+			request := resources.Requests[name]
+			if limit, limited := resources.Limits[name]; limited && request.Cmp(limit) > 0 {
+				return fmt.Errorf("raycluster.%s.requests %q: must be at most the limit of %s, which is %s", key, request.String(), name, limit.String())
+			}
 		}
 	}
-	for key, value := range map[string]*string{
-		"oauthProxyImage": &r.OAuthProxyImage, "certGeneratorImage": &r.CertGeneratorImage, "authProxyImage": &r.AuthProxyImage,
-	} {
-		if err := image(value)(*value); err != nil {
-			refuse(key, *value, strings.TrimPrefix(err.Error(), "must be "))
+	return nil
+}
+
+// dotted accepts a name with dots around it, which do not count, and none.
+func dotted(dst *string) func(string) error {
+	return func(raw string) error { return optional(subdomain, dst)(strings.Trim(strings.TrimSpace(raw), ".")) }
+}
+
+func namespaces(dst *[]string) func(string) error {
+	return func(raw string) error {
+		*dst = strings.FieldsFunc(raw, func(r rune) bool { return r == ',' })
+		if slices.ContainsFunc(*dst, func(name string) bool { return checkNamespace(name) != nil }) {
+			return errors.New("must be a list of namespaces, each at most 63 of a-z, 0-9 and -")
 		}
+		return nil
 	}
-	for _, choice := range []struct {
-		key, value string
-		allowed    []string
-	}{
-		{"certificates", r.Certificates, []string{CertificatesByOperator, CertificatesByPod, CertificatesByCertManager}},
-		{"certificateKeyAlgorithm", r.CertificateKeyAlgorithm, []string{"ECDSA", "RSA"}},
-		{"certManagerIssuer.kind", r.CertManagerIssuer.Kind, []string{"Issuer", "ClusterIssuer"}},
-		{"publish", r.Publish, []string{PublishAuto, PublishOpen, PublishGateway, PublishNone}},
-		{"kubeRaySecurity", r.KubeRaySecurity, []string{KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny}},
-	} {
-		if !slices.Contains(choice.allowed, choice.value) {
-			refuse(choice.key, choice.value, "one of "+strings.Join(choice.allowed, ", "))
+}
+
+// quantities replaces a list of resources by one in JSON.
+func quantities(dst *corev1.ResourceList) func(string) error {
+	return func(raw string) error {
+		*dst = nil
+		err := json.Unmarshal([]byte(raw), dst)
+		for _, quantity := range *dst {
+			if quantity.Sign() < 0 {
+				err = strconv.ErrRange
+			}
 		}
-	}
-	for key, names := range map[string][]string{
-		"kubeRayNamespaces": r.KubeRayNamespaces, "ingressNamespaces": r.IngressNamespaces, "monitoringNamespaces": r.MonitoringNamespaces,
-	} {
-		if i := slices.IndexFunc(names, func(name string) bool { return checkNamespace(name) != nil }); i >= 0 {
-			refuse(key, names[i], "a list of namespaces, each at most 63 of a-z, 0-9 and -")
+		if err != nil {
+			return errors.New("must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}")
 		}
+		return nil
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
 }

@@ -39,12 +39,12 @@ func TestResources(t *testing.T) {
 		}
 	}
 	for settings, want := range map[string]string{
-		"{certificateResources: 5}":                               `raycluster.certificateResources is of type number: must be an object`,
-		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is of type array: must be an object`,
-		"{sidecarResources: {limits: {cpu: many}}}":               `raycluster.sidecarResources.limits.cpu "many": must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
-		"{sidecarResources: {limits: {cpu: -1}}}":                 `raycluster.sidecarResources.limits.cpu "-1": must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
+		"{certificateResources: 5}":                               `raycluster.certificateResources 5: must be an object`,
+		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is a list: must be an object`,
+		"{sidecarResources: {limits: {cpu: many}}}":               `raycluster.sidecarResources.limits "{\"cpu\":\"many\"}": must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}`,
+		"{sidecarResources: {limits: {cpu: -1}}}":                 `raycluster.sidecarResources.limits "{\"cpu\":-1}": must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}`,
 		"{sidecarResources: {requests: {memory: 1Gi}}}":           `raycluster.sidecarResources.requests "1Gi": must be at most the limit of memory, which is 256Mi`,
-		"{sidecarResources: {claims: [{name: x}]}}":               `raycluster.sidecarResources.claims: must be absent`,
+		"{sidecarResources: {claims: [{name: x}]}}":               `unknown key "claims" in raycluster.sidecarResources; known keys there: limits, requests`,
 		"{certificateResources: {limits: {memory: 1Mi, cpu: 1}}}": `raycluster.certificateResources.requests "32Mi": must be at most the limit of memory, which is 1Mi`,
 	} {
 		_, err := given{}.withFile("raycluster: " + settings).load()

@@ -111,7 +111,7 @@ func TestOlderFlags(t *testing.T) {
 			}
 		})
 	}
-	known := flagNames(settings(&Config{}), nil)
+	known := flagShapes(settings(&Config{}, nil))
 	for older, newer := range olderFlags {
 		if _, there := known[older]; there {
 			t.Errorf("--%s is a flag of its own", older)

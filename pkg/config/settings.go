@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
@@ -16,26 +15,33 @@ type setting struct {
 	env      []string // environment variables, the first non-empty one counts
 	key      string   // dotted key in the file; "" when the file has no key for it
 	fallback string   // value without any configuration
-	isBool   bool     // a flag without a value means true
+	shape    shape    // of the value in the file
+	null     string   // value of an explicit null in the file, which otherwise counts as unset
+	items    []string // keys of the objects in lists, where the value is an object of lists
 	help     string
 	set      func(raw string) error
 }
 
-// settings is the table of all settings but the component switches, which have rules of their own.
-func settings(c *Config) []setting {
-	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), exposureSettings(&c.Exposure), mlflowSettings(c), registrySettings(&c.ModelRegistry),
-		catalogSettings(&c.ModelRegistry), rayClusterSettings(c),
-		modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images), loggingSettings(c))
+// settings is the table of all settings that are read at the start.
+func settings(c *Config, components []string) []setting {
+	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), exposureSettings(&c.Exposure), mlflowSettings(c),
+		registrySettings(&c.ModelRegistry), catalogSettings(&c.ModelRegistry), modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images),
+		loggingSettings(c), componentSettings(components))
+}
+
+// sections are the settings that ConfigMaps of older operators may have too. They are read when their component needs them.
+func sections() []setting {
+	return append(rayClusterSettings(&RayCluster{}, defaultGateway), appWrapperSettings(&AppWrapper{})...)
 }
 
 func processSettings(c *Config) []setting {
 	le := &c.LeaderElection
 	return []setting{
-		{flag: "config", set: ignore, help: "configuration file, a " + configv1alpha1.Kind},
+		{flag: "config", set: ignore, help: "configuration file, a " + fileKind},
 		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the ServiceAccount of the pod, else ~/.kube/config"},
 		{flag: "namespace", env: []string{"POD_NAMESPACE"}, key: "namespace", fallback: "opendatahub",
 			set: text(&c.Namespace), help: "namespace of the manager, in which MLflow runs"},
-		{flag: "leader-elect", key: "leaderElection.enabled", fallback: "true", isBool: true,
+		{flag: "leader-elect", key: "leaderElection.enabled", fallback: "true", shape: aSwitch,
 			set: boolean(&le.Enabled), help: "elect one replica that reconciles"},
 		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),
 			help: "namespace of the Lease; default: the namespace of the manager"},
@@ -55,7 +61,7 @@ func listenerSettings(c *Config) []setting {
 	return []setting{
 		{flag: "metrics-bind-address", key: "metrics.bindAddress", fallback: "0", set: address(&m.BindAddress),
 			help: "address of the metrics listener, host:port or :port; 0 disables it"},
-		{flag: "metrics-secure", key: "metrics.secure", fallback: "true", isBool: true, set: boolean(&m.Secure),
+		{flag: "metrics-secure", key: "metrics.secure", fallback: "true", shape: aSwitch, set: boolean(&m.Secure),
 			help: "serve metrics over HTTPS, to clients that the API server authorizes"},
 		{flag: "metrics-cert-path", key: "metrics.certPath", set: text(&m.CertPath),
 			help: "directory with the metrics certificate; if empty, the certificate that the manager issues for its webhooks, else a self-signed one"},
@@ -65,10 +71,11 @@ func listenerSettings(c *Config) []setting {
 			help: "file name of the key of the metrics certificate"},
 		{flag: "health-probe-bind-address", key: "health.bindAddress", fallback: ":8081", set: address(&c.Health.BindAddress),
 			help: "address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"},
-		{flag: "webhook-port", key: "webhook.port", fallback: "9443", set: port(&w.Port), help: "port of the webhook listener"},
+		{flag: "webhook-port", key: "webhook.port", fallback: "9443", shape: aNumber, set: port(&w.Port), help: "port of the webhook listener"},
 		{flag: "webhook-cert-dir", key: "webhook.certDir", fallback: certDir, set: required(&w.CertDir),
 			help: "directory of a mounted webhook certificate"},
-		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(configv1alpha1.WebhookModeAuto), set: oneOf(&w.Mode, configv1alpha1.WebhookModeAuto, configv1alpha1.WebhookModeMounted, configv1alpha1.WebhookModeSelf),
+		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(WebhookAuto),
+			set:  oneOf(&w.Mode, WebhookAuto, WebhookMounted, WebhookSelf),
 			help: "source of the webhook certificate: auto, mounted or self"},
 	}
 }
@@ -99,19 +106,8 @@ func mlflowSettings(c *Config) []setting {
 			help: "section of the application menu in the OpenShift console"},
 		{env: []string{"RESOURCE_NAME_PREFIX"}, key: "mlflow.resourceNamePrefix", fallback: "mlflow-operator-",
 			set: prefix(&m.ResourceNamePrefix), help: "prefix of the names of the aggregated ClusterRoles; must match the name prefix of the installation"},
-		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", fallback: "false", isBool: true,
+		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", fallback: "false", shape: aSwitch,
 			set: boolean(&m.NamespaceRBAC), help: "give the groups in the platform's Auth resource access to namespaces with the label opendatahub.io/global-mlflow-workspace"},
-	}
-}
-
-// rayClusterSettings are the images, which the environment may name; what else there is stands in documents, see [RayCluster].
-func rayClusterSettings(c *Config) []setting {
-	i := &c.rayImages
-	return []setting{
-		{env: []string{"OAUTH_PROXY_IMAGE"}, set: image(&i.oauthProxy), help: "image of the OAuth proxy in front of Ray dashboards on OpenShift"},
-		{env: []string{"CERT_GENERATOR_IMAGE"}, set: image(&i.certGenerator), help: "image of create-cert, the init container of Ray pods"},
-		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, set: image(&i.authProxy),
-			help: "image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"},
 	}
 }
 
@@ -132,7 +128,11 @@ func loggingSettings(c *Config) []setting {
 			}
 			return f.Value.Set(raw)
 		}
-		rows = append(rows, setting{flag: f.Name, key: keys[f.Name], isBool: f.Name == "zap-devel", help: f.Usage, set: set})
+		row := setting{flag: f.Name, key: keys[f.Name], help: f.Usage, set: set}
+		if f.Name == "zap-devel" {
+			row.shape = aSwitch
+		}
+		rows = append(rows, row)
 	})
 	return rows
 }

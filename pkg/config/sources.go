@@ -18,49 +18,63 @@ var ErrHelp = errors.New("help requested")
 
 // sources are the places a value may come from.
 type sources struct {
-	flags  map[string]string // by name, as given
+	flags  map[string]value // by name
 	lookup func(string) (string, bool)
-	file   map[string]string // by dotted key
-	path   string            // of the file, for messages
+	file   map[string]value // by dotted key
 }
 
 // env returns a variable; empty counts as unset.
 func (s sources) env(name string) string {
+	if s.lookup == nil {
+		return ""
+	}
 	v, _ := s.lookup(name)
 	return strings.TrimSpace(v)
 }
 
 // resolve takes a setting from the highest source that has it.
 func (s sources) resolve(row setting) value {
-	if raw, ok := s.flags[row.flag]; ok {
-		return value{from: "flag --" + row.flag, raw: raw}
+	if v, ok := s.flags[row.flag]; ok {
+		return v
 	}
 	for _, name := range row.env {
 		if raw := s.env(name); raw != "" {
 			return value{from: "environment variable " + name, raw: raw}
 		}
 	}
-	if raw, ok := s.file[row.key]; ok {
-		return value{from: s.path + ": " + row.key, raw: raw}
+	if v, ok := s.file[row.key]; ok {
+		return v
 	}
 	return value{from: "default", raw: row.fallback}
 }
 
+// given returns what the sources name of a table, by the keys of the settings. An empty text counts as unset.
+func (s sources) given(table []setting) map[string]value {
+	found := map[string]value{}
+	for _, row := range table {
+		row.fallback = ""
+		if v := s.resolve(row); v.raw != "" || v.wrong != nil || row.shape == aList && v.from != "default" {
+			found[row.key] = v
+		}
+	}
+	return found
+}
+
 // parseArgs returns the values of flags by their names; a mistake is answered with what would have been right.
-func parseArgs(args []string, table []setting, components []string) (map[string]string, error) {
-	out := map[string]string{}
+func parseArgs(args []string, table []setting, components []string) (map[string]value, error) {
+	out := map[string]value{}
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	isBool := flagNames(table, components)
+	shapes := flagShapes(table)
 	define := func(name, target string) {
-		set := func(raw string) error { out[target] = raw; return nil }
-		if isBool[target] {
-			flags.BoolFunc(name, "", set)
+		set := func(raw string) error { out[target] = value{from: "flag --" + target, raw: raw}; return nil }
+		if shapes[target] == aSwitch {
+			flags.BoolFunc(name, "", set) // without a value it means true
 		} else {
 			flags.Func(name, "", set)
 		}
 	}
-	for name := range isBool {
+	for name := range shapes {
 		define(name, name)
 	}
 	for older, name := range olderFlags {
@@ -72,7 +86,7 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 	}
 	if err != nil {
 		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
-			return nil, unknownFlag(name, isBool, components)
+			return nil, unknownFlag(name, sortedKeys(shapes), components)
 		}
 		if name, missing := strings.CutPrefix(err.Error(), "flag needs an argument: -"); missing {
 			name = cmp.Or(olderFlags[name], name)
@@ -98,30 +112,26 @@ var olderFlags = map[string]string{
 // OlderFlags returns the names of flags in the originals that are accepted, with those that they have here.
 func OlderFlags() map[string]string { return maps.Clone(olderFlags) }
 
-// flagNames maps every flag to whether it is boolean.
-func flagNames(table []setting, components []string) map[string]bool {
-	names := map[string]bool{"components": false}
+// flagShapes are the shapes of the values of all flags, by their names.
+func flagShapes(table []setting) map[string]shape {
+	shapes := map[string]shape{}
 	for _, row := range table {
 		if row.flag != "" {
-			names[row.flag] = row.isBool
+			shapes[row.flag] = row.shape
 		}
 	}
-	for _, name := range components {
-		names["enable-"+name] = true
-	}
-	return names
+	return shapes
 }
 
-func unknownFlag(name string, known map[string]bool, components []string) error {
+func unknownFlag(name string, known, components []string) error {
 	if component, ok := strings.CutPrefix(name, "enable-"); ok {
 		return fmt.Errorf("flag --%s: %w", name, unknownComponent(component, components))
 	}
-	names := sortedKeys(known)
 	hint := ""
-	if near := nearest(name, names); near != "" {
+	if near := nearest(name, known); near != "" {
 		hint = fmt.Sprintf(" (did you mean --%s?)", near)
 	}
-	return fmt.Errorf("unknown flag --%s%s; known flags: --%s", name, hint, strings.Join(names, ", --"))
+	return fmt.Errorf("unknown flag --%s%s; known flags: --%s", name, hint, strings.Join(known, ", --"))
 }
 
 // nearest returns the name with the fewest edits away, or "" when none is close.

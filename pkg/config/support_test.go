@@ -2,12 +2,8 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
-	"testing"
 	"time"
-
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 )
 
 // nested writes a dotted key as YAML.
@@ -41,25 +37,4 @@ func canonical(text string) string {
 		return d.String()
 	}
 	return text
-}
-
-// fileKeys lists the dotted keys of the configuration type, without those that every kind has.
-func fileKeys(t *testing.T) []string {
-	t.Helper()
-	keys := map[string]bool{}
-	collect(reflect.TypeFor[configv1alpha1.PlatformOperatorConfiguration](), "", keys)
-	delete(keys, "apiVersion")
-	delete(keys, "kind")
-	return sortedKeys(keys)
-}
-
-func collect(typ reflect.Type, path string, keys map[string]bool) {
-	for name, field := range jsonFields(typ) {
-		full := strings.TrimPrefix(path+"."+name, ".")
-		if field.Kind() == reflect.Struct && !strings.HasSuffix(field.String(), "Duration") {
-			collect(field, full, keys)
-			continue
-		}
-		keys[full] = true
-	}
 }

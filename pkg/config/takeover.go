@@ -4,9 +4,9 @@ package config
 // their settings belong in the configuration file.
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -24,120 +24,96 @@ type OlderConfig struct {
 	Embedded bool
 }
 
-// olderDocument has the keys of the ConfigMaps. Those of type any have no effect here: they are of older versions, or flags set the same.
-type olderDocument[Settings any] struct {
-	AppWrapper       Settings `json:"appwrapper"`
-	KubeRay          kubeRay  `json:"kuberay"`
-	MCAD             any      `json:"mcad"`
-	InstaScale       any      `json:"instascale"`
-	ClientConnection any      `json:"clientConnection"`
-	Metrics          any      `json:"metrics"`
-	Health           any      `json:"health"`
-	LeaderElection   any      `json:"leaderElection"`
-	Manager          any      `json:"controllerManager"`
-}
-
-type embeddedAppWrapper struct {
-	Enabled            any             `json:"enabled"`
-	ExternalController any             `json:"externalController"`
-	Config             olderAppWrapper `json:"Config"`
-}
-
-type olderAppWrapper struct {
-	AppWrapper              `json:",inline"`
-	EnableKueueIntegrations any `json:"enableKueueIntegrations"`
-	KueueJobReconciller     any `json:"kueueJobReconciller"`
-}
-
-// kubeRay is what the CodeFlare operator reads of the settings of Ray.
-type kubeRay struct {
-	OAuth              bool   `json:"rayDashboardOAuthEnabled"`
-	MTLS               bool   `json:"mTLSEnabled"`
-	IngressDomain      string `json:"ingressDomain"`
-	CertGeneratorImage any    `json:"certGeneratorImage"`
-}
-
-// document returns the one document of the ConfigMap, whatever the name of its key, with the keys in the usual case; and a note on each
-// unknown key, by its path.
-func (o OlderConfig) document() (tree map[string]any, unknown map[string]string, err error) {
-	if len(o.Data) != 1 {
-		return nil, nil, fmt.Errorf("cannot resolve the configuration: it has %d keys %v: leave exactly one", len(o.Data), slices.Sorted(maps.Keys(o.Data)))
+// rows are the settings by their keys in the ConfigMap, in lower case. Keys without a setting have no effect here: they are of older
+// versions, or flags set the same.
+func (o OlderConfig) rows() map[string]setting {
+	rows, wrappers := map[string]setting{}, appWrapperKey
+	for _, key := range []string{
+		"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", "controllerManager", "kuberay.certGeneratorImage",
+	} {
+		rows[strings.ToLower(key)] = setting{}
 	}
+	if o.Embedded {
+		rows["appwrapper.enabled"], rows["appwrapper.externalcontroller"] = setting{}, setting{}
+		wrappers += "config."
+	}
+	rows[wrappers+"enablekueueintegrations"], rows[wrappers+"kueuejobreconciller"] = setting{}, setting{}
+	for _, row := range appWrapperSettings(&AppWrapper{}) {
+		rows[wrappers+strings.ToLower(strings.TrimPrefix(row.key, appWrapperKey))] = row
+	}
+	for _, row := range rayClusterSettings(&RayCluster{}, RegistryGateway{}) {
+		name := strings.TrimPrefix(row.key, rayClusterKey)
+		if slices.Contains([]string{"rayDashboardOAuthEnabled", "mTLSEnabled", "ingressDomain"}, name) {
+			rows["kuberay."+strings.ToLower(name)] = row
+		}
+	}
+	return rows
+}
+
+// read reads the one document of the ConfigMap, whatever the name of its key and the case of the keys in it. It returns its values, and
+// notes on keys without effect by their paths in lower case.
+func (o OlderConfig) read() (values map[string]value, notes map[string]string, err error) {
+	if len(o.Data) != 1 {
+		return nil, nil, fmt.Errorf("%s: cannot resolve the configuration: it has %d keys %v: leave exactly one",
+			o.Source, len(o.Data), slices.Sorted(maps.Keys(o.Data)))
+	}
+	d := document{source: o.Source, rows: o.rows(), fold: strings.ToLower, values: map[string]value{}}
 	for key, text := range o.Data {
 		raw, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, nil, fmt.Errorf("key %s is not valid YAML: %w", key, err)
+			return nil, nil, fmt.Errorf("%s: key %s is not valid YAML: %w", o.Source, key, err)
 		}
-		if tree, err = decodeTree(raw); err != nil {
-			return nil, nil, fmt.Errorf("key %s must hold one YAML object: %w", key, err)
+		tree, err := decodeTree(raw)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: key %s must hold one YAML object: %w", o.Source, key, err)
 		}
+		d.read(tree, "")
 	}
-	typ := reflect.TypeFor[olderDocument[olderAppWrapper]]()
-	if o.Embedded {
-		typ = reflect.TypeFor[olderDocument[embeddedAppWrapper]]()
-	}
-	unknown = map[string]string{}
-	for _, u := range unknownKeys(tree, typ, "", strings.EqualFold) {
+	notes = map[string]string{}
+	for _, u := range d.unknown {
 		path := strings.TrimPrefix(u.path+"."+u.key, ".")
-		unknown[path] = fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, path)
+		notes[strings.ToLower(path)] = fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, path)
 	}
-	return tree, unknown, nil
+	const slack = appWrapperKey + "slackQueueName"
+	if queue := d.values[slack]; queue.raw != "" {
+		notes[strings.ToLower(slack)] = queue.from + " has no effect, as in the operators that wrote it: " +
+			"to have the queue managed, set appwrapper.slackQueueName in the configuration file"
+	}
+	delete(d.values, slack)
+	return d.values, notes, nil
 }
 
-// apply reads the settings over those that are there and returns notes on keys without effect.
-func (o OlderConfig) apply(settings *AppWrapper) ([]string, error) {
-	tree, unknown, err := o.document()
-	if err != nil {
-		return nil, err
-	}
-	var notes []string
-	for _, path := range sortedKeys(unknown) {
-		if strings.HasPrefix(path, appWrapperKey+".") {
-			notes = append(notes, unknown[path])
+// layered gives a section its values: the defaults, over them those of the ConfigMaps in the given order, over them what the
+// configuration names. It returns notes on keys that have no effect, of which those of AppWrappers and others are told apart.
+func (c Config) layered(table []setting, older []OlderConfig) (notes []string, err error) {
+	var layers []map[string]value
+	for _, o := range older {
+		values, unknown, err := o.read()
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, sources{file: values}.given(table))
+		for _, path := range sortedKeys(unknown) {
+			if strings.HasPrefix(path, appWrapperKey) == strings.HasPrefix(table[0].key, appWrapperKey) {
+				notes = append(notes, unknown[path])
+			}
 		}
 	}
-	path := appWrapperKey
-	section, err := child(tree, appWrapperKey, path)
-	if err == nil && o.Embedded {
-		path += ".Config"
-		section, err = child(section, "Config", path)
+	layers = append(layers, c.given)
+	var errs []error
+	for _, row := range table {
+		values := []value{{from: "default", raw: row.fallback}}
+		for _, layer := range layers {
+			if v, ok := layer[row.key]; ok {
+				values = append(values, v)
+			}
+		}
+		for _, v := range values {
+			// A section that is no object is the one mistake of all settings in it.
+			if err := v.set(row); err != nil && !slices.Contains(errs, err) {
+				errs = append(errs, err)
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if queue := section["slackQueueName"]; queue != "" && queue != nil {
-		notes = append(notes, fmt.Sprintf("%s: %s.slackQueueName has no effect, as in the operators that wrote it: "+
-			"to have the queue managed, set appwrapper.slackQueueName in the configuration file", o.Source, path))
-	}
-	delete(section, "slackQueueName")
-	return notes, settings.read(section, path)
-}
-
-// applyRay is apply for the settings of Ray. Keys of the section of AppWrappers are not reported.
-func (o OlderConfig) applyRay(settings *RayCluster) ([]string, error) {
-	tree, unknown, err := o.document()
-	if err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(unknown, func(path, _ string) bool { return strings.HasPrefix(path, appWrapperKey+".") })
-	notes := slices.Sorted(maps.Values(unknown))
-	section, err := child(tree, rayKey, rayKey)
-	if err != nil {
-		return nil, err
-	}
-	read := kubeRay{OAuth: settings.OAuth, MTLS: settings.MTLS, IngressDomain: settings.IngressDomain}
-	if err := decode(section, rayKey, &read); err != nil {
-		return nil, err
-	}
-	settings.OAuth, settings.MTLS, settings.IngressDomain = read.OAuth, read.MTLS, read.IngressDomain
-	return notes, settings.check(rayKey)
-}
-
-// child returns an object in an object; an absent one is empty.
-func child(tree map[string]any, name, path string) (map[string]any, error) {
-	section, isObject := tree[name].(map[string]any)
-	if tree[name] != nil && !isObject {
-		return nil, fmt.Errorf("%s %q: must be an object", path, fmt.Sprint(tree[name]))
-	}
-	return section, nil
+	return notes, errors.Join(errs...)
 }

@@ -16,21 +16,11 @@ type Row struct {
 	Help    string
 }
 
-// Rows are all settings but those of the sections that stand in the file only.
+// Rows are all settings.
 func Rows(p Program) []Row {
 	var rows []Row
-	var scratch Config
-	for _, s := range settings(&scratch) {
+	for _, s := range append(settings(&Config{}, p.Components), sections()...) {
 		rows = append(rows, Row{Flag: s.flag, Key: s.key, Env: s.env, Default: s.fallback, Help: s.help})
-	}
-	rows = append(rows, Row{Flag: "components", Key: "components", Default: "*",
-		Help: "components to run: names, \"*\" for the default set; a leading - disables a component"})
-	for _, name := range p.Components {
-		env := []string{"ENABLE_" + strings.ToUpper(name)}
-		if legacy := switchedOnBy[name]; legacy != "" {
-			env = append(env, legacy)
-		}
-		rows = append(rows, Row{Flag: "enable-" + name, Env: env, Default: fmt.Sprint(DefaultOn(name)), Help: "run the component " + name})
 	}
 	return rows
 }

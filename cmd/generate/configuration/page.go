@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -11,14 +11,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// inFile are the sections whose keys are in the file only, with their types.
-var inFile = []field{{name: "appwrapper", typ: "AppWrapper"}, {name: "raycluster", typ: "RayCluster"}}
-
-const head = `<!-- Written by cmd/generate/configuration; change pkg/config or apis/config/v1alpha1 and run make generate. -->
+const head = `<!-- Written by cmd/generate/configuration; change pkg/config and run make generate. -->
 # Configure the manager
 
-This page is a reference of all settings of the manager, for cluster administrators. ` + "`manager --help`" + ` prints them too, except
-the [sections of the configuration file](#sections-of-the-configuration-file).
+This page is a reference of all settings of the manager, for cluster administrators. ` + "`manager --help`" + ` prints them too.
 
 You can set a value by a flag, an environment variable, or a key in the configuration file that ` + "`--config`" + ` names. The precedence is: flags,
 environment, ` + "`--config`" + ` file, defaults. An empty variable counts as unset. If a setting has several variables, the first one that is set takes
@@ -47,12 +43,6 @@ const between = `
 - ` + "`POD_NAME`" + ` is the holder of the Lease. The manager also uses it to find its own Deployment.
 - ` + "`POD_SERVICE_ACCOUNT`" + ` is the ServiceAccount of the manager, which no custom resource may name.
 
-## Sections of the configuration file
-
-You can set these values only in the configuration file, unless their description names a variable.
-`
-
-const olderHead = `
 ## Flag names of the replaced operators
 
 Deployments of the replaced operators can continue to use their names for these flags.
@@ -61,83 +51,55 @@ Deployments of the replaced operators can continue to use their names for these 
 |---|---|
 `
 
-// writePage writes the whole page.
-func writePage(out *bytes.Buffer, rows []config.Row, types map[string][]field) error {
+// page is the whole page.
+func page(rows []config.Row) string {
+	var out strings.Builder
 	out.WriteString(head)
-	for _, group := range groups(rows) {
-		fmt.Fprintf(out, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", group.title)
-		for _, row := range group.rows {
-			fmt.Fprintln(out, line(row))
+	for _, table := range tables {
+		fmt.Fprintf(&out, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", table.title)
+		for _, row := range rows {
+			if titleOf(row) == table.title {
+				fmt.Fprintln(&out, line(row))
+			}
 		}
 	}
 	out.WriteString(between)
-	for _, section := range inFile {
-		if len(types[section.typ]) == 0 {
-			return fmt.Errorf("the configuration file has no type %s for its section %s", section.typ, section.name)
-		}
-		fmt.Fprintf(out, "\n### %s\n\n| Key | Meaning |\n|---|---|\n", section.name)
-		writeFields(out, section.name, section.typ, types)
-	}
-	out.WriteString(olderHead)
 	older := config.OlderFlags()
 	for _, name := range slices.Sorted(maps.Keys(older)) {
-		fmt.Fprintf(out, "| `--%s` | `--%s` |\n", name, older[name])
+		fmt.Fprintf(&out, "| `--%s` | `--%s` |\n", name, older[name])
 	}
-	return nil
+	return out.String()
 }
 
-// writeFields writes the keys of a type, and of the types below it, with their paths.
-func writeFields(out *bytes.Buffer, path, typ string, types map[string][]field) {
-	for _, f := range types[typ] {
-		fmt.Fprintf(out, "| `%s.%s` | %s |\n", path, f.name, cell(f.doc))
-		writeFields(out, path+"."+f.name, f.typ, types)
-	}
+// tables of the page, by the first parts of the keys and flags in them; the one without any holds the rest.
+var tables = []struct {
+	title    string
+	sections []string
+}{
+	{"Components", []string{"components", "enable"}},
+	{"Process", nil},
+	{"Listeners", []string{"metrics", "health", "webhook"}},
+	{"Authors of custom resources", []string{"admission"}},
+	{"Publication", []string{"exposure"}},
+	{"Logging", []string{"logging"}},
+	{"MLflow", []string{"mlflow"}},
+	{"Model Registry", []string{"modelregistry"}},
+	{"Model Catalog", []string{"modelcatalog"}},
+	{"ModelMesh", []string{"modelmesh"}},
+	{"RayCluster", []string{"raycluster"}},
+	{"AppWrapper", []string{"appwrapper"}},
 }
 
-// group is one table of the page.
-type group struct {
-	title string
-	rows  []config.Row
-}
-
-// groups sorts rows into tables, by the first part of their key in the file.
-func groups(rows []config.Row) []group {
-	order := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Publication", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
-	byTitle := map[string][]config.Row{}
-	for _, row := range rows {
-		title := titleOf(row)
-		byTitle[title] = append(byTitle[title], row)
-	}
-	var all []group
-	for _, title := range order {
-		if len(byTitle[title]) > 0 {
-			all = append(all, group{title, byTitle[title]})
+// titleOf names the table of a row.
+func titleOf(row config.Row) string {
+	flag, _, _ := strings.Cut(row.Flag, "-")
+	section, _, _ := strings.Cut(row.Key, ".")
+	for _, table := range tables {
+		if slices.Contains(table.sections, cmp.Or(section, flag)) {
+			return table.title
 		}
 	}
-	return all
-}
-
-// titleOf names the table of a row. Only the images of Ray have neither flag nor key.
-func titleOf(row config.Row) string {
-	section, _, _ := strings.Cut(row.Key, ".")
-	switch {
-	case strings.HasPrefix(row.Flag, "enable-"):
-		return "Components"
-	case titles[section] != "":
-		return titles[section]
-	case strings.HasPrefix(row.Flag, "zap-"):
-		return "Logging"
-	case row.Flag != "":
-		return "Process"
-	default:
-		return "Ray clusters"
-	}
-}
-
-// titles of the tables, by the sections of the file.
-var titles = map[string]string{
-	"components": "Components", "mlflow": "MLflow", "modelregistry": "Model Registry", "modelcatalog": "Model Catalog", "modelmesh": "ModelMesh",
-	"admission": "Authors of custom resources", "exposure": "Publication", "metrics": "Listeners", "health": "Listeners", "webhook": "Listeners",
+	return "Process"
 }
 
 func line(row config.Row) string {
