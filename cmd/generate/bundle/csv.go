@@ -97,23 +97,5 @@ func withoutStatus(csv *v1alpha1.ClusterServiceVersion) (*unstructured.Unstructu
 		return nil, fmt.Errorf("encoding the CSV: %w", err)
 	}
 	delete(fields, "status")
-	prune(fields, "creationTimestamp")
 	return &unstructured.Unstructured{Object: fields}, nil
-}
-
-// prune takes a field without a value out of a document, wherever it stands.
-func prune(document any, name string) {
-	switch d := document.(type) {
-	case map[string]any:
-		if value, found := d[name]; found && value == nil {
-			delete(d, name)
-		}
-		for _, child := range d {
-			prune(child, name)
-		}
-	case []any:
-		for _, child := range d {
-			prune(child, name)
-		}
-	}
 }

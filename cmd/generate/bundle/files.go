@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
-// folder of the bundle below the root of the checkout.
-const folder = "bundle"
+const (
+	// packageName is the name of the operator in catalogs.
+	packageName = "odh-platform-operator"
+	// folder of the bundle below the root of the checkout.
+	folder = "bundle"
+)
 
 // render encodes a bundle; the keys are paths below the root of the checkout.
 func render(out output) (map[string]string, error) {
@@ -66,4 +71,20 @@ func write(root string, files map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// propertiesFile is metadata/properties.yaml: manifests of kinds that only some clusters serve, which OLM leaves out elsewhere.
+func propertiesFile(objects []*unstructured.Unstructured) map[string]any {
+	var optional []any
+	for _, o := range objects {
+		group := o.GroupVersionKind().Group
+		if !slices.Contains([]string{"console.openshift.io", "monitoring.coreos.com"}, group) {
+			continue
+		}
+		entry := map[string]any{"group": group, "kind": o.GetKind(), "name": o.GetName()}
+		optional = append(optional, entry)
+	}
+	return map[string]any{"properties": []any{map[string]any{
+		"type": "olm.manifests.optional", "value": map[string]any{"manifests": optional},
+	}}}
 }

@@ -133,7 +133,7 @@ func TestBuildRefuses(t *testing.T) {
 		"no samples":   {func(in *input) { in.samples = nil }, "no sample shows Bell v1"},
 		"no image":     {func(in *input) { in.parameters = nil }, managerKey + " is missing"},
 		"no port":      {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
-		"no such role": {func(in *input) { in.sources.clusterRoles = nil }, "there is no ClusterRole manager"},
+		"no such role": {func(in *input) { in.sources.roles = nil }, "there is no ClusterRole manager"},
 	} {
 		in := small(t)
 		c.change(&in)
@@ -259,15 +259,6 @@ func tree(t *testing.T, root string) map[string]string {
 		t.Fatal(err)
 	}
 	return out
-}
-
-func TestPrune(t *testing.T) {
-	document := map[string]any{"x": nil, "y": nil, "list": []any{map[string]any{"x": nil, "z": 1}}, "x2": map[string]any{"x": "kept"}}
-	prune(document, "x")
-	want := map[string]any{"y": nil, "list": []any{map[string]any{"z": 1}}, "x2": map[string]any{"x": "kept"}}
-	if difference := cmp.Diff(want, document); difference != "" {
-		t.Error(difference)
-	}
 }
 
 func TestFileName(t *testing.T) {

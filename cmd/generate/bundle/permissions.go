@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,34 +14,32 @@ import (
 // permissions are what OLM grants in the namespace of the manager and in the cluster: one entry for each binding of a role to an account
 // there, which OLM makes too.
 func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeploymentPermissions, err error) {
-	for _, b := range s.roleBindings {
-		if b.Namespace != s.deployment.Namespace {
+	for _, b := range s.bindings {
+		granted, err := s.grant(b)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s %s: %w", b.Kind, b.Name, err)
+		case len(granted.Rules) == 0:
+		case b.Kind == "ClusterRoleBinding":
+			cluster = append(cluster, granted)
+		case b.Namespace != s.deployment.Namespace:
 			return nil, nil, fmt.Errorf("RoleBinding %s is in namespace %s: OLM grants rights in that of the manager or in all", b.Name, b.Namespace)
-		}
-		if namespaced, err = s.grant(namespaced, b.RoleRef, b.Subjects); err != nil {
-			return nil, nil, fmt.Errorf("RoleBinding %s: %w", b.Name, err)
-		}
-	}
-	for _, b := range s.clusterBindings {
-		if cluster, err = s.grant(cluster, b.RoleRef, b.Subjects); err != nil {
-			return nil, nil, fmt.Errorf("ClusterRoleBinding %s: %w", b.Name, err)
+		default:
+			namespaced = append(namespaced, granted)
 		}
 	}
 	return namespaced, cluster, nil
 }
 
-func (s *sources) grant(list []v1alpha1.StrategyDeploymentPermissions, ref rbacv1.RoleRef, subjects []rbacv1.Subject) ([]v1alpha1.StrategyDeploymentPermissions, error) {
-	rules, found := s.rulesOf(ref)
+func (s *sources) grant(b rbacv1.RoleBinding) (v1alpha1.StrategyDeploymentPermissions, error) {
+	role, found := s.roles[b.RoleRef]
 	if !found {
-		return nil, fmt.Errorf("there is no %s %s in the kustomization", ref.Kind, ref.Name)
+		return v1alpha1.StrategyDeploymentPermissions{}, fmt.Errorf("there is no %s %s in the kustomization", b.RoleRef.Kind, b.RoleRef.Name)
 	}
-	if len(subjects) != 1 || subjects[0].Kind != rbacv1.ServiceAccountKind || subjects[0].Namespace != s.deployment.Namespace {
-		return nil, errors.New("OLM binds roles to one account, in the namespace of the manager")
+	if len(b.Subjects) != 1 || b.Subjects[0].Kind != rbacv1.ServiceAccountKind || b.Subjects[0].Namespace != s.deployment.Namespace {
+		return v1alpha1.StrategyDeploymentPermissions{}, errors.New("OLM binds roles to one account, in the namespace of the manager")
 	}
-	if rules = s.withoutOwnCertificate(rules); len(rules) == 0 {
-		return list, nil
-	}
-	return append(list, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: subjects[0].Name, Rules: rules}), nil
+	return v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: b.Subjects[0].Name, Rules: s.withoutOwnCertificate(role.rules)}, nil
 }
 
 // bindsManager tells whether a binding is for the account of the manager.
@@ -49,15 +47,6 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	return slices.ContainsFunc(subjects, func(subject rbacv1.Subject) bool {
 		return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == s.deployment.Spec.Template.Spec.ServiceAccountName
 	})
-}
-
-func (s *sources) rulesOf(ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, bool) {
-	if ref.Kind == "ClusterRole" {
-		role, found := s.clusterRoles[ref.Name]
-		return role.rules, found
-	}
-	role, found := s.roles[ref.Name]
-	return role.rules, found
 }
 
 // leftBehind are configurations of the CodeFlare operator, of which the component raycluster takes out what calls that operator.
@@ -102,18 +91,16 @@ func (s *sources) converted() []string {
 
 // unboundRoles are the ClusterRoles for others than the manager, people or programs, in the order of their names.
 func (s *sources) unboundRoles() []*unstructured.Unstructured {
-	bound := map[string]bool{}
-	for _, b := range s.clusterBindings {
-		bound[b.RoleRef.Name] = bound[b.RoleRef.Name] || s.bindsManager(b.Subjects)
-	}
-	for _, b := range s.roleBindings {
-		bound[b.RoleRef.Name] = bound[b.RoleRef.Name] || s.bindsManager(b.Subjects)
+	bound := map[rbacv1.RoleRef]bool{}
+	for _, b := range s.bindings {
+		bound[b.RoleRef] = bound[b.RoleRef] || s.bindsManager(b.Subjects)
 	}
 	var out []*unstructured.Unstructured
-	for _, name := range slices.Sorted(maps.Keys(s.clusterRoles)) {
-		if !bound[name] {
-			out = append(out, s.clusterRoles[name].object)
+	for ref, role := range s.roles {
+		if ref.Kind == "ClusterRole" && !bound[ref] {
+			out = append(out, role.object)
 		}
 	}
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out
 }

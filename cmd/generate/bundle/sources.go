@@ -19,13 +19,12 @@ type sources struct {
 	crds []definition
 	// deployment is that of the manager.
 	deployment *appsv1.Deployment
-	// roles and clusterRoles by their names; bound to the manager or not.
-	roles, clusterRoles map[string]role
-	// roleBindings and clusterBindings in the order of the kustomization.
-	roleBindings    []rbacv1.RoleBinding
-	clusterBindings []rbacv1.ClusterRoleBinding
-	mutating        []admissionregistrationv1.MutatingWebhookConfiguration
-	validating      []admissionregistrationv1.ValidatingWebhookConfiguration
+	// roles by kind and name; bound to the manager or not.
+	roles map[rbacv1.RoleRef]role
+	// bindings of both kinds, in the order of the kustomization; their types have the same fields.
+	bindings []rbacv1.RoleBinding
+	// configurations of webhooks, mutating ones first, whose type has all fields of the validating ones.
+	configurations []admissionregistrationv1.MutatingWebhookConfiguration
 	// others go into the bundle as they are.
 	others []*unstructured.Unstructured
 }
@@ -52,7 +51,7 @@ var dropped = []string{"Namespace", "ServiceAccount"}
 
 // newSources sorts the objects of a kustomization. A kind for which a bundle has no place is an error: it would be lost.
 func newSources(objects []*unstructured.Unstructured) (*sources, error) {
-	s := &sources{roles: map[string]role{}, clusterRoles: map[string]role{}}
+	s := &sources{roles: map[rbacv1.RoleRef]role{}}
 	for _, object := range objects {
 		if err := s.add(object); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
@@ -62,6 +61,9 @@ func newSources(objects []*unstructured.Unstructured) (*sources, error) {
 		return nil, fmt.Errorf("the kustomization has no Deployment of the manager")
 	}
 	slices.SortFunc(s.crds, func(a, b definition) int { return strings.Compare(a.crd.Name, b.crd.Name) })
+	slices.SortStableFunc(s.configurations, func(a, b admissionregistrationv1.MutatingWebhookConfiguration) int {
+		return strings.Compare(a.Kind, b.Kind)
+	})
 	return s, nil
 }
 
@@ -78,22 +80,18 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 		}
 		s.deployment = &appsv1.Deployment{}
 		err = into(object, s.deployment)
-	case "Role":
-		var r rbacv1.Role
-		err = into(object, &r)
-		s.roles[r.Name] = role{r.Rules, object}
-	case "ClusterRole":
+	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
 		err = into(object, &r)
-		s.clusterRoles[r.Name] = role{r.Rules, object}
-	case "RoleBinding":
-		s.roleBindings, err = appended(s.roleBindings, object)
-	case "ClusterRoleBinding":
-		s.clusterBindings, err = appended(s.clusterBindings, object)
-	case "MutatingWebhookConfiguration":
-		s.mutating, err = appended(s.mutating, object)
-	case "ValidatingWebhookConfiguration":
-		s.validating, err = appended(s.validating, object)
+		s.roles[rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name}] = role{r.Rules, object}
+	case "RoleBinding", "ClusterRoleBinding":
+		var b rbacv1.RoleBinding
+		err = into(object, &b)
+		s.bindings = append(s.bindings, b)
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		var c admissionregistrationv1.MutatingWebhookConfiguration
+		err = into(object, &c)
+		s.configurations = append(s.configurations, c)
 	default:
 		if slices.Contains(packaged, kind) {
 			s.others = append(s.others, object)
@@ -110,10 +108,4 @@ func into(object *unstructured.Unstructured, typed any) error {
 		return fmt.Errorf("decoding: %w", err)
 	}
 	return nil
-}
-
-func appended[T any](list []T, object *unstructured.Unstructured) ([]T, error) {
-	var item T
-	err := into(object, &item)
-	return append(list, item), err
 }

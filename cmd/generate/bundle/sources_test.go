@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -208,18 +207,22 @@ func TestNewSources(t *testing.T) {
 	if !slices.Equal(names, []string{"bells.example.org", "things.example.org"}) {
 		t.Errorf("CRDs %q", names)
 	}
-	if s.deployment.Name != "the.manager" || len(s.roles) != 1 || len(s.clusterRoles) != 3 || len(s.roleBindings) != 1 || len(s.clusterBindings) != 2 {
+	if s.deployment.Name != "the.manager" || len(s.roles) != 4 || len(s.bindings) != 3 {
 		t.Errorf("%+v", s)
 	}
 	var others []string
 	for _, o := range s.others {
 		others = append(others, o.GetKind())
 	}
-	if !slices.Equal(others, []string{"Service", "ServiceMonitor"}) || len(s.mutating) != 1 || len(s.validating) != 1 {
+	if !slices.Equal(others, []string{"Service", "ServiceMonitor"}) || len(s.configurations) != 2 || s.configurations[0].Kind != "MutatingWebhookConfiguration" {
 		t.Errorf("others %q", others)
 	}
-	if got := slices.Sorted(maps.Keys(s.clusterRoles)); !slices.Equal(got, []string{"for-people", "manager", "reader"}) {
-		t.Errorf("roles %q", got)
+	var roles []string
+	for ref := range s.roles {
+		roles = append(roles, ref.Kind+" "+ref.Name)
+	}
+	if slices.Sort(roles); !slices.Equal(roles, []string{"ClusterRole for-people", "ClusterRole manager", "ClusterRole reader", "Role lease"}) {
+		t.Errorf("roles %q", roles)
 	}
 }
 

@@ -24,23 +24,10 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	}
 	var out []v1alpha1.WebhookDescription
 	var errs []error
-	add := func(configuration string, kind v1alpha1.WebhookAdmissionType, w admissionregistrationv1.ValidatingWebhook, again *admissionregistrationv1.ReinvocationPolicyType) {
-		d, err := describe(configuration, w)
-		d.Type, d.ReinvocationPolicy = kind, again
-		out, errs = append(out, d), append(errs, err)
-	}
-	for _, c := range s.mutating {
+	for _, c := range s.configurations {
 		for _, w := range c.Webhooks {
-			add(c.Name, v1alpha1.MutatingAdmissionWebhook, admissionregistrationv1.ValidatingWebhook{
-				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
-				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
-				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
-			}, w.ReinvocationPolicy)
-		}
-	}
-	for _, c := range s.validating {
-		for _, w := range c.Webhooks {
-			add(c.Name, v1alpha1.ValidatingAdmissionWebhook, w, nil)
+			d, err := describe(c, w)
+			out, errs = append(out, d), append(errs, err)
 		}
 	}
 	out = append(out, s.conversions()...)
@@ -55,16 +42,20 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 
 // describe takes over what OLM has a place for. It has none for matchConditions: what they spare the API server the manager then
 // answers itself, see docs/olm.md. A selector of namespaces is an error, since OLM sets its own.
-func describe(configuration string, w admissionregistrationv1.ValidatingWebhook) (v1alpha1.WebhookDescription, error) {
+func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissionregistrationv1.MutatingWebhook) (v1alpha1.WebhookDescription, error) {
 	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
 		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s names no path of a Service", w.Name)
 	}
 	if w.NamespaceSelector != nil {
 		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s selects namespaces, which OLM does by itself", w.Name)
 	}
+	kind := v1alpha1.ValidatingAdmissionWebhook
+	if c.Kind == "MutatingWebhookConfiguration" {
+		kind = v1alpha1.MutatingAdmissionWebhook
+	}
 	return v1alpha1.WebhookDescription{
-		GenerateName: generateName(configuration, w.Name), Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
-		ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		GenerateName: generateName(c.Name, w.Name), Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, ReinvocationPolicy: w.ReinvocationPolicy,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, WebhookPath: w.ClientConfig.Service.Path,
 	}, nil
 }

@@ -127,7 +127,7 @@ func (m *manager) template() (string, error) {
 		case "env":
 			return fmt.Sprintf("%s%s: {{- include \"%s.env\" . | nindent %d }}\n", indent, key, chartName, deeper)
 		case "args":
-			return fmt.Sprintf("%s%s: {{- toYaml (concat (list \"%s\") .Values.extraArgs) | nindent %d }}\n", indent, key, strings.Join(m.args, `" "`), deeper)
+			return fmt.Sprintf("%s%s: {{- toYaml (concat (list \"%s\") .Values.extraArgs) | nindent %d }}\n", indent, key, strings.Join(m.container.Args, `" "`), deeper)
 		case "image", "replicas":
 			return fmt.Sprintf("%s%s: {{ toYaml .Values.%s }}\n", indent, key, value)
 		default:

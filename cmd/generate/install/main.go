@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
 )
 
-// imageKey is the key of params.env that names the image of the manager.
-const imageKey = "odh-platform-operator-image="
+// imageLine is the line of params.env that names the image of the manager.
+var imageLine = regexp.MustCompile(`(?m)^(odh-platform-operator-image=).*`)
 
 func main() {
 	version := flag.String("version", "", "version of the operator, such as 1.2.3")
@@ -91,16 +91,10 @@ func setImage(path, image string) error {
 	if err != nil {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
-	lines, found := strings.Split(string(content), "\n"), false
-	for index, line := range lines {
-		if strings.HasPrefix(line, imageKey) {
-			lines[index], found = imageKey+image, true
-		}
+	if !imageLine.Match(content) {
+		return fmt.Errorf("%s has no line that matches %s: nothing would name the image", path, imageLine)
 	}
-	if !found {
-		return fmt.Errorf("%s has no line %s: nothing would name the image", path, imageKey)
-	}
-	return os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600)
+	return os.WriteFile(path, imageLine.ReplaceAll(content, []byte("${1}"+image)), 0o600)
 }
 
 // overlays renders each overlay into one file.

@@ -6,10 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // imageValues are the names that the chart gives to the images of servers, by the variables that hold them.
@@ -23,36 +27,32 @@ var imageValues = map[string]string{
 // manager is the Deployment of the manager, taken apart.
 type manager struct {
 	deployment *unstructured.Unstructured
-	args       []string
+	container  corev1.Container
+	affinity   *corev1.Affinity
 	// fixed variables come from the pod, in the order of the Deployment.
-	fixed []any
+	fixed []corev1.EnvVar
 	// switches turn components on, by their variables.
 	switches map[string]string
 	// images and settings that the overlay sets, by their variables; namespaced ones default to the namespace of the release.
 	images, settings map[string]string
 	namespaced       []string
-	image            string
-	resources        any
-	affinity         any
 }
 
 func readManager(deployment *unstructured.Unstructured) (*manager, error) {
-	m := &manager{deployment: deployment, switches: map[string]string{}, images: map[string]string{}, settings: map[string]string{}}
-	container, spec, err := podOf(deployment)
-	if err != nil {
-		return nil, err
+	var typed appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &typed); err != nil {
+		return nil, fmt.Errorf("reading the Deployment of the manager: %w", err)
 	}
-	m.image, _ = container["image"].(string)
-	m.resources, m.affinity = container["resources"], spec["affinity"]
-	if m.args, _, err = unstructured.NestedStringSlice(container, "args"); err != nil {
-		return nil, fmt.Errorf("reading the arguments of the manager: %w", err)
+	pod := typed.Spec.Template.Spec
+	if len(pod.Containers) != 1 {
+		return nil, fmt.Errorf("the pod of the manager has %d containers, want one", len(pod.Containers))
 	}
-	variables, _, err := unstructured.NestedSlice(container, "env")
-	if err != nil {
-		return nil, fmt.Errorf("reading the variables of the manager: %w", err)
+	m := &manager{
+		deployment: deployment, container: pod.Containers[0], affinity: pod.Affinity,
+		switches: map[string]string{}, images: map[string]string{}, settings: map[string]string{},
 	}
-	for _, v := range variables {
-		if err := m.add(v.(map[string]any)); err != nil {
+	for _, v := range m.container.Env {
+		if err := m.add(v); err != nil {
 			return nil, err
 		}
 	}
@@ -60,56 +60,44 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 }
 
 // add sorts a variable by who sets it. One without a value, or with the placeholder of an address, says nothing.
-func (m *manager) add(variable map[string]any) error {
-	name, _ := variable["name"].(string)
-	value, _ := variable["value"].(string)
-	component, isSwitch := strings.CutPrefix(name, "ENABLE_")
-	_, isImage := imageValues[name]
+func (m *manager) add(v corev1.EnvVar) error {
+	component, isSwitch := strings.CutPrefix(v.Name, "ENABLE_")
+	_, isImage := imageValues[v.Name]
 	switch {
-	case variable["valueFrom"] != nil:
-		m.fixed = append(m.fixed, variable)
-	case isSwitch && (value == "true" || value == "false") && !strings.Contains(component, "_"):
-		m.switches[name] = strings.ToLower(component)
+	case v.ValueFrom != nil:
+		m.fixed = append(m.fixed, v)
+	case isSwitch && (v.Value == "true" || v.Value == "false") && !strings.Contains(component, "_"):
+		m.switches[v.Name] = strings.ToLower(component)
 	case isImage:
-		m.images[name] = value
-	case value == "" || value == config.PlaceholderURL:
-	case strings.Contains(name, "IMAGE"):
-		return fmt.Errorf("variable %s names the image %s, for which the chart has no value: add one to imageValues", name, value)
-	case value == namespaceMark:
-		m.namespaced = append(m.namespaced, name)
+		m.images[v.Name] = v.Value
+	case v.Value == "" || v.Value == config.PlaceholderURL:
+	case strings.Contains(v.Name, "IMAGE"):
+		return fmt.Errorf("variable %s names the image %s, for which the chart has no value: add one to imageValues", v.Name, v.Value)
+	case v.Value == namespaceMark:
+		m.namespaced = append(m.namespaced, v.Name)
 	default:
-		m.settings[name] = value
+		m.settings[v.Name] = v.Value
 	}
 	return nil
 }
 
-// podOf returns the container and the pod of the manager.
-func podOf(deployment *unstructured.Unstructured) (container, spec map[string]any, err error) {
-	spec, _, err = unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the pod of the manager: %w", err)
-	}
-	containers, _ := spec["containers"].([]any)
-	if len(containers) != 1 {
-		return nil, nil, fmt.Errorf("the pod of the manager has %d containers, want one", len(containers))
-	}
-	container, _ = containers[0].(map[string]any)
-	return container, spec, nil
+// podOf returns the container and the pod of the manager, which can be changed.
+func podOf(deployment *unstructured.Unstructured) (container, pod map[string]any) {
+	pod = nested.Map(deployment.Object, "spec", "template", "spec")
+	return nested.Map(pod, "containers", "0"), pod
 }
 
 // marked returns the Deployment with marks where users choose.
 func (m *manager) marked() *unstructured.Unstructured {
 	out := m.deployment.DeepCopy()
-	spec, _, _ := unstructured.NestedMap(out.Object, "spec", "template", "spec") // read before
-	container := spec["containers"].([]any)[0].(map[string]any)
+	container, pod := podOf(out)
 	for _, name := range []string{"args", "env", "image", "resources"} {
 		container[name] = valueMark + name
 	}
 	for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations"} {
-		spec[name] = valueMark + name
+		pod[name] = valueMark + name
 	}
-	out.Object["spec"].(map[string]any)["replicas"] = valueMark + "replicas"
-	out.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"] = spec
+	nested.Map(out.Object, "spec")["replicas"] = valueMark + "replicas"
 	return out
 }
 
@@ -139,7 +127,7 @@ func (m *manager) environment() (string, error) {
 func (m *manager) reserved() []string {
 	names := append(slices.Collect(maps.Keys(m.switches)), slices.Collect(maps.Keys(m.images))...)
 	for _, v := range m.fixed {
-		names = append(names, v.(map[string]any)["name"].(string))
+		names = append(names, v.Name)
 	}
 	slices.Sort(names)
 	return names

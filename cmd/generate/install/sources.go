@@ -50,7 +50,7 @@ func readSources(config string) (*sources, error) {
 		return nil, err
 	}
 	for _, o := range objects {
-		group, owned := owners[keyOf(o)]
+		group := owners[keyOf(o)]
 		switch {
 		case o.GetKind() == "Namespace" || o.GetName() == paramsName:
 			continue // Helm makes the one, and values replace the other
@@ -59,7 +59,7 @@ func readSources(config string) (*sources, error) {
 		case o.GetName() == deploymentName && o.GetKind() == "Deployment":
 			s.deployment = o
 			continue
-		case !owned:
+		case group == "":
 			group = managerGroup
 		}
 		s.groups[group] = append(s.groups[group], o)
@@ -106,7 +106,7 @@ func markNamespace(path, namespace string) error {
 	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespaceMark+"\n")), 0o600)
 }
 
-// owners tells for each object that a component adds to the manager which component that is.
+// owners tells for each object which component adds it to the manager; "" is none.
 func (s *sources) owners(config string) (map[string]string, error) {
 	owners := map[string]string{}
 	for _, component := range append([]string{""}, s.components...) {
@@ -126,11 +126,6 @@ func (s *sources) owners(config string) (map[string]string, error) {
 			if _, found := owners[keyOf(o)]; !found {
 				owners[keyOf(o)] = component
 			}
-		}
-	}
-	for key, component := range owners {
-		if component == "" {
-			delete(owners, key)
 		}
 	}
 	return owners, nil

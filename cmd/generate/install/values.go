@@ -33,7 +33,7 @@ func (m *manager) values(s *sources) []value {
 	}
 	list, text, anyObject := map[string]any{"type": "array"}, map[string]any{"type": "string"}, map[string]any{"type": "object"}
 	return []value{
-		{"image", "Image of the manager.", m.image, map[string]any{"type": "string", "minLength": 1}},
+		{"image", "Image of the manager.", m.container.Image, map[string]any{"type": "string", "minLength": 1}},
 		{"imagePullSecrets", "Secrets with which the image of the manager is pulled, such as {name: pull}.", []any{}, list},
 		{"replicas", "Replicas of the manager. One of them reconciles; all of them answer webhooks.", 1, map[string]any{"type": "integer", "minimum": 0}},
 		{"components", "Components to enable. A disabled component has no roles and no webhooks; its custom resources stay. mlflowaccess and platform only add " +
@@ -45,7 +45,7 @@ func (m *manager) values(s *sources) []value {
 			"propertyNames": map[string]any{"not": map[string]any{"enum": m.reserved()}},
 		}},
 		{"extraArgs", "Additional flags of the manager.", []any{}, map[string]any{"type": "array", "items": text}},
-		{"resources", "Resources of the manager.", m.resources, anyObject},
+		{"resources", "Resources of the manager.", m.container.Resources, anyObject},
 		{"affinity", "Affinity of its pods. By default, replicas are spread across nodes and zones, if there are several.", m.affinity, anyObject},
 		{"nodeSelector", "Nodes on which its pods can run.", map[string]any{}, anyObject},
 		{"tolerations", "Taints that its pods tolerate.", []any{}, list},
