@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,37 +87,49 @@ type document struct {
 func (d *document) read(tree map[string]any, path string) {
 	for _, name := range sortedKeys(tree) {
 		full := strings.TrimPrefix(path+"."+name, ".")
-		from := d.source + ": " + full
 		row, known := d.rows[d.fold(full)]
 		below := d.below(full)
-		fields, isObject := tree[name].(map[string]any)
 		switch {
 		case !known && len(below) == 0:
 			d.unknown = append(d.unknown, unknownKey{key: name, path: path, known: sortedKeys(d.below(path))})
+		case tree[name] == nil && row.null != "":
+			d.values[row.key] = value{from: d.source + ": " + full, raw: row.null}
 		case tree[name] == nil:
-			if row.null != "" {
-				d.values[row.key] = value{from: from, raw: row.null}
-			}
-		case len(below) > 0 && isObject:
-			if known {
-				d.values[row.key] = value{from: from, raw: "{}"}
-			}
-			d.read(fields, full)
 		case len(below) > 0:
-			wrong := value{wrong: anObject.refuse(from, tree[name])}
-			for _, rows := range below {
-				for _, row := range rows {
-					d.values[row.key] = wrong
-				}
-			}
+			d.readSection(tree[name], full, below)
 		case row.key != "":
-			raw, ok := row.shape.raw(tree[name])
-			d.values[row.key] = value{from: from, raw: raw}
-			if !ok {
-				d.values[row.key] = value{wrong: row.shape.refuse(from, tree[name])}
-			}
-			d.readItems(fields, full, row.items)
+			d.readValue(tree[name], full, row)
 		}
+	}
+}
+
+// readSection reads an object with settings. Another value in its place is wrong for all of them.
+func (d *document) readSection(section any, path string, below map[string][]setting) {
+	from := d.source + ": " + path
+	fields, isObject := section.(map[string]any)
+	if !isObject {
+		wrong := value{wrong: anObject.refuse(from, section)}
+		for _, row := range slices.Concat(slices.Collect(maps.Values(below))...) {
+			d.values[row.key] = wrong
+		}
+		return
+	}
+	if row, known := d.rows[d.fold(path)]; known {
+		d.values[row.key] = value{from: from, raw: "{}"}
+	}
+	d.read(fields, path)
+}
+
+func (d *document) readValue(given any, path string, row setting) {
+	from := d.source + ": " + path
+	raw, ok := row.shape.raw(given)
+	if !ok {
+		d.values[row.key] = value{wrong: row.shape.refuse(from, given)}
+		return
+	}
+	d.values[row.key] = value{from: from, raw: raw}
+	if lists, isObject := given.(map[string]any); isObject {
+		d.readItems(lists, path, row.items)
 	}
 }
 
@@ -185,7 +198,8 @@ func readFile(path string, read func(string) ([]byte, error), table []setting) (
 		return nil, fmt.Errorf("configuration file %s must hold one %s: %w", path, fileKind, err)
 	}
 	if tree["apiVersion"] != fileVersion || tree["kind"] != fileKind {
-		return nil, fmt.Errorf("configuration file %s: apiVersion %v, kind %v: must be %s, %s", path, tree["apiVersion"], tree["kind"], fileVersion, fileKind)
+		return nil, fmt.Errorf("configuration file %s: apiVersion %v, kind %v: must be %s, %s",
+			path, tree["apiVersion"], tree["kind"], fileVersion, fileKind)
 	}
 	d := document{
 		source: path, values: map[string]value{}, fold: func(key string) string { return key },

@@ -86,34 +86,39 @@ func (o OlderConfig) read() (values map[string]value, notes map[string]string, e
 // layered gives a section its values: the defaults, over them those of the ConfigMaps in the given order, over them what the
 // configuration names. It returns notes on keys that have no effect, of which those of AppWrappers and others are told apart.
 func (c Config) layered(table []setting, older []OlderConfig) (notes []string, err error) {
-	var layers []map[string]value
+	defaults := map[string]value{}
+	for _, row := range table {
+		defaults[row.key] = value{from: "default", raw: row.fallback}
+	}
+	layers := []map[string]value{defaults}
 	for _, o := range older {
 		values, unknown, err := o.read()
 		if err != nil {
 			return nil, err
 		}
 		layers = append(layers, sources{file: values}.given(table))
-		for _, path := range sortedKeys(unknown) {
-			if strings.HasPrefix(path, appWrapperKey) == strings.HasPrefix(table[0].key, appWrapperKey) {
-				notes = append(notes, unknown[path])
-			}
-		}
+		maps.DeleteFunc(unknown, func(path, _ string) bool {
+			return strings.HasPrefix(path, appWrapperKey) != strings.HasPrefix(table[0].key, appWrapperKey)
+		})
+		notes = append(notes, slices.Sorted(maps.Values(unknown))...)
 	}
-	layers = append(layers, c.given)
+	return notes, set(table, append(layers, c.given))
+}
+
+// set gives the settings of a table the values of all layers, the later over the earlier, and joins what is wrong with them.
+func set(table []setting, layers []map[string]value) error {
 	var errs []error
 	for _, row := range table {
-		values := []value{{from: "default", raw: row.fallback}}
 		for _, layer := range layers {
-			if v, ok := layer[row.key]; ok {
-				values = append(values, v)
+			v, ok := layer[row.key]
+			if !ok {
+				continue
 			}
-		}
-		for _, v := range values {
 			// A section that is no object is the one mistake of all settings in it.
 			if err := v.set(row); err != nil && !slices.Contains(errs, err) {
 				errs = append(errs, err)
 			}
 		}
 	}
-	return notes, errors.Join(errs...)
+	return errors.Join(errs...)
 }
