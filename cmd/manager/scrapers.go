@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,31 +11,22 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-const (
-	// allowedFor is how long a permission is believed. A revoked token reads metrics for so long.
-	allowedFor = time.Minute
-	// refusedFor is how long a refusal is believed. A user who was just granted the permission does not want to wait.
-	refusedFor = 5 * time.Second
-	// verdicts bounds the memory for answers.
-	verdicts = 256
-	// reviewTimeout bounds one question to the API server.
-	reviewTimeout = 10 * time.Second
-)
+// reviewTimeout bounds what the API server is asked about one request.
+const reviewTimeout = 10 * time.Second
 
 // scrapers lets callers read metrics whom the API server knows and allows to get the path. It does what the filter of
 // controller-runtime does, whose imports (the API server's library, with it text/template) would add 7.5 MB to the
-// program and switch off the linker's removal of unused methods.
+// program and switch off the linker's removal of unused methods. It remembers no answer: a scrape in half a minute costs two questions,
+// and a token that was revoked reads nothing more.
 type scrapers struct {
-	tokens   authenticationclient.TokenReviewInterface
-	access   authorizationclient.SubjectAccessReviewInterface
-	verdicts *cache.LRUExpireCache
+	tokens authenticationclient.TokenReviewInterface
+	access authorizationclient.SubjectAccessReviewInterface
 }
 
 // scraperFilter fits FilterProvider of the metrics server. The account of the program needs create on tokenreviews and
@@ -50,17 +40,14 @@ func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.
 	if err != nil {
 		return nil, fmt.Errorf("building the authorization client: %w", err)
 	}
-	s := &scrapers{
-		tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(),
-		verdicts: cache.NewLRUExpireCache(verdicts),
-	}
-	return s.filter, nil
+	return scrapers{authentication.TokenReviews(), authorization.SubjectAccessReviews()}.filter, nil
 }
 
-func (s *scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
+func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, err := s.judge(r)
 		if err != nil {
+			status = http.StatusInternalServerError
 			log.Error(err, "The caller of a metrics request could not be checked")
 		}
 		if status != http.StatusOK {
@@ -71,35 +58,15 @@ func (s *scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, err
 	}), nil
 }
 
-// judge returns 200 for a caller who may read, else the status of the refusal.
-func (s *scrapers) judge(r *http.Request) (int, error) {
+// judge returns 200 for a caller who may read, else the status of the refusal. It asks the API server who the caller is and what they
+// may do.
+func (s scrapers) judge(r *http.Request) (int, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token = strings.TrimSpace(token); !ok || token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	// Only a hash of the token is kept.
-	key := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + " " + token))
-	if verdict, known := s.verdicts.Get(key); known {
-		if status, ok := verdict.(int); ok {
-			return status, nil
-		}
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	status, err := s.review(ctx, token, strings.ToLower(r.Method), r.URL.Path)
-	if err != nil {
-		return http.StatusInternalServerError, err
-	}
-	believed := refusedFor
-	if status == http.StatusOK {
-		believed = allowedFor
-	}
-	s.verdicts.Add(key, status, believed)
-	return status, nil
-}
-
-// review asks the API server who the caller is and what they may do.
-func (s *scrapers) review(ctx context.Context, token, verb, path string) (int, error) {
 	who, err := s.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing a token: %w", err)
@@ -114,7 +81,7 @@ func (s *scrapers) review(ctx context.Context, token, verb, path string) (int, e
 	}
 	may, err := s.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing the access of %s: %w", user.Username, err)

@@ -7,13 +7,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -81,10 +78,10 @@ func TestScrapers(t *testing.T) {
 		{"no bearer", "GET", "/metrics", "Basic cmVhZGVyOg==", 401, 0},
 		{"empty token", "GET", "/metrics", "Bearer ", 401, 0},
 		{"unknown token", "GET", "/metrics", "Bearer unknown", 401, 1},
-		{"unknown token again", "GET", "/metrics", "Bearer unknown", 401, 0},
+		{"unknown token again", "GET", "/metrics", "Bearer unknown", 401, 1},
 		{"may not", "GET", "/metrics", "Bearer stranger", 403, 2},
 		{"may", "GET", "/metrics", "Bearer reader", 200, 2},
-		{"may, from memory", "GET", "/metrics", "Bearer reader", 200, 0},
+		{"may again", "GET", "/metrics", "Bearer reader", 200, 2},
 		{"other path", "GET", "/debug", "Bearer reader", 403, 2},
 		{"other method", "POST", "/metrics", "Bearer reader", 403, 2},
 	} {
@@ -100,41 +97,6 @@ func TestScrapers(t *testing.T) {
 	}
 	broken.Store(false)
 	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusUnauthorized {
-		t.Errorf("a failure must not be remembered: status %d", got)
-	}
-}
-
-// pointer is a clock that the test sets.
-type pointer struct{ time.Time }
-
-func (p *pointer) Now() time.Time { return p.Time }
-
-// A new right counts soon, a permission is believed for longer.
-func TestScrapersForget(t *testing.T) {
-	var asked atomic.Int32
-	server := reviewer(t, &asked, &atomic.Bool{})
-	config := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	clock := &pointer{time.Unix(0, 0)}
-	s := &scrapers{
-		tokens: config.AuthenticationV1().TokenReviews(), access: config.AuthorizationV1().SubjectAccessReviews(),
-		verdicts: cache.NewLRUExpireCacheWithClock(verdicts, clock),
-	}
-	questions := func(token string, after time.Duration) int32 {
-		request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-		request.Header.Set("Authorization", "Bearer "+token)
-		clock.Time = clock.Add(after)
-		asked.Store(0)
-		if _, err := s.judge(request); err != nil {
-			t.Error(err)
-		}
-		return asked.Load()
-	}
-	questions("reader", 0)
-	questions("stranger", 0)
-	if questions("reader", refusedFor+1) != 0 || questions("stranger", 0) != 2 {
-		t.Error("a refusal is to be forgotten before a permission")
-	}
-	if questions("reader", allowedFor) != 2 {
-		t.Error("a permission is to be forgotten too")
+		t.Errorf("a failure is not remembered: status %d", got)
 	}
 }
