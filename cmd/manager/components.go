@@ -2,6 +2,7 @@ package main
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -20,8 +21,8 @@ type row struct {
 	component.Component
 	// FieldOwner under which it applies; the cache keeps its managed fields.
 	FieldOwner string
-	// Essential resources: a start without permission to list and watch them ends with a message instead of waiting for ever.
-	Essential []schema.GroupResource
+	// Essential kinds beside those that the component requires, see [permissions].
+	Essential []schema.GroupVersionKind
 	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
 	Trusts []certs.Target
 }
@@ -32,6 +33,7 @@ type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
 	Capabilities *capability.Watcher
+	Dynamic      dynamic.Interface
 	// Domain is where the cluster's routers publish applications.
 	Domain *clusterdomain.Watcher
 	// Hub knows what the platform decided about registries and the catalog; nil while the component platform is off.
@@ -40,10 +42,12 @@ type Env struct {
 	Whole []schema.GroupVersionKind
 }
 
-// Applier returns an applier on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
-func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
-	o.Client, o.Live, o.Whole, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
-	return apply.New(o)
+// Applier makes appliers on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
+func (e *Env) Applier(o apply.Options) func(ctrl.Manager) *apply.Applier {
+	return func(mgr ctrl.Manager) *apply.Applier {
+		o.Client, o.Live, o.Whole, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
+		return apply.New(o)
+	}
 }
 
 // These are handed to components before their values are known.

@@ -18,6 +18,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -45,15 +48,28 @@ type command struct {
 }
 
 func commands() []command {
-	all := []command{
+	return []command{
 		{"run", "run the controllers (default)", runManager},
 		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
 		{"version", "print the versions of the program", runVersion},
+		{"modelregistry", "run model registries only, as the older program of that name did", older(modelregistry.ComponentName)},
+		{"catalog", "run the model catalog only, as the older program of that name did", older(modelcatalog.ComponentName)},
+		{"aihub", "run what the older program of that name brought about: AIHub, registries and the catalog",
+			older(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
 	}
-	for _, w := range words {
-		all = append(all, w.command())
+}
+
+// originalDefaults are the defaults of flags that the sub-commands of the original had and that make a difference.
+var originalDefaults = map[string]string{"metrics-bind-address": ":8443"}
+
+// older is a sub-command of the program of model registries that this one takes the place of: run, with other defaults. Its aihub ran
+// the two others as programs of their own; here they are components, which run unless --components, --enable-<name> or their like
+// say otherwise.
+func older(components ...string) func(context.Context, process) error {
+	return func(ctx context.Context, p process) error {
+		p.selection, p.defaults = components, originalDefaults
+		return runManager(ctx, p)
 	}
-	return all
 }
 
 func main() {

@@ -40,7 +40,7 @@ type judged struct{ webhook.Server }
 // Register implements webhook.Server.
 func (j judged) Register(path string, hook http.Handler) {
 	if a, ok := hook.(*admission.Webhook); ok && a.Handler != nil {
-		a.Handler = counted{path: path, next: a.Handler}
+		a.Handler = counted(path, a.Handler)
 		for _, decision := range []string{decisionAllowed, decisionRefused, decisionFailed} {
 			decisions.WithLabelValues(path, decision)
 		}
@@ -48,19 +48,15 @@ func (j judged) Register(path string, hook http.Handler) {
 	j.Server.Register(path, hook)
 }
 
-// counted is a handler of which decisions are counted.
-type counted struct {
-	path string
-	next admission.Handler
-}
-
-// Handle implements admission.Handler.
-func (c counted) Handle(ctx context.Context, request admission.Request) admission.Response {
-	decision := decisionFailed // which a panic leaves: the library turns it into an answer
-	defer func() { decisions.WithLabelValues(c.path, decision).Inc() }()
-	response := c.next.Handle(ctx, request)
-	decision = decisionOf(response)
-	return response
+// counted counts the decisions of a handler.
+func counted(path string, next admission.Handler) admission.HandlerFunc {
+	return func(ctx context.Context, request admission.Request) admission.Response {
+		decision := decisionFailed // which a panic leaves: the library turns it into an answer
+		defer func() { decisions.WithLabelValues(path, decision).Inc() }()
+		response := next.Handle(ctx, request)
+		decision = decisionOf(response)
+		return response
+	}
 }
 
 // decisionOf tells a refusal by the rules from a request that could not be judged, for which the library answers with a status of 5xx.

@@ -23,13 +23,12 @@ import (
 
 // mlflowRow is MLflow's line of the table.
 func mlflowRow(env *Env) row {
-	kind := mlflowv1.GroupVersion.WithKind("MLflow")
 	settings := kinds.MLflow(env.Config)
 	return row{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,
 			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
-			Requires: []schema.GroupVersionKind{kind},
+			Requires: []schema.GroupVersionKind{mlflowv1.GroupVersion.WithKind("MLflow")},
 			Optional: mlflow.Optional(),
 			Caches:   mlflow.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
@@ -40,16 +39,13 @@ func mlflowRow(env *Env) row {
 		},
 		FieldOwner: mlflow.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
-		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
 	}
 }
 
 // mlflowControllers joins the controller of MLflow and, where it is switched on, that of namespace RBAC, which tells of
 // itself in the status of MLflow.
 func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
-	applier := func(mgr ctrl.Manager) *apply.Applier {
-		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
-	}
+	applier := env.Applier(apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, env.served, applier, env.clock, nil)
 	}

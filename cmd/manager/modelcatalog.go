@@ -49,7 +49,6 @@ func modelCatalogRow(env *Env) row {
 			}),
 		},
 		FieldOwner: modelcatalog.FieldOwner,
-		Essential:  []schema.GroupResource{{Group: aihubv1alpha1.GroupVersion.Group, Resource: "catalogs"}},
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
 	}
 }

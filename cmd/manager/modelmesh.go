@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -38,19 +37,16 @@ func modelMeshRow(env *Env) row {
 				Served: env.served,
 				Domain: env.domain,
 				Clock:  env.clock,
-				Applier: func(mgr ctrl.Manager) *apply.Applier {
-					return env.Applier(mgr, apply.Options{
-						FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
-						LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
-					})
-				},
+				Applier: env.Applier(apply.Options{
+					FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
+					LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
+				}),
 				Settings: func(ctrl.Manager) (*meshsettings.Source, error) { return m.source, nil },
 				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
-		Essential:  []schema.GroupResource{{Group: modelmesh.PredictorKind.Group, Resource: "predictors"}},
 	}
 }
 
@@ -85,12 +81,8 @@ func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Gu
 		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
 		return nil
 	}
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the dynamic client: %w", err)
-	}
 	m.source = meshsettings.NewSource(meshsettings.Options{
-		Config: m.env.Config.ModelMesh, Dynamic: client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
+		Config: m.env.Config.ModelMesh, Dynamic: m.env.Dynamic, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
 		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
 	})
 	if err := mgr.Add(m.source); err != nil {

@@ -19,13 +19,12 @@ import (
 
 // modelRegistryRow is the line of model registries.
 func modelRegistryRow(env *Env) row {
-	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
 	settings := modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
 	return row{
 		Component: component.Component{
 			Name:     modelregistry.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
-			Requires: []schema.GroupVersionKind{kind},
+			Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},
 			Caches:   modelregistry.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
@@ -43,16 +42,13 @@ func modelRegistryRow(env *Env) row {
 				Domain:   env.domain,
 				Hub:      env.hub,
 				Clock:    env.clock,
-				Applier: func(mgr ctrl.Manager) *apply.Applier {
-					return env.Applier(mgr, apply.Options{
-						FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
-						LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
-					})
-				},
+				Applier: env.Applier(apply.Options{
+					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
+					LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
+				}),
 			}),
 		},
 		FieldOwner: modelregistry.FieldOwner,
-		Essential:  []schema.GroupResource{{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}},
 		Trusts: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},

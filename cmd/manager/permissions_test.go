@@ -1,150 +1,101 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// answering is a transport that always gives the same answer.
-type answering struct {
-	status int
-	text   string
-	err    error
+// refusal is the answer of the API server to what no role allows.
+func refusal(verb, resource, group string) *apierrors.StatusError {
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "",
+		fmt.Errorf(`User "system:serviceaccount:a:b" cannot %s resource %q in API group %q at the cluster scope`, verb, resource, group))
 }
 
-func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
-	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.text))}, nil
-}
-
-// A server that answers at last is not left for what it refused before.
-func TestPermissionsThatComeInTime(t *testing.T) {
-	clk, next := clocktesting.NewFakePassiveClock(time.Unix(0, 0)), &answering{status: http.StatusForbidden, text: rbac("list", "widgets")}
-	p := &permissions{
-		next: next, report: func(err error) { t.Errorf("reported %v", err) }, essential: essentials(testTable(nil)), clock: clk, borne: refusalsBorne,
-		granted: map[string]bool{}, refused: map[string]time.Time{},
-	}
-	for _, status := range []int{http.StatusForbidden, http.StatusOK, http.StatusForbidden} {
-		next.status = status
-		response, err := p.RoundTrip(httptest.NewRequest(http.MethodGet, "/apis/test.io/v1/widgets", nil))
-		if err := errors.Join(err, response.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
-		clk.SetTime(clk.Now().Add(refusalsBorne - time.Second))
-	}
-}
-
-// rbac is the answer of the API server to what no role allows.
+// rbac is the same as the API server writes it.
 func rbac(verb, resource string) string {
-	return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"` + resource +
-		` is forbidden: User \"system:serviceaccount:a:b\" cannot ` + verb + ` resource \"` + resource + `\" in API group \"test.io\" at the cluster scope"}`
+	status := refusal(verb, resource, "test.io").ErrStatus
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	text, _ := json.Marshal(status)
+	return string(text)
+}
+
+func newPermissions(report func(error), borne time.Duration) (*permissions, *clocktesting.FakePassiveClock) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	return &permissions{essential: essentials(testTable(nil)), report: report, clock: clk, borne: borne, refusals: map[string]refusals{}}, clk
 }
 
 func TestPermissions(t *testing.T) {
-	const all = "/apis/test.io/v1/widgets"
-	const one = "/apis/test.io/v1/namespaces/here/widgets"
+	other := refusal("list", "widgets", "test.io")
+	other.ErrStatus.Message = "the proxy says no"
 	for name, tc := range map[string]struct {
-		method, path string
-		answer       string
-		want         string // what the report says this account may not do; "" for no report
+		err    error
+		listed bool
+		want   string // what the report says this account may not do; "" for no report
 	}{
-		"list":                     {"GET", all + "?limit=500", rbac("list", "widgets"), "list widgets.test.io in all namespaces"},
-		"list of a namespace":      {"GET", one, rbac("list", "widgets"), "list widgets.test.io in namespace here"},
-		"watch":                    {"GET", all + "?watch=true&allowWatchBookmarks=true", rbac("watch", "widgets"), "watch widgets.test.io in all namespaces"},
-		"watch in short":           {"GET", all + "?watch=1", rbac("watch", "widgets"), "watch widgets.test.io in all namespaces"},
-		"a list refused otherwise": {"GET", all, `{"message":"the proxy says no"}`, ""},
-		"get":                      {"GET", one + "/x", rbac("get", "widgets"), ""},
-		"create":                   {"POST", one, rbac("create", "widgets"), ""},
-		"update":                   {"PUT", one + "/x", rbac("update", "widgets"), ""},
-		"patch":                    {"PATCH", one + "/x", rbac("patch", "widgets"), ""},
-		"delete":                   {"DELETE", one + "/x", rbac("delete", "widgets"), ""},
-		"admission":                {"PATCH", one + "/x", `{"message":"admission webhook \"g\" denied the request: user cannot list resource x"}`, ""},
-		"quota":                    {"POST", one, `{"message":"exceeded quota: count, requested: 1, used: 1, limited: 1"}`, ""},
-		"a terminating namespace":  {"POST", one, `{"message":"unable to create new content in namespace here because it is being terminated"}`, ""},
-		"not essential":            {"GET", "/apis/route.openshift.io/v1/routes", rbac("list", "routes"), ""},
-		"same name, other group":   {"GET", "/apis/other.io/v1/widgets", rbac("list", "widgets"), ""},
-		"a subresource":            {"PATCH", all + "/x/status", rbac("patch", "widgets"), ""},
-		"discovery":                {"GET", "/apis/test.io/v1", rbac("list", "widgets"), ""},
-		"core":                     {"GET", "/api/v1/namespaces/here/secrets/x", rbac("list", "secrets"), ""},
-		"a namespace as an object": {"GET", "/apis/test.io/v1/namespaces/here", rbac("list", "widgets"), ""},
-		"root":                     {"GET", "/", rbac("list", "widgets"), ""},
+		"list":                     {refusal("list", "widgets", "test.io"), false, "list"},
+		"as informers wrap it":     {fmt.Errorf("failed to list Widget: %w", refusal("list", "widgets", "test.io")), false, "list"},
+		"watch":                    {refusal("watch", "widgets", "test.io"), false, "watch"},
+		"watch after a list":       {refusal("watch", "widgets", "test.io"), true, "watch"},
+		"once granted":             {refusal("list", "widgets", "test.io"), true, ""},
+		"a list refused otherwise": {other, false, ""},
+		"another verb":             {refusal("get", "widgets", "test.io"), false, ""},
+		"not essential":            {refusal("list", "routes", "route.openshift.io"), false, ""},
+		"same name, other group":   {refusal("list", "widgets", "other.io"), false, ""},
+		"no details":               {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden}}, false, ""},
+		"another status":           {apierrors.NewInternalError(errors.New("User cannot list resource")), false, ""},
+		"no answer":                {errors.New("connection refused: cannot list resource"), false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reported error
-			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-			next := &answering{status: http.StatusForbidden, text: tc.answer}
-			p := &permissions{
-				next: next, report: func(err error) { reported = err }, essential: essentials(testTable(nil)), clock: clk, borne: time.Minute,
-				granted: map[string]bool{}, refused: map[string]time.Time{},
-			}
-			ask := func() {
-				response, err := p.RoundTrip(httptest.NewRequest(tc.method, tc.path, nil))
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, err := io.ReadAll(response.Body)
-				if err := errors.Join(err, response.Body.Close()); err != nil || string(body) != tc.answer {
-					t.Errorf("the caller reads %q, %v", body, err)
-				}
-			}
-			ask()
+			p, clk := newPermissions(func(err error) { reported = err }, time.Minute)
+			p.judge(tc.err, tc.listed)
 			clk.SetTime(clk.Now().Add(time.Minute - time.Second))
-			if ask(); reported != nil { // an API server that has not read its roles yet
+			if p.judge(tc.err, tc.listed); reported != nil { // an API server that has not read its roles yet
 				t.Errorf("reported %v within a minute", reported)
 			}
 			clk.SetTime(clk.Now().Add(time.Second))
-			ask()
+			p.judge(tc.err, tc.listed)
 			if tc.want == "" {
 				if reported != nil {
 					t.Errorf("reported %v", reported)
 				}
 				return
 			}
-			want := "missing permission: this account may not " + tc.want + ": apply the roles and bindings that come with the program"
+			want := `missing permission: widgets.test.io is forbidden: User "system:serviceaccount:a:b" cannot ` + tc.want +
+				` resource "widgets" in API group "test.io" at the cluster scope: apply the roles and bindings that come with the program`
 			if reported == nil || reported.Error() != want {
 				t.Errorf("reported %v, want %q", reported, want)
-			}
-
-			// Once granted, a later refusal is no reason to leave.
-			reported = nil
-			next.status = http.StatusOK
-			ask()
-			next.status = http.StatusForbidden
-			ask()
-			if reported != nil {
-				t.Errorf("reported %v after it had been granted", reported)
 			}
 		})
 	}
 }
 
-func TestPermissionsPassErrorsOn(t *testing.T) {
-	boom := errors.New("boom")
-	p := &permissions{next: &answering{err: boom}, report: func(error) { t.Error("nothing to report") }}
-	if _, err := p.RoundTrip(httptest.NewRequest(http.MethodGet, "/apis/test.io/v1/widgets", nil)); !errors.Is(err, boom) {
-		t.Errorf("got %v", err)
+// A server that answers at last is not left for what it refused before.
+func TestPermissionsThatComeInTime(t *testing.T) {
+	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, refusalsBorne)
+	for range 3 {
+		p.judge(refusal("watch", "widgets", "test.io"), true)
+		clk.SetTime(clk.Now().Add(refusalsApart + time.Second))
 	}
 }
 
 func TestEssentials(t *testing.T) {
 	rows := enabledRows([]row{
-		{Component: component.Component{Name: "on"}, Essential: []schema.GroupResource{{Resource: "a"}}},
-		{Component: component.Component{Name: "off"}, Essential: []schema.GroupResource{{Resource: "b"}}},
+		{Component: component.Component{Name: "on", Requires: []schema.GroupVersionKind{{Kind: "Bell"}}}, Essential: []schema.GroupVersionKind{{Kind: "Thing"}}},
+		{Component: component.Component{Name: "off"}, Essential: []schema.GroupVersionKind{{Kind: "Other"}}},
 	}, func(name string) bool { return name == "on" })
 	got := essentials(rows)
-	if len(got) != 1 || !got[schema.GroupResource{Resource: "a"}] {
+	if len(got) != 2 || !got[schema.GroupResource{Resource: "bells"}] || !got[schema.GroupResource{Resource: "things"}] {
 		t.Errorf("got %v", got)
 	}
 }

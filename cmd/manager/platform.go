@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,9 +27,7 @@ func platformRow(env *Env) row {
 		platform.SetupMLflowOperator(settings, env.served, env.clock),
 		platform.SetupHub(hubSettings(env), platform.HubEnvironment{
 			Served: env.served, Clock: env.clock, Hub: env.hub,
-			Applier: func(mgr ctrl.Manager) *apply.Applier {
-				return env.Applier(mgr, apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName})
-			},
+			Applier: env.Applier(apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName}),
 		}))
 	return row{
 		Component: component.Component{
@@ -40,9 +39,7 @@ func platformRow(env *Env) row {
 				return component.Setup(ctx, mgr, env.Capabilities, parts, func(string) bool { return true })
 			},
 		},
-		Essential: []schema.GroupResource{
-			{Group: platformv1alpha1.GroupVersion.Group, Resource: "mlflowoperators"}, {Group: platformv1alpha1.GroupVersion.Group, Resource: "aihubs"},
-		},
+		Essential: slices.Concat(parts[0].Requires, parts[1].Requires),
 	}
 }
 

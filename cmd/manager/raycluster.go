@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
@@ -34,14 +33,12 @@ func rayClusterRow(env *Env) row {
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 		},
-		Essential: []schema.GroupResource{{Group: ray.GVK.Group, Resource: "rayclusters"}},
 	}
 }
 
 // rayCluster joins webhooks and controllers, which have one source of settings.
 type rayCluster struct {
 	env    *Env
-	client dynamic.Interface
 	source *raysettings.Source
 }
 
@@ -51,12 +48,8 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 		webhook.Register(mgr, false, guards, webhook.Options{})
 		return nil
 	}
-	var err error
-	if r.client, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
-		return fmt.Errorf("building the dynamic client: %w", err)
-	}
 	r.source = raysettings.New(raysettings.Options{
-		Config: r.env.Config, Dynamic: r.client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
+		Config: r.env.Config, Dynamic: r.env.Dynamic, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
 		Clock: r.env.Clock, Log: mgr.GetLogger().WithName("raysettings"),
 	})
 	if err := mgr.Add(r.source); err != nil {
@@ -73,7 +66,7 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
 		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,
-		Dynamic: r.client, Clock: r.env.Clock,
-		Applier: r.env.Applier(mgr, apply.Options{FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
+		Dynamic: r.env.Dynamic, Clock: r.env.Clock,
+		Applier: r.env.Applier(apply.Options{FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName})(mgr),
 	})
 }

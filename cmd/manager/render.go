@@ -19,6 +19,10 @@ func runRender(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
+	served, err := render.Platform(platform)
+	if err != nil {
+		return err
+	}
 	cfg, err := p.load(program(p), rest)
 	if err != nil {
 		return err
@@ -30,10 +34,6 @@ func runRender(ctx context.Context, p process) error {
 			return fmt.Errorf("reading the custom resource: %w", err)
 		}
 		in = bytes.NewReader(text)
-	}
-	served, err := render.Platform(platform)
-	if err != nil {
-		return err
 	}
 	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.In(ctx)})
 }
@@ -66,6 +66,5 @@ func renderArgs(args []string) (file, platform string, rest []string, err error)
 	case file == "":
 		return "", "", nil, errors.New(`name the file with the custom resource: render -f FILE ("-" reads the standard input)`)
 	}
-	_, err = render.Platform(platform)
-	return file, platform, rest, err
+	return file, platform, rest, nil
 }

@@ -23,6 +23,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,8 +84,9 @@ func runManager(ctx context.Context, p process) error {
 	defer cancel(nil)
 	collectEarly()
 	redact.Learn(restConfig)
-	watchPermissions(restConfig, essentials(enabledRows(rows, cfg.Enabled)), env.Clock, p.borne, cancel)
-
+	needed := &permissions{
+		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, refusals: map[string]refusals{},
+	}
 	for _, reason := range left {
 		log.Error(reason, "A component stays off")
 	}
@@ -92,7 +94,7 @@ func runManager(ctx context.Context, p process) error {
 		log.Info("A setting has no effect", "reason", notice)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
-	err = serve(ctx, env, rows, restConfig, log)
+	err = serve(ctx, env, rows, restConfig, needed, log)
 	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -116,7 +118,7 @@ func collectEarly() {
 }
 
 // serve builds the manager and everything in it, and runs it until ctx ends.
-func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, log logr.Logger) error {
+func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, needed *permissions, log logr.Logger) error {
 	all := bare(rows)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -129,7 +131,7 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, l
 		return err
 	}
 	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
-	options.WebhookServer = hooks.server
+	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, needed.handle
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
 		return err
 	}
@@ -253,18 +255,17 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	if err != nil {
 		return fmt.Errorf("building the metadata client: %w", err)
 	}
-	dyn, err := dynamic.NewForConfigAndClient(restConfig, client)
-	if err != nil {
+	if env.Dynamic, err = dynamic.NewForConfigAndClient(restConfig, client); err != nil {
 		return fmt.Errorf("building the dynamic client: %w", err)
 	}
 	env.Capabilities = capability.New(capability.Options{
 		Discovery: disco, Metadata: heads, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
 		Log: log.WithName("capability"), Kinds: kinds,
 	})
-	profile := tlsprofile.NewWatcher(listener, dyn, env.Clock, log.WithName("tlsprofile"))
-	env.Domain = clusterdomain.NewWatcher(dyn, env.Clock, log.WithName("clusterdomain"))
+	profile := tlsprofile.NewWatcher(listener, env.Dynamic, env.Clock, log.WithName("tlsprofile"))
+	env.Domain = clusterdomain.NewWatcher(env.Dynamic, env.Clock, log.WithName("clusterdomain"))
 	if env.Config.Enabled(platform.ComponentName) {
-		env.Hub = aihub.NewWatcher(dyn, env.Clock, log.WithName("aihub"))
+		env.Hub = aihub.NewWatcher(env.Dynamic, env.Clock, log.WithName("aihub"))
 	}
 	env.Capabilities.Follow(ctx, func(s capability.Set) {
 		profile.SetServed(s.Has(capability.OpenShiftIngress))
@@ -299,4 +300,19 @@ func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 		}
 	}
 	return nil
+}
+
+// leaderLock returns the Lease with the name of the pod as its holder, or nil for the library's, whose holder has another name in
+// each process. A container that was killed and is restarted in its pod holds its Lease still, and need not wait for its end.
+// No other process has the name of a pod.
+func leaderLock(le config.LeaderElection, restConfig *rest.Config) (resourcelock.Interface, error) {
+	if !le.Enabled || le.Identity == "" {
+		return nil, nil //nolint:nilnil // none is what the library takes for its own
+	}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, le.Namespace, names.OperatorName,
+		resourcelock.ResourceLockConfig{Identity: le.Identity}, rest.AddUserAgent(restConfig, "leader-election"), le.RenewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("building the lock of the leader: %w", err)
+	}
+	return lock, nil
 }

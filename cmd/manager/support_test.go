@@ -86,7 +86,7 @@ func (g given) process(args []string, s started) process {
 func testTable(e *Env) []row {
 	return []row{{
 		Component: component.Component{Name: "widgets"},
-		Essential: []schema.GroupResource{{Group: widget.Group, Resource: "widgets"}},
+		Essential: []schema.GroupVersionKind{widget},
 	}}
 }
 
