@@ -22,7 +22,7 @@ type inferred struct {
 
 // rule infers the pod sets of one kind. The object's fields are below "spec".
 type rule struct {
-	infer func(object map[string]any) ([]inferred, error)
+	infer func(n *numbers, object map[string]any) []inferred
 	// binding rules also judge a declaration. They are those of the operator that we replace, and those of kinds whose pods
 	// no declaration can describe. For the other kinds a declaration was taken as it is, and still is.
 	binding bool
@@ -45,14 +45,27 @@ var rules = map[string]rule{
 	"kubeflow.org/v2beta1:MPIJob":                 {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
 	"trainer.kubeflow.org/v1alpha1:TrainJob":      {infer: refuseTrainJob, binding: true},
 	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {infer: inferLeaderWorkerSet},
-	"ray.io/v1:RayCluster":                        {infer: inferRayCluster, binding: true},
+	"ray.io/v1:RayCluster":                        {infer: rayClusterAt("spec"), binding: true},
 	"ray.io/v1:RayJob":                            {infer: inferRayJob, binding: true},
-	"ray.io/v1:RayService":                        {infer: inferRayService},
+	"ray.io/v1:RayService":                        {infer: rayClusterAt("spec.rayClusterConfig")},
 }
 
 func ruleOf(u *unstructured.Unstructured) (rule, bool) {
 	r, known := rules[u.GetAPIVersion()+":"+u.GetKind()]
 	return r, known
+}
+
+// sets are the pod sets of an object by the rule of its kind.
+func (r rule) sets(u *unstructured.Unstructured) ([]inferred, error) {
+	if r.infer == nil {
+		return nil, nil
+	}
+	n := &numbers{}
+	sets := r.infer(n, u.Object)
+	if n.err != nil {
+		return nil, n.err
+	}
+	return sets, nil
 }
 
 // Infer returns the pod sets of an object of a known kind, and none for other kinds. Each path leads to a pod template, and
@@ -70,11 +83,8 @@ func Infer(u *unstructured.Unstructured) ([]awv1beta2.AppWrapperPodSet, error) {
 }
 
 func infer(u *unstructured.Unstructured) ([]inferred, error) {
-	r, known := ruleOf(u)
-	if !known {
-		return nil, nil
-	}
-	sets, err := r.infer(u.Object)
+	r, _ := ruleOf(u)
+	sets, err := r.sets(u)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +132,10 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	least := map[string]int32{}
 	// The templates were checked when the pod sets were found, so they are not decoded again with every reconcile.
-	if r, known := ruleOf(u); known {
-		if own, err := r.infer(u.Object); err == nil {
-			for _, set := range own {
-				least[set.Path] = set.least
-			}
+	r, _ := ruleOf(u)
+	if own, err := r.sets(u); err == nil {
+		for _, set := range own {
+			least[set.Path] = set.least
 		}
 	}
 	var sum int64
@@ -140,37 +149,43 @@ func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int3
 	return int32(min(sum, math.MaxInt32))
 }
 
-// podSet makes a pod set all of whose pods are needed.
-func podSet(path string, replicas int32, annotations map[string]string) inferred {
+// podSet makes a pod set all of whose pods are needed. The place is that of its template in the object.
+func podSet(place string, replicas int32, annotations map[string]string) inferred {
 	return inferred{
-		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: path, Replicas: new(replicas), Annotations: annotations},
+		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root + "." + place, Replicas: new(replicas), Annotations: annotations},
 		least:            replicas,
 	}
 }
 
-// count reads a number of pods, hosts or groups. Absent and null give the other value. The place, for messages, is where
-// the object stands.
-func count(object map[string]any, place, field string, otherwise int32) (int32, error) {
-	value, found := object[field]
-	if !found || value == nil {
-		return otherwise, nil
+// numbers reads numbers of pods, hosts and groups. It keeps the first error, after which what it returns is of no use.
+type numbers struct{ err error }
+
+func (n *numbers) fail(err error) {
+	if n.err == nil {
+		n.err = err
+	}
+}
+
+// of reads a field. Absent and null give the other value. The place, for messages, is where the object stands.
+func (n *numbers) of(object map[string]any, place, field string, otherwise int32) int32 {
+	value := object[field]
+	if value == nil {
+		return otherwise
 	}
 	number, ok := value.(int64)
 	if !ok || number < 0 || number > math.MaxInt32 {
-		return 0, fmt.Errorf("%s.%s is %v: write a whole number from 0 to %d", place, field, value, math.MaxInt32)
+		n.fail(fmt.Errorf("%s.%s is %v: write a whole number from 0 to %d", place, field, value, math.MaxInt32))
 	}
-	return int32(number), nil
+	return int32(number)
 }
 
-// product multiplies numbers of pods.
-func product(place string, factors ...int32) (int32, error) {
-	result := int64(1)
-	for _, factor := range factors {
-		if result *= int64(factor); result > math.MaxInt32 {
-			return 0, fmt.Errorf("%s asks for more than %d pods: lower its numbers", place, math.MaxInt32)
-		}
+// product multiplies two of them.
+func (n *numbers) product(place string, a, b int32) int32 {
+	result := int64(a) * int64(b)
+	if result > math.MaxInt32 {
+		n.fail(fmt.Errorf("%s asks for more than %d pods: lower its numbers", place, math.MaxInt32))
 	}
-	return int32(result), nil
+	return int32(result)
 }
 
 func indexed(path string, index int) string { return path + "[" + strconv.Itoa(index) + "]" }

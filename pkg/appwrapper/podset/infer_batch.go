@@ -15,36 +15,25 @@ const (
 	kubeflowIndexLabel = "training.kubeflow.org/replica-index"
 )
 
-func inferPod(map[string]any) ([]inferred, error) {
-	return []inferred{podSet(Root, 1, nil)}, nil
+func inferPod(*numbers, map[string]any) []inferred {
+	return []inferred{{AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root, Replicas: new(int32(1))}, least: 1}}
 }
 
 // inferReplicas is for the kinds with spec.replicas and spec.template.
-func inferReplicas(object map[string]any) ([]inferred, error) {
-	replicas, err := count(nested.Map(object, "spec"), "spec", "replicas", 1)
-	if err != nil {
-		return nil, err
-	}
-	return []inferred{podSet(Root+".spec.template", replicas, nil)}, nil
+func inferReplicas(n *numbers, object map[string]any) []inferred {
+	return []inferred{podSet("spec.template", n.of(nested.Map(object, "spec"), "spec", "replicas", 1), nil)}
 }
 
-func inferJob(object map[string]any) ([]inferred, error) {
-	pods, err := jobPods(nested.Map(object, "spec"), "spec")
-	if err != nil {
-		return nil, err
-	}
-	return []inferred{podSet(Root+".spec.template", pods, map[string]string{awv1beta2.AnnotationPodIndexLabel: jobIndexLabel})}, nil
+func inferJob(n *numbers, object map[string]any) []inferred {
+	pods := jobPods(n, nested.Map(object, "spec"), "spec")
+	return []inferred{podSet("spec.template", pods, map[string]string{awv1beta2.AnnotationPodIndexLabel: jobIndexLabel})}
 }
 
 // jobPods is the number of pods that a Job runs at a time: parallelism, or completions when they are fewer. What is no
 // whole number counts as absent, and the API server refuses it.
-func jobPods(spec map[string]any, place string) (int32, error) {
-	pods, err := count(wholeOnly(spec, "parallelism"), place, "parallelism", 1)
-	if err != nil {
-		return 0, err
-	}
-	completions, err := count(wholeOnly(spec, "completions"), place, "completions", pods)
-	return min(pods, completions), err
+func jobPods(n *numbers, spec map[string]any, place string) int32 {
+	pods := n.of(wholeOnly(spec, "parallelism"), place, "parallelism", 1)
+	return min(pods, n.of(wholeOnly(spec, "completions"), place, "completions", pods))
 }
 
 // wholeOnly is a map with the field if that is a whole number.
@@ -55,54 +44,37 @@ func wholeOnly(spec map[string]any, field string) map[string]any {
 	return nil
 }
 
-func inferJobSet(object map[string]any) ([]inferred, error) {
-	jobs := nested.List(object, "spec", "replicatedJobs")
+func inferJobSet(n *numbers, object map[string]any) []inferred {
 	var sets []inferred
-	for i, entry := range jobs {
+	for i, entry := range nested.List(object, "spec", "replicatedJobs") {
 		job := nested.Map(entry)
 		if job["template"] == nil {
 			continue
 		}
 		place := indexed("spec.replicatedJobs", i)
-		replicas, err := count(job, place, "replicas", 1)
-		if err != nil {
-			return nil, err
-		}
-		each, err := jobPods(nested.Map(job, "template", "spec"), place+".template.spec")
-		if err != nil {
-			return nil, err
-		}
-		pods, err := product(place, replicas, each)
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, podSet(Root+"."+place+".template.spec.template", pods, map[string]string{
+		replicas := n.of(job, place, "replicas", 1)
+		each := jobPods(n, nested.Map(job, "template", "spec"), place+".template.spec")
+		sets = append(sets, podSet(place+".template.spec.template", n.product(place, replicas, each), map[string]string{
 			awv1beta2.AnnotationPodIndexLabel:      jobIndexLabel,
 			awv1beta2.AnnotationSubGroupIndexLabel: jobSetIndexLabel,
 			awv1beta2.AnnotationSubGroupCount:      strconv.Itoa(int(replicas)),
 		}))
 	}
-	return sets, nil
+	return sets
 }
 
 // kubeflow is for the kinds with one entry per role below spec.<field>; roles that are absent have no pods.
-func kubeflow(field string, roles ...string) func(map[string]any) ([]inferred, error) {
-	return func(object map[string]any) ([]inferred, error) {
+func kubeflow(field string, roles ...string) func(*numbers, map[string]any) []inferred {
+	return func(n *numbers, object map[string]any) []inferred {
 		var sets []inferred
 		for _, role := range roles {
-			spec := nested.Map(object, "spec", field, role)
-			if spec["template"] == nil {
-				continue
+			spec, place := nested.Map(object, "spec", field, role), "spec."+field+"."+role
+			if spec["template"] != nil {
+				replicas := n.of(spec, place, "replicas", 1)
+				sets = append(sets, podSet(place+".template", replicas, map[string]string{awv1beta2.AnnotationPodIndexLabel: kubeflowIndexLabel}))
 			}
-			place := "spec." + field + "." + role
-			replicas, err := count(spec, place, "replicas", 1)
-			if err != nil {
-				return nil, err
-			}
-			sets = append(sets, podSet(Root+"."+place+".template", replicas,
-				map[string]string{awv1beta2.AnnotationPodIndexLabel: kubeflowIndexLabel}))
 		}
-		return sets, nil
+		return sets
 	}
 }
 
@@ -110,29 +82,22 @@ var errTrainJob = errors.New("the pods of a TrainJob are described in its runtim
 	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
 // refuseTrainJob: what is in a TrainJob has no containers, so that the quota would be asked for nothing.
-func refuseTrainJob(map[string]any) ([]inferred, error) { return nil, errTrainJob }
+func refuseTrainJob(n *numbers, _ map[string]any) []inferred {
+	n.fail(errTrainJob)
+	return nil
+}
 
 // inferLeaderWorkerSet counts, in each of the groups, one leader and the workers that fill the group up to its size. Without
 // a template of its own the leader is made from that of the workers.
-func inferLeaderWorkerSet(object map[string]any) ([]inferred, error) {
+func inferLeaderWorkerSet(n *numbers, object map[string]any) []inferred {
 	const place = "spec.leaderWorkerTemplate"
-	groups, err := count(nested.Map(object, "spec"), "spec", "replicas", 1)
-	if err != nil {
-		return nil, err
-	}
+	groups := n.of(nested.Map(object, "spec"), "spec", "replicas", 1)
 	group := nested.Map(object, "spec", "leaderWorkerTemplate")
-	size, err := count(group, place, "size", 1)
-	if err != nil {
-		return nil, err
-	}
+	size := n.of(group, place, "size", 1)
 	var sets []inferred
 	if group["leaderTemplate"] != nil {
-		sets = append(sets, podSet(Root+"."+place+".leaderTemplate", groups, nil))
+		sets = append(sets, podSet(place+".leaderTemplate", groups, nil))
 		size = max(0, size-1)
 	}
-	workers, err := product(place, groups, size)
-	if err != nil {
-		return nil, err
-	}
-	return append(sets, podSet(Root+"."+place+".workerTemplate", workers, nil)), nil
+	return append(sets, podSet(place+".workerTemplate", n.product(place, groups, size), nil))
 }

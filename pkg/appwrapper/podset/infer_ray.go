@@ -2,6 +2,7 @@ package podset
 
 import (
 	"errors"
+	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
@@ -11,82 +12,53 @@ import (
 var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on an existing cluster, so it has no pods of its own to queue: " +
 	"describe the cluster in spec.rayClusterSpec, or create the RayJob outside of an AppWrapper")
 
-func inferRayCluster(object map[string]any) ([]inferred, error) {
-	return rayPods(nested.Map(object, "spec"), "spec")
-}
-
-func inferRayService(object map[string]any) ([]inferred, error) {
-	return rayPods(nested.Map(object, "spec", "rayClusterConfig"), "spec.rayClusterConfig")
+// rayClusterAt is for the kinds that are a cluster, or describe one in a field.
+func rayClusterAt(place string) func(*numbers, map[string]any) []inferred {
+	return func(n *numbers, object map[string]any) []inferred {
+		return rayPods(n, nested.Map(object, strings.Split(place, ".")...), place)
+	}
 }
 
 // inferRayJob has the pods of the cluster and, last, that of the submitter (D8), if it has a template in the object: that
 // of KubeRay's own making cannot be reached by a path.
-func inferRayJob(object map[string]any) ([]inferred, error) {
+func inferRayJob(n *numbers, object map[string]any) []inferred {
 	spec := nested.Map(object, "spec")
-	if selector := nested.Map(spec, "clusterSelector"); len(selector) > 0 {
-		return nil, errClusterSelector
+	if len(nested.Map(spec, "clusterSelector")) > 0 {
+		n.fail(errClusterSelector)
 	}
-	sets, err := rayPods(nested.Map(spec, "rayClusterSpec"), "spec.rayClusterSpec")
-	if err != nil {
-		return nil, err
-	}
+	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), "spec.rayClusterSpec")
 	mode := spec["submissionMode"]
 	if byJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); byJob && spec["submitterPodTemplate"] != nil {
-		submitter := podSet(Root+".spec.submitterPodTemplate", 1, nil)
+		submitter := podSet("spec.submitterPodTemplate", 1, nil)
 		submitter.optional = true
 		// The submitter comes when the cluster is ready, so the cluster is ready without it.
 		submitter.least = 0
 		sets = append(sets, submitter)
 	}
-	return sets, nil
+	return sets
 }
 
 // rayPods has the head and then each group of workers that has a template.
-func rayPods(cluster map[string]any, place string) ([]inferred, error) {
-	sets := []inferred{podSet(Root+"."+place+".headGroupSpec.template", 1, nil)}
+func rayPods(n *numbers, cluster map[string]any, place string) []inferred {
+	sets := []inferred{podSet(place+".headGroupSpec.template", 1, nil)}
 	autoscaled := cluster["enableInTreeAutoscaling"] == true
-	groups := nested.List(cluster, "workerGroupSpecs")
-	for i, entry := range groups {
-		group := nested.Map(entry)
-		if group["template"] == nil {
-			continue
+	for i, entry := range nested.List(cluster, "workerGroupSpecs") {
+		if group := nested.Map(entry); group["template"] != nil {
+			sets = append(sets, rayGroup(n, group, indexed(place+".workerGroupSpecs", i), autoscaled))
 		}
-		set, err := rayGroup(group, indexed(place+".workerGroupSpecs", i), autoscaled)
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, set)
 	}
-	return sets, nil
+	return sets
 }
 
 // rayGroup counts a group of workers: each replica has numOfHosts pods (D8).
-func rayGroup(group map[string]any, place string, autoscaled bool) (inferred, error) {
-	replicas, err := count(group, place, "replicas", 1)
-	if err != nil {
-		return inferred{}, err
-	}
-	hosts, err := count(group, place, "numOfHosts", 1)
-	if err != nil {
-		return inferred{}, err
-	}
-	hosts = max(1, hosts)
-	pods, err := product(place, replicas, hosts)
-	if err != nil {
-		return inferred{}, err
-	}
-	set := podSet(Root+"."+place+".template", pods, nil)
+func rayGroup(n *numbers, group map[string]any, place string, autoscaled bool) inferred {
+	replicas, hosts := n.of(group, place, "replicas", 1), max(1, n.of(group, place, "numOfHosts", 1))
+	set := podSet(place+".template", n.product(place, replicas, hosts), nil)
 	if autoscaled || group["replicas"] == nil {
-		minimum, err := count(group, place, "minReplicas", 0)
-		if err != nil {
-			return inferred{}, err
-		}
-		if set.least, err = product(place, min(minimum, replicas), hosts); err != nil {
-			return inferred{}, err
-		}
+		set.least = n.product(place, min(n.of(group, place, "minReplicas", 0), replicas), hosts)
 	}
 	if group["suspend"] == true {
 		set.least = 0
 	}
-	return set, nil
+	return set
 }
