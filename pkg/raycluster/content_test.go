@@ -41,10 +41,7 @@ func restrictedContext() *corev1.SecurityContext {
 
 func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	t.Helper()
-	container, err := s.Container()
-	if err != nil {
-		t.Fatal(err)
-	}
+	container := s.Container()
 	return decoded[corev1.Container](t, container), decoded[[]corev1.Volume](t, s.Volumes())
 }
 
@@ -53,10 +50,7 @@ func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
 	container, volumes := sidecarOf(t, s)
-	original, err := s.OriginalArgs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	original := s.OriginalArgs()
 	want := corev1.Container{
 		Name: "oauth-proxy", Image: "i", Args: append(original, `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
 		Ports: []corev1.ContainerPort{{Name: "oauth-proxy", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}},

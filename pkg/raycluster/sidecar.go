@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -38,19 +39,13 @@ func Rule(namespace string) rbacproxy.Attributes {
 	return rbacproxy.Attributes{APIVersion: "v1", Resource: "pods", Verb: "get", Namespace: namespace}
 }
 
-// Container is the sidecar. An error means that the namespace is no text that JSON can hold.
-func (s Sidecar) Container() (*corev1ac.ContainerApplyConfiguration, error) {
+// Container is the sidecar.
+func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
-		return s.proxy(), nil
+		return s.proxy()
 	}
-	return s.oauth()
-}
-
-func (s Sidecar) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 	args, err := s.arguments().All()
-	if err != nil {
-		return nil, err
-	}
+	utilruntime.Must(err) // texts can be written as JSON
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
@@ -59,7 +54,7 @@ func (s Sidecar) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
-		WithSecurityContext(resources.SidecarSecurity()), nil
+		WithSecurityContext(resources.SidecarSecurity())
 }
 
 func (s Sidecar) arguments() oauthproxy.Arguments {
@@ -71,7 +66,11 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 
 // OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
 // by the browser.
-func (s Sidecar) OriginalArgs() ([]string, error) { return s.arguments().Delegating() }
+func (s Sidecar) OriginalArgs() []string {
+	args, err := s.arguments().Delegating()
+	utilruntime.Must(err) // texts can be written as JSON
+	return args
+}
 
 // proxy has the port name of the other sidecar, by which Services lead to it.
 func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {

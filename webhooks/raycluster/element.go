@@ -1,12 +1,12 @@
 package raycluster
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
@@ -14,21 +14,17 @@ import (
 // element is an entry of a list in a pod template, such as a container.
 type element = map[string]any
 
-// encoder turns apply configurations into elements, and keeps the first error.
-type encoder struct{ err error }
-
-func (e *encoder) one(configuration any) element {
+// elementOf is an apply configuration as an element.
+func elementOf(configuration any) element {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
-	if err != nil && e.err == nil {
-		e.err = fmt.Errorf("encoding %T: %w", configuration, err)
-	}
+	utilruntime.Must(err) // it has the form of a type of Kubernetes
 	return fields
 }
 
-func each[T any](e *encoder, configurations []T) []element {
+func elementsOf[T any](configurations []T) []element {
 	var elements []element
 	for _, configuration := range configurations {
-		elements = append(elements, e.one(configuration))
+		elements = append(elements, elementOf(configuration))
 	}
 	return elements
 }
@@ -84,56 +80,76 @@ func normal(value any) any {
 }
 
 func empty(value any) bool {
-	switch value := value.(type) {
-	case nil:
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Invalid:
 		return true
-	case string:
-		return value == ""
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
+	case reflect.String, reflect.Map, reflect.Slice:
+		return v.Len() == 0
 	default:
 		return false
 	}
 }
 
-// upsert puts an element where one of its name stands, or at the end; further ones of the name go.
-func (e *edit) upsert(list place, wanted element) {
-	if present, i := e.only(list, wanted["name"]); present == nil {
-		e.add(list, wanted)
-	} else if !same(present, wanted) {
-		e.list(list)[i] = wanted
-	}
+// upsert puts an element into a list of an object, where the first of its name stands or at the end; further ones of the name go.
+func upsert(fields map[string]any, list string, wanted element) {
+	upsertAs(fields, list, wanted, func(present element) element {
+		if same(present, wanted) {
+			return present
+		}
+		return wanted
+	})
 }
 
 // upsertContainer is upsert for containers: what their user may set stays.
-func (e *edit) upsertContainer(list place, wanted element) {
-	present, i := e.only(list, wanted["name"])
-	if present == nil {
-		e.add(list, wanted)
-		return
-	}
-	if sameContainer(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
-		return
-	}
-	merged := maps.Clone(wanted)
-	for _, field := range ofUsers {
-		if !empty(present[field]) {
-			merged[field] = present[field]
+func upsertContainer(fields map[string]any, list string, wanted element) {
+	upsertAs(fields, list, wanted, func(present element) element {
+		if sameContainer(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
+			return present
 		}
-	}
-	e.list(list)[i] = merged
+		merged := maps.Clone(wanted)
+		for _, field := range ofUsers {
+			if !empty(present[field]) {
+				merged[field] = present[field]
+			}
+		}
+		return merged
+	})
 }
 
-// only returns the first element of a list that has the name, and where it is. Further ones of the name are dropped.
-func (e *edit) only(list place, name any) (element, int) {
-	found := nested.Indexes(e.list(list), name)
+func upsertAs(fields map[string]any, list string, wanted element, instead func(present element) element) {
+	elements := slices.Clone(nested.List(fields, list))
+	found := nested.Indexes(elements, wanted["name"])
 	if len(found) == 0 {
-		return nil, 0
+		fields[list] = append(elements, wanted)
+		return
 	}
+	elements[found[0]] = instead(nested.Map(elements[found[0]]))
 	for _, i := range slices.Backward(found[1:]) {
-		e.drop(list, i)
+		elements = slices.Delete(elements, i, i+1)
 	}
-	return e.list(list)[found[0]].(map[string]any), found[0]
+	fields[list] = elements
+}
+
+// drop takes those elements out of a list of an object that are ours, and the list with its last element.
+func drop(fields map[string]any, list string, ours func(element) bool) {
+	before := nested.List(fields, list)
+	rest := slices.DeleteFunc(slices.Clone(before), func(e any) bool {
+		found := nested.Map(e)
+		return found != nil && ours(found)
+	})
+	switch len(rest) {
+	case len(before):
+	case 0:
+		delete(fields, list)
+	default:
+		fields[list] = rest
+	}
+}
+
+// child is the object in a field of another one, which is made when it is absent.
+func child(fields map[string]any, name string) map[string]any {
+	if fields[name] == nil {
+		fields[name] = map[string]any{}
+	}
+	return nested.Map(fields, name)
 }

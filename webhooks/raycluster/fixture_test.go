@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,26 +93,37 @@ func copyOf(object map[string]any, changes ...func(map[string]any)) map[string]a
 // put is a change: a value at a place; nil takes away what stands there.
 func put(value any, at ...string) func(map[string]any) {
 	return func(object map[string]any) {
-		e := &edit{object: object}
-		parent := place(at[:len(at)-1])
-		switch holder := nested.At(e.object, parent...).(type) {
+		var holder any = object
+		for _, name := range at[:len(at)-1] {
+			if fields, ok := holder.(map[string]any); ok && fields[name] == nil && value != nil {
+				fields[name] = map[string]any{}
+			}
+			holder = nested.At(holder, name)
+		}
+		last := at[len(at)-1]
+		switch holder := holder.(type) {
 		case []any:
 			for i := range holder {
-				if parent.index(i)[len(parent)] == at[len(at)-1] {
+				if strconv.Itoa(i) == last {
 					holder[i] = value
 				}
 			}
-		default:
-			if value == nil {
-				e.remove(at)
-				return
+		case map[string]any:
+			if holder[last] = value; value == nil {
+				delete(holder, last)
 			}
-			if fields, ok := holder.(map[string]any); ok {
-				delete(fields, at[len(at)-1])
-			}
-			e.set(at, value)
 		}
 	}
+}
+
+// addAt puts an element at the end of a list, which may not be there yet.
+func addAt(object map[string]any, list []string, value any) {
+	put(append(slices.Clone(listAt(object, list...)), value), list...)(object)
+}
+
+// dropAt takes an element out of a list.
+func dropAt(object map[string]any, list []string, i int) {
+	put(slices.Delete(slices.Clone(listAt(object, list...)), i, i+1), list...)(object)
 }
 
 func requestOf(t testing.TB, object, old map[string]any) admission.Request {
@@ -198,6 +210,8 @@ var (
 	worker0 = []string{"spec", "workerGroupSpecs", "0", "template", "spec"}
 	worker1 = []string{"spec", "workerGroupSpecs", "1", "template", "spec"}
 )
+
+var autoscalerEnv, autoscalerMounts = autoscalerOptions.child("env"), autoscalerOptions.child("volumeMounts")
 
 // in is a place in a pod spec.
 func in(pod []string, names ...string) []string { return place(pod).child(names...) }

@@ -9,6 +9,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -72,34 +73,38 @@ func object(raw []byte, namespace string) (raycluster.Cluster, error) {
 	return c, nil
 }
 
+// answer reads a request and the settings. ofShape answers a request of which nothing else can be said.
+func (settings source) answer(ctx context.Context, request admission.Request, ofShape func(*asked) admission.Response,
+	answer func(*asked, Settings) admission.Response) admission.Response {
+	a, concerned, err := read(request)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusBadRequest, err)
+	case !concerned || a.old.Deleted(): // its end must not depend on us
+		return admission.Allowed("")
+	case len(a.shape) > 0:
+		return ofShape(a)
+	}
+	s, err := settings(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return answer(a, s)
+}
+
 // defaulter answers the mutating webhook.
 type defaulter struct{ settings source }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	a, concerned, err := read(request)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
-	}
-	if !concerned || len(a.shape) > 0 { // validation says what is wrong
-		return admission.Allowed("")
-	}
-	if a.old.Deleted() {
-		return admission.Allowed("")
-	}
-	settings, err := d.settings(ctx)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	finished, err := a.defaulted(settings, request.UID)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	patch, err := patchBetween(a.cluster.Object(), finished)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return author.Patched(patch)
+	validationSays := func(*asked) admission.Response { return admission.Allowed("") }
+	return d.settings.answer(ctx, request, validationSays, func(a *asked, s Settings) admission.Response {
+		patch, err := patchBetween(a.cluster.Object(), a.defaulted(s, request.UID))
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return author.Patched(patch)
+	})
 }
 
 // patchBetween leads from one object to another.
@@ -116,24 +121,36 @@ func patchBetween(before, after map[string]any) ([]jsonpatch.Operation, error) {
 }
 
 // defaulted is the cluster of a request with everything that belongs into it. The uid of the request completes a name that is left open.
-func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, error) {
-	e := editOf(a.cluster.Object())
-	if generate := nested.Text(e.object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
-		e.set(place{"metadata", "name"}, generatedName(generate, request))
+func (a *asked) defaulted(s Settings, request types.UID) map[string]any {
+	object := runtime.DeepCopyJSON(a.cluster.Object())
+	if generate := nested.Text(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
+		child(object, "metadata")["name"] = generatedName(generate, request)
 	}
 	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
-		e.set(annotations.child(raycluster.AnnotationVersion), s.Version)
+		annotationsOf(object)[raycluster.AnnotationVersion] = s.Version
 	}
-	p, err := planFor(s, raycluster.View(e.object), a.old)
-	if err != nil {
-		return nil, err
-	}
+	p := planFor(s, raycluster.View(object), a.old)
 	if !p.mode.Active() {
-		return a.cluster.Object(), nil
+		return a.cluster.Object()
 	}
-	finished := editOf(e.object) // the plan goes by what it was made of
+	finished := runtime.DeepCopyJSON(object) // the plan goes by what it was made of
 	p.write(finished, s.Version)
-	return finished.object, nil
+	return finished
+}
+
+// Admit is what the webhooks make of a new cluster: the object with everything that they put into it, and their warnings. An error
+// is their refusal. The object is not changed.
+func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
+	a := &asked{cluster: raycluster.View(object)}
+	if a.shape = shapeErrors(a.cluster); len(a.shape) > 0 {
+		return nil, nil, a.shape.ToAggregate()
+	}
+	finished := a.defaulted(s, "")
+	p := planFor(s, raycluster.View(finished), raycluster.Cluster{})
+	if violations := p.violations(); len(violations) > 0 {
+		return nil, nil, violations.ToAggregate()
+	}
+	return finished, p.warnings(), nil
 }
 
 // validator answers the validating webhook.
@@ -141,26 +158,14 @@ type validator struct{ settings source }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	a, concerned, err := read(request)
-	switch {
-	case err != nil:
-		return admission.Errored(http.StatusBadRequest, err)
-	case !concerned:
-		return admission.Allowed("")
-	case a.old.Deleted():
-		return admission.Allowed("") // its end must not depend on us
-	case a.stored:
-		return admission.Allowed("")
-	case len(a.shape) > 0:
+	refuse := func(a *asked) admission.Response {
+		if a.stored {
+			return admission.Allowed("")
+		}
 		return author.Deny(raycluster.GVK.GroupKind(), a.shape)
 	}
-	settings, err := v.settings(ctx)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	p, err := planFor(settings, a.cluster, a.old)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings()...)
+	return v.settings.answer(ctx, request, refuse, func(a *asked, s Settings) admission.Response {
+		p := planFor(s, a.cluster, a.old)
+		return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings()...)
+	})
 }

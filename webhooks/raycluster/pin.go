@@ -23,18 +23,10 @@ var (
 
 // changed tells whether the user changed the template of a group: what is ours does not count.
 func (p *plan) changed(was, is *group) bool {
-	if is.head {
-		if p.old.UserAccount() != p.cluster.UserAccount() || p.old.Autoscaled() != p.cluster.Autoscaled() || p.old.OwnSecurity() != p.cluster.OwnSecurity() {
-			return true
-		}
-		options := func(c raycluster.Cluster) any {
-			return withoutOurs(nested.At(c.Object(), "spec", "autoscalerOptions"), "env", "volumeMounts")
-		}
-		if !reflect.DeepEqual(options(p.old), options(p.cluster)) {
-			return true
-		}
+	ofHead := func(c raycluster.Cluster) []any {
+		return []any{c.UserAccount(), c.Autoscaled(), c.OwnSecurity(), withoutOurs(nested.At(c.Object(), autoscalerOptions...))}
 	}
-	return !reflect.DeepEqual(ofUser(was), ofUser(is))
+	return !reflect.DeepEqual(ofUser(was), ofUser(is)) || is.head && !reflect.DeepEqual(ofHead(p.old), ofHead(p.cluster))
 }
 
 // placement are the fields of a pod spec that Kueue writes when it admits a workload. Metadata is another: they choose where
@@ -57,28 +49,22 @@ func ofUser(g *group) any {
 		delete(spec, "serviceAccountName")
 	}
 	if containers := nested.List(spec, "containers"); len(containers) > 0 {
-		containers[0] = withoutOurs(containers[0], "env", "volumeMounts")
+		containers[0] = withoutOurs(containers[0])
 	}
 	return normal(spec)
 }
 
 // withoutOurs is a container, or something like it, without the variables and mounts that are ours by their name.
-func withoutOurs(container any, env, mounts string) any {
+func withoutOurs(container any) any {
 	fields := maps.Clone(nested.Map(container))
-	without(fields, env, ourEnv)
-	without(fields, mounts, ourVolumes)
+	without(fields, "env", ourEnv)
+	without(fields, "volumeMounts", ourVolumes)
 	return normal(fields)
 }
 
 // without drops the elements with these names from a list, and a list with its last element.
 func without(fields map[string]any, list string, names []string) {
-	elements, isList := fields[list].([]any)
-	if !isList {
-		return
-	}
-	fields[list] = slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
-		return slices.Contains(names, nested.Text(e, "name"))
-	})
+	drop(fields, list, func(e element) bool { return slices.Contains(names, nested.Text(e, "name")) })
 }
 
 // pin keeps what is stored of ours in a group whose template stays as it is: another image, or whatever else a newer program
@@ -103,12 +89,11 @@ func (p *plan) pin(was, is *group) {
 
 // original tells whether a sidecar is the one of the operator that is replaced.
 func (p *plan) original(stored, fresh element) bool {
-	args, err := raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs()
-	if err != nil || p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsAccount {
+	if p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsAccount {
 		return false
 	}
 	was := maps.Clone(fresh)
-	was["args"] = asAny(args)
+	was["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs())
 	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(nested.List(fresh, "volumeMounts")), func(m any) bool { return nested.At(m, "name") == raycluster.VolumeToken })
 	delete(was, "securityContext")
 	return sameContainer(stored, was, "image")

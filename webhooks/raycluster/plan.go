@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
@@ -18,6 +19,11 @@ type Settings struct {
 	// Version is the value of the annotation on new clusters.
 	Version string
 }
+
+// place leads from the top of an object to a value in it; indexes of lists are written as numbers.
+type place []string
+
+func (p place) child(names ...string) place { return slices.Concat(p, names) }
 
 // content is what belongs into one pod template. Zero fields are not injected.
 type content struct {
@@ -64,18 +70,19 @@ type plan struct {
 	remade bool
 	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
 	autoscaler autoscaler
-	// variables are those of the certificates, whether they are wanted or not.
-	variables []element
+	// variables and mounts are those of the certificates, whether they are wanted or not, token is the mount of the account's token.
+	variables, mounts []element
+	token             element
 }
 
 // autoscaler is what belongs into spec.autoscalerOptions.
 type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
-func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
+func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
 	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.OpenShift, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
-		return p, nil
+		return p
 	}
 	switch {
 	case old.Object() == nil:
@@ -84,10 +91,7 @@ func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
 	default:
 		p.names = cluster.LegacyNames()
 	}
-	var e encoder
-	if p.variables = each(&e, raycluster.TLSEnv()); e.err != nil {
-		return nil, e.err
-	}
+	p.variables, p.mounts, p.token = elementsOf(raycluster.TLSEnv()), elementsOf(raycluster.TLS{}.Mounts()), elementOf(raycluster.TokenMount())
 	before := groupsOf(old)
 	p.groups = groupsOf(cluster)
 	for _, g := range p.groups {
@@ -99,14 +103,13 @@ func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
 		p.mode = p.mode.WhilePodsLast(cluster, old)
 	}
 	for _, g := range p.groups {
-		if err := p.fill(g); err != nil {
-			return nil, err
-		}
+		p.fill(g)
 		if !g.renewed {
 			p.pin(counterpart(g, before), g)
 		}
 	}
-	return p, p.forAutoscaler()
+	p.forAutoscaler()
+	return p
 }
 
 // groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
@@ -115,7 +118,7 @@ func groupsOf(c raycluster.Cluster) []*group {
 	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
 	workers := place{"spec", "workerGroupSpecs"}
 	for i, worker := range nested.List(c.Object(), workers...) {
-		groups = append(groups, &group{at: workers.index(i), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
+		groups = append(groups, &group{at: workers.child(strconv.Itoa(i)), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
 	}
 	return groups
 }
@@ -130,27 +133,21 @@ func counterpart(g *group, stored []*group) *group {
 }
 
 // fill plans a group as for a new cluster. A group without a container for Ray is left as it is; validation refuses it.
-func (p *plan) fill(g *group) error {
+func (p *plan) fill(g *group) {
 	if rayContainer(g) != "" {
-		return nil
+		return
 	}
-	var e encoder
 	if g.head && p.mode.Auth.Sidecar() {
 		sidecar := p.sidecar()
-		container, err := sidecar.Container()
-		if err != nil {
-			return err
-		}
-		g.sidecar, g.sidecarVolumes = e.one(container), each(&e, sidecar.Volumes())
+		g.sidecar, g.sidecarVolumes = elementOf(sidecar.Container()), elementsOf(sidecar.Volumes())
 	}
 	if p.mode.MTLS {
 		t := raycluster.TLS{
 			Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: p.settings.CertGeneratorImage, Resources: p.settings.CertificateResources,
 			SignedNames: []string{p.cluster.ClientDNSName(p.settings.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: p.settings.OpenShift,
 		}
-		g.env, g.certificate, g.volumes, g.mounts = p.variables, e.one(t.InitContainer()), each(&e, t.Volumes()), each(&e, t.Mounts())
+		g.env, g.certificate, g.volumes, g.mounts = p.variables, elementOf(t.InitContainer()), elementsOf(t.Volumes()), elementsOf(t.Mounts())
 	}
-	return e.err
 }
 
 func (p *plan) sidecar() raycluster.Sidecar {
@@ -166,27 +163,21 @@ func (p *plan) sidecar() raycluster.Sidecar {
 
 // forAutoscaler plans for the autoscaler, which talks to Ray and to Kubernetes from the pod of the head. What it has not
 // while the template of the head stays, it does not get.
-func (p *plan) forAutoscaler() error {
+func (p *plan) forAutoscaler() {
 	head := p.groups[0]
 	if !p.cluster.Autoscaled() {
-		return nil
+		return
 	}
-	was := nested.List(p.old.Object(), autoscalerMounts...)
+	was := nested.List(p.old.Object(), autoscalerOptions.child("volumeMounts")...)
 	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if !slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) || p.mode.KeepsAccount {
-		return nil
+	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsAccount {
+		p.autoscaler.mounts = append(p.autoscaler.mounts, p.token)
 	}
-	var e encoder
-	p.autoscaler.mounts = append(p.autoscaler.mounts, e.one(raycluster.TokenMount()))
-	return e.err
 }
 
-var (
-	autoscalerEnv    = place{"spec", "autoscalerOptions", "env"}
-	autoscalerMounts = place{"spec", "autoscalerOptions", "volumeMounts"}
-)
+var autoscalerOptions = place{"spec", "autoscalerOptions"}
 
 // account is under which account the head runs: that of the dashboard, or that of the user; empty for that of the namespace.
 func (p *plan) account() string {

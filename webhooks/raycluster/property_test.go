@@ -3,6 +3,7 @@ package raycluster
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -34,7 +35,7 @@ func (d drawn) pod(label string) map[string]any {
 		"volumes":        d.some(label+" volumes", pods, []string{"volumes"}, element{"name": "data"}, element{"name": "ca-vol"}, element{"name": "server-cert", "emptyDir": element{}}),
 	}
 	if containers := spec["containers"].([]any); len(containers) > 0 {
-		first := editOf(containers[0].(map[string]any)).object
+		first := runtime.DeepCopyJSON(containers[0].(map[string]any))
 		first["env"] = d.some(label+" env", pods, []string{"containers", "0", "env"}, element{"name": "OWN"}, element{"name": "RAY_USE_TLS", "value": "0"})
 		first["volumeMounts"] = d.some(label+" mounts", pods, []string{"containers", "0", "volumeMounts"}, element{"name": "data", "mountPath": "/d"}, element{"name": "ca-vol", "mountPath": "/x"})
 		containers[0] = first

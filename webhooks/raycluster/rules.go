@@ -1,6 +1,8 @@
 package raycluster
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -118,7 +120,7 @@ func (r *review) containers(g *group) {
 	case "nothing":
 		r.add(field.Required(path(at), noContainer))
 	default:
-		r.add(field.Invalid(path(at.index(0).child("name")), name, sidecarFirst+name))
+		r.add(field.Invalid(path(at.child("0", "name")), name, sidecarFirst+name))
 	}
 }
 
@@ -135,13 +137,8 @@ func rayContainer(g *group) string {
 }
 
 func (r *review) sidecar(g *group) {
-	containers := g.pod().child("containers")
-	r.element(containers, g.sidecar, true, sidecarImmutable)
-	for _, volume := range g.sidecarVolumes {
-		if !r.element(g.pod().child("volumes"), volume, false, sidecarVolumes) {
-			break
-		}
-	}
+	r.element(g.pod().child("containers"), g.sidecar, true, sidecarImmutable)
+	r.elements(g.pod().child("volumes"), g.sidecarVolumes, sidecarVolumes)
 	if account := r.cluster.HeadAccount(); account != r.account() {
 		r.add(field.Invalid(path(g.pod().child("serviceAccountName")), account, accountImmutable))
 	}
@@ -157,8 +154,8 @@ func (r *review) certificates(g *group) {
 }
 
 func (r *review) autoscaler() {
-	r.elements(autoscalerEnv, r.plan.autoscaler.env, autoscalerImmutable)
-	r.elements(autoscalerMounts, r.plan.autoscaler.mounts, autoscalerImmutable)
+	r.elements(autoscalerOptions.child("env"), r.plan.autoscaler.env, autoscalerImmutable)
+	r.elements(autoscalerOptions.child("volumeMounts"), r.plan.autoscaler.mounts, autoscalerImmutable)
 }
 
 // elements reports the first of the elements that is not there as it should be.
@@ -189,4 +186,45 @@ func (r *review) element(list place, wanted element, container bool, message str
 		return false
 	}
 	return true
+}
+
+// warnings tell a user of what happens otherwise than they may expect, when it is new.
+func (p *plan) warnings() []string {
+	if !p.mode.Active() {
+		return nil
+	}
+	var out []string
+	if p.old.Object() == nil {
+		out = append(out, hostWarnings(p.cluster)...)
+	}
+	if user := p.cluster.UserAccount(); user != "" && p.account() != user && p.old.UserAccount() != user {
+		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
+			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, raycluster.AnnotationKeepServiceAccount))
+	}
+	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, stored := before[name]; !stored && p.settings.KubeRaySecurity != config.KubeRaySecurityTrust {
+			out = append(out, "spec."+name+": "+now[name])
+		}
+	}
+	return out
+}
+
+// ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
+// said that KubeRay is trusted with it.
+func ownFields(own raycluster.OwnSecurity) map[string]string {
+	out := map[string]string{}
+	if own.Token {
+		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"
+	}
+	if own.MTLS {
+		out["tlsOptions"] = "the operator puts no certificates of its own into the pods, and does not publish the client port; KubeRay issues " +
+			"certificates with its feature gate RayClusterMTLS and cert-manager, and makes no pods for this cluster without the gate"
+	}
+	if own.NetworkPolicy {
+		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust, " +
+			"and what any of them admits is admitted; a mode that denies egress has to let the head reach DNS and the API server, which the sidecar " +
+			"asks; KubeRay makes no pods for this cluster without its feature gate RayClusterNetworkPolicy"
+	}
+	return out
 }

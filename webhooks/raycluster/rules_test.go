@@ -56,7 +56,7 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 		want   string
 	}{
 		"enableIngress": {put(true, "spec", "headGroupSpec", "enableIngress"), "spec.headGroupSpec.enableIngress: Invalid value: true: " + noIngress},
-		"no sidecar":    {func(o map[string]any) { (&edit{object: o}).drop(in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable"},
+		"no sidecar":    {func(o map[string]any) { dropAt(o, in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable"},
 		"other args":    {container(set([]any{"--other"}, "args")), immutable},
 		"trailing args": {container(func(e element) { e["args"] = append(e["args"].([]any), "--skip-auth-regex=.*") }), immutable},
 		"other image":   {container(set("example.com/evil:1", "image")), immutable},

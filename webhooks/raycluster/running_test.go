@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 				t.Errorf("the head has %+v", has)
 			}
 			for i := range listAt(got, "spec", "workerGroupSpecs") {
-				pod := place{"spec", "workerGroupSpecs"}.index(i).child("template", "spec")
+				pod := place{"spec", "workerGroupSpecs"}.child(strconv.Itoa(i), "template", "spec")
 				if has := raycluster.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
 					t.Errorf("workers have %+v", has)
 				}

@@ -1,10 +1,16 @@
 package raycluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -56,4 +62,40 @@ func shapeErrors(c raycluster.Cluster) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath(wrong.Field), wrong.Value, mustBe[wrong.Type.Kind()])}
 	}
 	return nil
+}
+
+const (
+	// maxName is the longest name of a RayCluster for which KubeRay makes pods, in bytes.
+	maxName = 53
+	// suffix is the number of characters that the API server adds to a generateName.
+	suffix = 5
+)
+
+// generatedName is the name of a cluster that only says how its name shall begin: Secrets in its pods are named after it, so
+// it has to be known now. It follows from the request, like the one that the API server would draw.
+func generatedName(generateName string, request types.UID) string {
+	sum := sha256.Sum256([]byte(request))
+	return generateName[:min(len(generateName), maxName-suffix)] + hex.EncodeToString(sum[:])[:suffix]
+}
+
+// nameErrors refuses names for which KubeRay makes no pods, and of which no label can be made (R19).
+func nameErrors(name string) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	if len(name) > maxName {
+		detail := fmt.Sprintf("must be at most %d characters, because Services are named after it: this one has %d; choose a shorter name", maxName, len(name))
+		return field.ErrorList{field.Invalid(path, name, detail)}
+	}
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+		return field.ErrorList{field.Invalid(path, name, strings.Join(problems, "; ")+": Services are named after it")}
+	}
+	return nil
+}
+
+// hostWarnings tells of hosts that are not what a user expects, because a label of a host name has at most 63 characters.
+func hostWarnings(c raycluster.Cluster) []string {
+	expected := c.Names().Dashboard + "-" + c.Namespace()
+	if c.DashboardHost() == expected {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s", expected, c.DashboardHost())}
 }

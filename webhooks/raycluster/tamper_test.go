@@ -91,7 +91,7 @@ func leaves(value any, at place) []place {
 		}
 	case []any:
 		for i := range value {
-			out = append(out, leaves(value[i], at.index(i))...)
+			out = append(out, leaves(value[i], at.child(strconv.Itoa(i)))...)
 		}
 	default:
 		out = append(out, at)
@@ -152,7 +152,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 						if slices.Contains(own, name) {
 							continue
 						}
-						for _, at := range leaves(listAt(stored, w.list...)[i], place(w.list).index(i)) {
+						for _, at := range leaves(listAt(stored, w.list...)[i], place(w.list).child(strconv.Itoa(i))) {
 							tried++
 							checkImmutable(t, s, stored, w, name, at)
 						}
@@ -202,9 +202,9 @@ func TestEveryElementOfOursIsThereOnce(t *testing.T) {
 						missing := path + ": Required value: " + w.message(name)
 						twice := path + `: Invalid value: "2 times ` + name + `": ` + w.message(name)
 						for want, change := range map[string]func(map[string]any){
-							missing: func(o map[string]any) { (&edit{object: o}).drop(w.list, i) },
+							missing: func(o map[string]any) { dropAt(o, w.list, i) },
 							twice: func(o map[string]any) {
-								(&edit{object: o}).add(w.list, map[string]any{"name": name, "image": "example.com/evil:1"})
+								addAt(o, w.list, map[string]any{"name": name, "image": "example.com/evil:1"})
 							},
 						} {
 							changed := copyOf(stored, change)
@@ -243,11 +243,10 @@ func TestUsersKeepTheirRights(t *testing.T) {
 						put(map[string]any{"a": "b"}, in(pod, "nodeSelector")...),
 						put(int64(3), in(pod, "terminationGracePeriodSeconds")...),
 						func(o map[string]any) {
-							e := &edit{object: o}
-							e.add(in(pod, "containers"), map[string]any{"name": "extra", "image": "example.com/e:1"})
-							e.add(in(pod, "volumes"), map[string]any{"name": "extra", "emptyDir": map[string]any{}})
-							e.add(in(pod, "containers", "0", "env"), map[string]any{"name": "EXTRA", "value": "1"})
-							e.add(in(pod, "containers", "0", "volumeMounts"), map[string]any{"name": "extra", "mountPath": "/extra"})
+							addAt(o, in(pod, "containers"), map[string]any{"name": "extra", "image": "example.com/e:1"})
+							addAt(o, in(pod, "volumes"), map[string]any{"name": "extra", "emptyDir": map[string]any{}})
+							addAt(o, in(pod, "containers", "0", "env"), map[string]any{"name": "EXTRA", "value": "1"})
+							addAt(o, in(pod, "containers", "0", "volumeMounts"), map[string]any{"name": "extra", "mountPath": "/extra"})
 						},
 					} {
 						changed := copyOf(stored, change)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
@@ -36,15 +37,13 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 type Source struct {
 	*follow.Follower
 	follow.Listeners[config.RayCluster]
-	config   config.Config
-	live     client.Reader
-	recorder events.EventRecorder
-	log      logr.Logger
+	options Options
+
+	refused string // what the follower has reported of the ConfigMap as it is now, empty while it is good
 
 	mu      sync.Mutex
 	current *config.RayCluster // nil until the first good reading
 	notes   []string           // what was logged last
-	refused string             // what was reported of the ConfigMap as it is now, empty while it is good
 }
 
 // Options are what a Source is made of; all are required.
@@ -59,7 +58,7 @@ type Options struct {
 
 // New returns a Source that has read nothing yet.
 func New(o Options) *Source {
-	s := &Source{config: o.Config, live: o.Live, recorder: o.Recorder, log: o.Log}
+	s := &Source{options: o}
 	s.Follower = follow.New(follow.Options{
 		Client:   o.Dynamic.Resource(configMaps).Namespace(o.Config.OperatorNamespace),
 		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, Take: s.follow,
@@ -77,9 +76,9 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	if current != nil {
 		return *current, nil
 	}
-	key := types.NamespacedName{Namespace: s.config.OperatorNamespace, Name: ConfigMapName}
+	key := types.NamespacedName{Namespace: s.options.Config.OperatorNamespace, Name: ConfigMapName}
 	stored := &corev1.ConfigMap{}
-	err := s.live.Get(ctx, key, stored)
+	err := s.options.Live.Get(ctx, key, stored)
 	switch {
 	case apierrors.IsNotFound(err):
 		return s.take(nil)
@@ -94,29 +93,16 @@ func (s *Source) follow(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
 		stored = &corev1.ConfigMap{}
-		stored.SetNamespace(object.GetNamespace())
-		stored.SetName(object.GetName())
-		stored.SetUID(object.GetUID())
-		stored.SetResourceVersion(object.GetResourceVersion())                  // Events on one version of an object are counted, and show the words of the first
-		stored.Data, _, _ = unstructured.NestedStringMap(object.Object, "data") // the API server stores nothing else
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores nothing else
 	}
-	if _, err := s.take(stored); s.isNews(err) {
-		s.log.Error(err, "The settings of Ray are refused; those before stay in force")
-		s.recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+err.Error())
+	_, err := s.take(stored)
+	if err == nil {
+		s.refused = ""
+	} else if text := err.Error(); text != s.refused { // a ConfigMap is seen again with each new watch
+		s.refused = text
+		s.options.Log.Error(err, "The settings of Ray are refused; those before stay in force")
+		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+text)
 	}
-}
-
-// isNews tells whether there is an error that was not reported yet: a ConfigMap is seen again with each new watch.
-func (s *Source) isNews(err error) bool {
-	var text string
-	if err != nil {
-		text = err.Error()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	former := s.refused
-	s.refused = text
-	return text != "" && text != former
 }
 
 // take puts the settings of a ConfigMap in force; nil is none.
@@ -127,7 +113,7 @@ func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
 			Source: "ConfigMap " + client.ObjectKeyFromObject(stored).String(), Data: stored.Data, Embedded: true,
 		}
 	}
-	settings, notes, err := s.config.RayCluster(older)
+	settings, notes, err := s.options.Config.RayCluster(older)
 	if err != nil {
 		return config.RayCluster{}, fmt.Errorf("settings of Ray: %w", err)
 	}
@@ -139,11 +125,11 @@ func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
 	s.mu.Unlock()
 	if !said {
 		for _, note := range notes {
-			s.log.Info("A key of the configuration has no effect", "reason", note)
+			s.options.Log.Info("A key of the configuration has no effect", "reason", note)
 		}
 	}
 	if changed && !first {
-		s.log.Info("The settings of Ray have changed", "oauth", settings.OAuth, "mTLS", settings.MTLS)
+		s.options.Log.Info("The settings of Ray have changed", "oauth", settings.OAuth, "mTLS", settings.MTLS)
 	}
 	if changed {
 		s.Notify(settings)

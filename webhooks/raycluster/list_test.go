@@ -1,0 +1,71 @@
+package raycluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEdits(t *testing.T) {
+	for name, test := range map[string]struct {
+		before string
+		edit   func(map[string]any)
+		after  string
+	}{
+		"the first element": {
+			"{}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
+			"{a: [{name: x}]}",
+		},
+		"the first element of an empty list": {
+			"{a: []}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
+			"{a: [{name: x}]}",
+		},
+		"a further element": {
+			"{a: [1]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
+			"{a: [1, {name: x}]}",
+		},
+		"an element less": {
+			"{a: [{name: x}, {name: y}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) },
+			"{a: [{name: y}]}",
+		},
+		"the last element": {
+			"{a: [{name: x}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
+		},
+		"an element of a name": {
+			"{a: [{name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x", "value": "1"}) },
+			"{a: [{name: x, value: '1'}]}",
+		},
+		"an element that is there": {
+			"{a: [{name: x, readOnly: false}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) }, "{a: [{name: x, readOnly: false}]}",
+		},
+		"several of a name": {
+			"{a: [{name: x}, {name: y}, {name: x, value: '2'}, {name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
+			"{a: [{name: x}, {name: y}]}",
+		},
+		"a container with resources of its user": {
+			"{a: [{name: x, image: old, resources: {limits: {cpu: 1}}, imagePullPolicy: Always, command: [sh]}]}",
+			func(o map[string]any) {
+				upsertContainer(o, "a", element{"name": "x", "image": "new", "resources": element{"limits": element{"cpu": "2"}}})
+			},
+			"{a: [{name: x, image: new, resources: {limits: {cpu: 1}}, imagePullPolicy: Always}]}",
+		},
+		"a container without resources": {
+			"{a: [{name: x, resources: {}}]}", func(o map[string]any) {
+				upsertContainer(o, "a", element{"name": "x", "resources": element{"limits": element{}, "requests": element{"cpu": "1"}}})
+			},
+			"{a: [{name: x, resources: {limits: {}, requests: {cpu: '1'}}}]}",
+		},
+		"those that are ours": {
+			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) },
+			"{a: [text, {name: y}]}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, test.before)
+			test.edit(object)
+			if diff := cmp.Diff(parse(t, test.after), object); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
