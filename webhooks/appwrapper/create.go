@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
@@ -38,17 +41,12 @@ type creation struct {
 	// unreadable: a component could not be judged, so the number of pod sets is not known.
 	unreadable bool
 	// answers of the reviews of this request, so that eight Pods cost one question.
-	answers map[authorizationv1.ResourceAttributes]answer
-}
-
-type answer struct {
-	allowed bool
-	err     error
+	answers map[authorizationv1.ResourceAttributes]bool
 }
 
 // judge applies every rule and returns all violations, those of the components in their order first.
 func (c *creation) judge(ctx context.Context) field.ErrorList {
-	c.answers = map[authorizationv1.ResourceAttributes]answer{}
+	c.answers = map[authorizationv1.ResourceAttributes]bool{}
 	path := field.NewPath("spec", "components")
 	if c.may != nil && c.user.Username == "" {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
@@ -157,10 +155,29 @@ func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, 
 }
 
 func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
-	known, ok := c.answers[right]
-	if !ok {
-		known.allowed, known.err = c.may(ctx, c.user, right)
-		c.answers[right] = known
+	if allowed, known := c.answers[right]; known {
+		return allowed, nil
 	}
-	return known.allowed, known.err
+	allowed, err := c.may(ctx, c.user, right)
+	if err == nil {
+		c.answers[right] = allowed
+	}
+	return allowed, err
+}
+
+// nameErrors refuses names that would fail later: the name is the value of a label on every component, and Kueue makes
+// DNS labels out of it, one per pod set, with the number of the set at the end.
+func nameErrors(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	longest := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
+	if length := len(wrapper.Name); length > longest {
+		detail := fmt.Sprintf("must be at most %d characters: it is a label of the components, and with a number behind it the name of a pod set; this one has %d",
+			longest, length)
+		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
+	}
+	if wrapper.Labels[v1beta2.LabelQueue] != "" && strings.Contains(wrapper.Name, ".") {
+		detail := "must have no dots when the AppWrapper is queued: Kueue makes DNS labels of it"
+		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
+	}
+	return nil
 }

@@ -15,40 +15,27 @@ import (
 // labelLength is the longest value of a label, in bytes.
 const labelLength = 63
 
-// operation is one step of a JSON patch.
-type operation = author.Operation
-
-// labelled is the part of an object that defaulting reads.
-type labelled struct {
-	Metadata *struct {
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-}
-
 // labels returns the patch that gives a new object the default queue, where it names none, and the labels of its creator,
 // whatever it says itself; nil when it has them. An error means that the object is no JSON object.
-func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]operation, error) {
-	var object labelled
+func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
+	var object struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
 	}
-	var have map[string]string
-	if object.Metadata != nil {
-		have = object.Metadata.Labels
-	}
-	wanted := map[string]string{}
+	have, wanted := object.Metadata.Labels, map[string]string{}
 	maps.Copy(wanted, have)
 	wanted[v1beta2.LabelUser], wanted[v1beta2.LabelUserID] = Sanitize(user.Username), Sanitize(user.UID)
 	if _, given := have[v1beta2.LabelQueue]; !given && queue != "" {
 		wanted[v1beta2.LabelQueue] = queue
 	}
-	switch {
-	case maps.Equal(have, wanted):
+	if maps.Equal(have, wanted) {
 		return nil, nil
-	case object.Metadata == nil:
-		return []operation{{Operation: "add", Path: "/metadata", Value: map[string]any{"labels": wanted}}}, nil
 	}
-	return []operation{{Operation: "add", Path: "/metadata/labels", Value: wanted}}, nil
+	return []author.Operation{{Operation: "add", Path: "/metadata/labels", Value: wanted}}, nil
 }
 
 // Sanitize makes a label value of a user's name or UID: cut to 63 bytes, every character that a label may not have

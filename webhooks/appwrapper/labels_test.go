@@ -63,7 +63,7 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 	if patch == nil {
 		return object
 	}
-	var operations []operation
+	var operations []author.Operation
 	if err := json.Unmarshal(patch, &operations); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,6 @@ func TestLabels(t *testing.T) {
 		"no labels, no default":    {`{"metadata":{"name":"a"}}`, "", mine, 1},
 		"no labels":                {`{"metadata":{"name":"a"}}`, "system-default-queue", with(map[string]any{queue: "system-default-queue"}), 1},
 		"null labels":              {`{"metadata":{"labels":null}}`, "q", with(map[string]any{queue: "q"}), 1},
-		"no metadata":              {`{}`, "q", with(map[string]any{queue: "q"}), 1},
 		"empty labels":             {`{"metadata":{"labels":{}}}`, "q", with(map[string]any{queue: "q"}), 1},
 		"queue given":              {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own","x":"y"}}}`, "q", with(map[string]any{queue: "own", "x": "y"}), 1},
 		"queue given and empty":    {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":""}}}`, "q", with(map[string]any{queue: ""}), 1},
