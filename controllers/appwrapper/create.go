@@ -2,10 +2,13 @@ package appwrapper
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
@@ -62,7 +67,7 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		return fatalError{err}
 	}
 	for _, warning := range warnings {
-		w.log(ctx).Info("Creating a component", "component", index, "warning", warning)
+		ctrl.LoggerFrom(ctx).Info("Creating a component", "component", index, "warning", warning)
 	}
 	kind := object.GroupVersionKind()
 	if err := w.mayWrap(kind); err != nil {
@@ -82,9 +87,7 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		}
 	}
 	status.Name, status.Kind, status.APIVersion = object.GetName(), kind.Kind, kind.GroupVersion().String()
-	if _, err := w.kinds.watch(ctx, kind); err != nil && !errors.Is(err, errPending) {
-		return err
-	}
+	w.kinds.watch(ctx, kind) // its changes are to be heard from the start
 	err = w.applier.CreateAsIs(ctx, aw, object)
 	switch {
 	case err == nil:
@@ -131,14 +134,15 @@ func (w *workloads) madeByOriginal(ctx context.Context, aw *awv1beta2.AppWrapper
 
 // ours lists, from the API server, the objects of a kind that this AppWrapper controls.
 func (w *workloads) ours(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
-	found, err := w.kinds.labelled(ctx, kind, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
-	var out []metav1.PartialObjectMetadata
-	for _, object := range found {
-		if controls(aw, &object) {
-			out = append(out, object)
-		}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
 	}
-	return out, err
+	return slices.DeleteFunc(list.Items, func(object metav1.PartialObjectMetadata) bool { return !controls(aw, &object) }), nil
 }
 
 // adopt decides about an object that exists already: it is ours if this very AppWrapper controls it. What is on its way out,
@@ -151,7 +155,7 @@ func (w *workloads) adopt(ctx context.Context, aw *awv1beta2.AppWrapper, index i
 	switch {
 	case err != nil:
 		return err
-	case seen.unreadable:
+	case seen.unreadable != nil:
 		return waitError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
 	case seen.object == nil:
 		return fmt.Errorf("%s went just now", title)
@@ -205,4 +209,58 @@ func explained(err error, kind schema.GroupVersionKind) error {
 func whole(object client.Object) *unstructured.Unstructured {
 	u, _ := object.(*unstructured.Unstructured)
 	return u
+}
+
+// identity is the place of a component.
+type identity struct {
+	apiVersion, kind, name string
+	// prefix is how the name begins when the template leaves the rest of it open.
+	prefix string
+}
+
+// identify reads the identity of a component from its template. What cannot be read stays empty: creation reports it.
+func identify(aw *awv1beta2.AppWrapper, index int) identity {
+	u, err := podset.Decode(&aw.Spec.Components[index])
+	if err != nil {
+		return identity{}
+	}
+	id := identity{apiVersion: u.GetAPIVersion(), kind: u.GetKind(), name: u.GetName()}
+	if id.name == "" && u.GetGenerateName() != "" {
+		id.prefix = u.GetGenerateName()
+		id.name = generateName(id.prefix, aw.UID, index)
+	}
+	return id
+}
+
+const (
+	// maxGenerated is the longest name that every kind takes, those included whose objects make others of longer names: a
+	// CronJob takes no more.
+	maxGenerated = 52
+	// suffixLength digits tell objects apart whose names begin alike.
+	suffixLength = 10
+)
+
+// generateName completes a name always in the same way, so that an object whose creation was not answered is found again
+// instead of being made twice.
+func generateName(prefix string, uid types.UID, index int) string {
+	sum := sha256.Sum256([]byte(string(uid) + "/" + strconv.Itoa(index)))
+	suffix := hex.EncodeToString(sum[:])[:suffixLength]
+	return prefix[:min(len(prefix), maxGenerated-suffixLength)] + suffix
+}
+
+// kindOf is the kind of a component that was announced.
+func kindOf(status *awv1beta2.AppWrapperComponentStatus) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(status.APIVersion, status.Kind)
+}
+
+// controls tells whether an object is controlled by this very AppWrapper: group, kind and uid count, and not the name.
+func controls(aw *awv1beta2.AppWrapper, object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && isAppWrapper(owner) && owner.UID == aw.UID
+}
+
+// isAppWrapper tells whether a reference points at an AppWrapper of any version.
+func isAppWrapper(ref *metav1.OwnerReference) bool {
+	group, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && group.Group == awv1beta2.GroupVersion.Group && ref.Kind == awv1beta2.Kind
 }

@@ -8,13 +8,13 @@
 //  3. rules.Decide asks the rules of the phase in order; the first that applies decides. A new AppWrapper becomes
 //     Suspended (rules/starting.go), with the pod sets of each component in its status.
 //  4. Kueue sets spec.suspend to false. The rule "start" reserves the quota and announces every component: identify
-//     (identity.go) puts the name of what will be created into the status. carryOut (status.go) writes the decision, and the
+//     (create.go) puts the name of what will be created into the status. carryOut (status.go) writes the decision, and the
 //     shell stores it.
 //  5. In Resuming the rule "create" is a question. workloads.create (create.go) makes each object: instantiate (inject.go) adds
 //     labels and what Kueue says, kinds.watch (kinds.go) starts a watch of the kind, and apply.CreateAsIs sends it. Then the
 //     rules are evaluated again with the outcome: Running, another try, or Failed.
-//  6. In Running (rules/running.go) events of pods and components (predicates.go) start the next reconcile. Each kind that
+//  6. In Running (rules/running.go) events of pods and components (watches.go) start the next reconcile. Each kind that
 //     reports its end is judged by observe_components.go, the pods of all others by observe_pods.go. A node that says that its
 //     resources are to be left wakes the AppWrappers on it (nodes/).
-//  7. What is left is removed by rules/ending.go and remove.go, and events.go informs the user of a step once its status is stored.
+//  7. What is left is removed by rules/ending.go and remove.go, and status.go informs the user of a step once its status is stored.
 package appwrapper

@@ -180,7 +180,7 @@ func (w *fixture) restart() {
 	settings := defaultSettings()
 	settings.Clock = w.clock
 	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
-	k.changed = &componentMoved{queue: noWorkers{}, done: func(types.UID, types.UID) {}}
+	k.changed = componentMoved(noWorkers{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
 	w.workloads = newWorkloads(settings, applier, k, testMapper())
 	w.recorder = w.events

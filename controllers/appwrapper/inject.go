@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
@@ -25,14 +26,11 @@ func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 	if err != nil {
 		return nil, nil, err
 	}
-	switch u.GetNamespace() {
-	case "":
-		u.SetNamespace(aw.Namespace)
-	case aw.Namespace:
-	default:
+	if given := u.GetNamespace(); given != "" && given != aw.Namespace {
 		return nil, nil, fmt.Errorf("metadata.namespace is %q: leave it out, because an AppWrapper creates objects in its own namespace only, here %q",
-			u.GetNamespace(), aw.Namespace)
+			given, aw.Namespace)
 	}
+	u.SetNamespace(aw.Namespace)
 	ours := map[string]string{awv1beta2.LabelAppWrapper: aw.Name}
 	if err := mergeAt(u.Object, "labels", ours, "metadata", "labels"); err != nil {
 		return nil, nil, err
@@ -78,9 +76,7 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 		return "", err
 	}
 	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&info)
-	if err != nil {
-		return "", fmt.Errorf("reading the pod set info: %w", err)
-	}
+	utilruntime.Must(err) // it has the form of a type of ours
 	for _, list := range []string{"tolerations", "schedulingGates"} {
 		if err := appendTo(spec, list, nested.List(plain, list)); err != nil {
 			return "", err

@@ -2,7 +2,6 @@ package appwrapper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -59,9 +58,6 @@ type watchedKind struct {
 	reported bool
 }
 
-// errPending says that the first list of a kind has not come yet.
-var errPending = errors.New("the first list has not come yet")
-
 // newObject returns an empty object in the form in which its kind is kept.
 func newObject(kind schema.GroupVersionKind) client.Object {
 	if _, known := judges[kind]; known {
@@ -69,18 +65,14 @@ func newObject(kind schema.GroupVersionKind) client.Object {
 		u.SetGroupVersionKind(kind)
 		return u
 	}
-	return metadataOf(kind)
-}
-
-func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(kind)
 	return m
 }
 
-// watch makes sure that a kind is watched if it can be. It returns true when the cache answers for it, and errPending while
-// it may soon. An informer that may not list its kind keeps trying, with growing pauses.
-func (k *kinds) watch(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+// watch makes sure that a kind is watched if it can be. The cache answers for it, or may do so soon, or neither: an informer that may not
+// list its kind keeps trying, with growing pauses.
+func (k *kinds) watch(ctx context.Context, kind schema.GroupVersionKind) (answers, soon bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w, known := k.watched[kind]
@@ -88,29 +80,29 @@ func (k *kinds) watch(ctx context.Context, kind schema.GroupVersionKind) (bool, 
 	case !known:
 		return false, k.start(ctx, kind)
 	case w.synced():
-		return true, nil
+		return true, false
 	case k.clock.Since(w.since) < syncPatience:
-		return false, errPending
+		return false, true
 	case !w.reported:
 		w.reported = true
 		k.log.Info("Objects of this kind cannot be watched; they are read one by one, so that changes are noticed later. "+
 			"Grant the service account of the operator get, list and watch on them", "kind", kind.String())
 	}
-	return false, nil
+	return false, false
 }
 
-// start watches a kind. Without an error there is no informer, and a live read says why: the kind is not served, for example.
-func (k *kinds) start(ctx context.Context, kind schema.GroupVersionKind) error {
+// start watches a kind. Where there can be no informer a live read says why: the kind is not served, for example.
+func (k *kinds) start(ctx context.Context, kind schema.GroupVersionKind) bool {
 	informer, err := k.cache.GetInformer(ctx, newObject(kind), cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil
+		return false
 	}
 	registration, err := informer.AddEventHandler(k.changed)
 	if err != nil {
-		return nil // the informer was stopped just now
+		return false // the informer was stopped just now
 	}
 	k.watched[kind] = &watchedKind{since: k.clock.Now(), synced: registration.HasSynced}
-	return errPending
+	return true
 }
 
 // sighting is what is known of an object.
@@ -120,19 +112,18 @@ type sighting struct {
 	live bool
 	// blind: no watch tells of changes.
 	blind bool
-	// unreadable: it may not be read, or its kind is not served; whether it exists is not known. Then cause says why.
-	unreadable bool
-	cause      error
+	// unreadable says why it may not be read, or that its kind is not served; whether it exists is not known then.
+	unreadable error
 }
 
 // look reads an object from the cache, or from the API server where the cache does not know the kind. The error is a
 // *reconciler.Wait while the cache is about to.
 func (k *kinds) look(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (sighting, error) {
-	cached, err := k.watch(ctx, kind)
-	if err != nil {
+	answers, soon := k.watch(ctx, kind)
+	if soon {
 		return sighting{}, &reconciler.Wait{For: "the first list of " + kind.String(), Retry: syncPoll}
 	}
-	if !cached {
+	if !answers {
 		return k.ask(ctx, kind, key)
 	}
 	object := newObject(kind)
@@ -156,7 +147,7 @@ func (k *kinds) ask(ctx context.Context, kind schema.GroupVersionKind, key types
 	case err == nil:
 		out.object = object
 	case unserved(err), apierrors.IsForbidden(err):
-		out.unreadable, out.blind, out.cause = true, true, err
+		out.unreadable, out.blind = err, true
 	case apierrors.IsNotFound(err):
 	default:
 		return sighting{}, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
@@ -175,16 +166,4 @@ func (k *kinds) isBlind(kind schema.GroupVersionKind) bool {
 	defer k.mu.Unlock()
 	w, known := k.watched[kind]
 	return !known || !w.synced()
-}
-
-// labelled lists, from the API server, the objects of a kind that bear the label of an AppWrapper.
-func (k *kinds) labelled(ctx context.Context, kind schema.GroupVersionKind, in client.InNamespace, label client.MatchingLabels) ([]metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := k.live.List(ctx, list, in, label); err != nil {
-		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
-	}
-	return list.Items, nil
 }

@@ -35,38 +35,39 @@ func newMemory(c clock.PassiveClock) *memory {
 	return &memory{clock: c, objects: map[types.UID]*remembered{}}
 }
 
-// of returns what is remembered of an AppWrapper. The caller holds the lock.
-func (m *memory) of(aw types.UID) *remembered {
+// in calls a function with what is remembered of an AppWrapper.
+func (m *memory) in(aw types.UID, do func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	r, ok := m.objects[aw]
 	if !ok {
 		r = &remembered{created: map[int]birth{}, done: map[types.UID]bool{}}
 		m.objects[aw] = r
 	}
-	return r
+	do(r)
 }
 
 // created notes that a component was created.
 func (m *memory) created(aw types.UID, index int, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(aw).created[index] = birth{uid, m.clock.Now()}
+	m.in(aw, func(r *remembered) { r.created[index] = birth{uid, m.clock.Now()} })
 }
 
 // saw notes which object a component is.
 func (m *memory) saw(aw types.UID, index int, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.of(aw); r.created[index].uid != uid {
-		r.created[index] = birth{uid: uid}
-	}
+	m.in(aw, func(r *remembered) {
+		if r.created[index].uid != uid {
+			r.created[index] = birth{uid: uid}
+		}
+	})
 }
 
 // isNew tells whether a component was created so lately that the cache may not show it.
-func (m *memory) isNew(aw types.UID, index int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b, ok := m.of(aw).created[index]
-	return ok && m.clock.Since(b.at) < creationLag
+func (m *memory) isNew(aw types.UID, index int) (isNew bool) {
+	m.in(aw, func(r *remembered) {
+		b, ok := r.created[index]
+		isNew = ok && m.clock.Since(b.at) < creationLag
+	})
+	return isNew
 }
 
 // done notes that a component has reported success. An AppWrapper that is not known, or no longer, needs no note.
@@ -79,11 +80,9 @@ func (m *memory) done(aw, uid types.UID) {
 }
 
 // wasDone tells whether the object that a component was last had reported success before it went.
-func (m *memory) wasDone(aw types.UID, index int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(aw)
-	return r.done[r.created[index].uid]
+func (m *memory) wasDone(aw types.UID, index int) (done bool) {
+	m.in(aw, func(r *remembered) { done = r.done[r.created[index].uid] })
+	return done
 }
 
 // forget drops what is remembered of an AppWrapper that is gone.

@@ -31,7 +31,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
-	if err := w.fillIn(aw); err != nil {
+	if err := fillIn(aw); err != nil {
 		return nil, err
 	}
 	f.Changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
@@ -73,14 +73,14 @@ func neverReviewed(aw *awv1beta2.AppWrapper) bool {
 }
 
 // fillIn gives every component its entry in the status. The pod sets in it are found once, and trusted ever after.
-func (w *workloads) fillIn(aw *awv1beta2.AppWrapper) error {
+func fillIn(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil
 	}
 	for i := range aw.Spec.Components {
 		sets, err := podset.Of(&aw.Spec.Components[i])
 		if err != nil {
-			return fmt.Errorf("finding the pod sets of component %d: %w", i, err)
+			return fmt.Errorf("finding the pod sets of spec.components[%d]: %w", i, err)
 		}
 		aw.Status.ComponentStatus = append(aw.Status.ComponentStatus, awv1beta2.AppWrapperComponentStatus{PodSets: sets})
 	}
@@ -117,7 +117,8 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		out.Missing = true
 		return out, owner, nil
 	}
-	seen, err := w.sight(ctx, aw, index)
+	isNew := w.memory.isNew(aw.UID, index)
+	seen, err := w.find(ctx, aw, index, isNew, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
 	if err != nil {
 		return out, owner, err
 	}
@@ -127,11 +128,11 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	if seen.blind {
 		f.CheckAfter(blindCheck)
 	}
-	if seen.unreadable {
+	if seen.unreadable != nil {
 		return out, owner, nil // the status says that it was deployed, and nothing contradicts
 	}
 	if seen.object == nil {
-		if out.Missing = !w.memory.isNew(aw.UID, index); !out.Missing {
+		if out.Missing = !isNew; isNew {
 			f.CheckAfter(creationLag)
 		}
 		if w.memory.wasDone(aw.UID, index) {
@@ -146,27 +147,17 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	return out, owner, nil
 }
 
-// sight looks for the object of a component that is ours and not on its way out. What the cache does not show is read from
-// the API server before it is believed, unless it was created a moment ago.
-func (w *workloads) sight(ctx context.Context, aw *awv1beta2.AppWrapper, index int) (sighting, error) {
+// find returns the object of a component if it is ours. When the cache does not show it the API server is asked, unless the cache is
+// trusted.
+func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trusted bool, isOurs func(client.Object) bool) (sighting, error) {
 	status := &aw.Status.ComponentStatus[index]
-	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
-	seen, err := w.kinds.look(ctx, kindOf(status), key)
-	if err != nil {
-		return seen, err
+	kind, key := kindOf(status), types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
+	seen, err := w.kinds.look(ctx, kind, key)
+	if err == nil && !seen.live && !trusted && (seen.object == nil || !isOurs(seen.object)) {
+		seen, err = w.kinds.ask(ctx, kind, key)
 	}
-	if !w.alive(aw, seen) && !seen.live && !w.memory.isNew(aw.UID, index) {
-		if seen, err = w.kinds.ask(ctx, kindOf(status), key); err != nil {
-			return seen, err
-		}
-	}
-	if !seen.unreadable && !w.alive(aw, seen) {
+	if seen.object != nil && !isOurs(seen.object) {
 		seen.object = nil
 	}
-	return seen, nil
-}
-
-// alive: the object exists, is controlled by the AppWrapper and is not being deleted.
-func (*workloads) alive(aw *awv1beta2.AppWrapper, s sighting) bool {
-	return s.object != nil && s.object.GetDeletionTimestamp() == nil && controls(aw, s.object)
+	return seen, err
 }

@@ -100,19 +100,11 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 
 // terminalExit tells whether a container of a failed pod ended with a code after which there is no retry.
 func terminalExit(pod *corev1.Pod, terms rules.Terms) bool {
-	for _, status := range statuses(pod) {
+	return slices.ContainsFunc(statuses(pod), func(status corev1.ContainerStatus) bool {
 		end := status.State.Terminated
-		if end == nil || end.ExitCode == 0 {
-			continue
-		}
-		if terms.TerminalExitCodes.Has(end.ExitCode) {
-			return true
-		}
-		if len(terms.RetryableExitCodes) > 0 && !terms.RetryableExitCodes.Has(end.ExitCode) {
-			return true
-		}
-	}
-	return false
+		return end != nil && end.ExitCode != 0 && (terms.TerminalExitCodes.Has(end.ExitCode) ||
+			len(terms.RetryableExitCodes) > 0 && !terms.RetryableExitCodes.Has(end.ExitCode))
+	})
 }
 
 // report names the containers that ended badly, with their last states: of the pods that failed, and of those that crash
@@ -120,19 +112,13 @@ func terminalExit(pod *corev1.Pod, terms rules.Terms) bool {
 func report(pods []corev1.Pod) string {
 	sorted := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	var lines []string
-	more := 0
 	for i := range sorted {
-		line := reportPod(&sorted[i])
-		switch {
-		case line == "":
-		case len(lines) == maxReported:
-			more++
-		default:
+		if line := reportPod(&sorted[i]); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more pods", more))
+	if more := len(lines) - maxReported; more > 0 {
+		lines = append(lines[:maxReported], fmt.Sprintf("and %d more pods", more))
 	}
 	return strings.Join(lines, "; ")
 }

@@ -51,26 +51,28 @@ func TestWhatMovesComponents(t *testing.T) {
 	touched := head.DeepCopy()
 	touched.ResourceVersion = "7"
 	for name, tc := range map[string]struct {
-		happens func(*componentMoved)
+		happens func(toolscache.ResourceEventHandler)
 		wakes   bool
 		done    bool
 	}{
-		"it came":                     {func(m *componentMoved) { m.OnAdd(running(), false) }, true, false},
-		"it was there before":         {func(m *componentMoved) { m.OnAdd(complete, true) }, true, true},
-		"it says the same":            {func(m *componentMoved) { m.OnUpdate(running(), running()) }, false, false},
-		"it is complete":              {func(m *componentMoved) { m.OnUpdate(running(), complete) }, true, true},
-		"it is being deleted":         {func(m *componentMoved) { m.OnUpdate(running(), leaving) }, true, false},
-		"it was replaced":             {func(m *componentMoved) { m.OnUpdate(running(), another) }, true, false},
-		"it went":                     {func(m *componentMoved) { m.OnDelete(running()) }, true, false},
-		"it went, complete, unseen":   {func(m *componentMoved) { m.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: complete}) }, true, true},
-		"metadata that was touched":   {func(m *componentMoved) { m.OnUpdate(head, touched) }, false, false},
-		"an object without our label": {func(m *componentMoved) { m.OnAdd(foreign, false) }, false, false},
-		"something that is no object": {func(m *componentMoved) { m.OnAdd("text", false) }, false, false},
+		"it came":             {func(m toolscache.ResourceEventHandler) { m.OnAdd(running(), false) }, true, false},
+		"it was there before": {func(m toolscache.ResourceEventHandler) { m.OnAdd(complete, true) }, true, true},
+		"it says the same":    {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), running()) }, false, false},
+		"it is complete":      {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), complete) }, true, true},
+		"it is being deleted": {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), leaving) }, true, false},
+		"it was replaced":     {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), another) }, true, false},
+		"it went":             {func(m toolscache.ResourceEventHandler) { m.OnDelete(running()) }, true, false},
+		"it went, complete, unseen": {func(m toolscache.ResourceEventHandler) {
+			m.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: complete})
+		}, true, true},
+		"metadata that was touched":   {func(m toolscache.ResourceEventHandler) { m.OnUpdate(head, touched) }, false, false},
+		"an object without our label": {func(m toolscache.ResourceEventHandler) { m.OnAdd(foreign, false) }, false, false},
+		"something that is no object": {func(m toolscache.ResourceEventHandler) { m.OnAdd("text", false) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue := &listening{}
 			var done []types.UID
-			tc.happens(&componentMoved{queue: queue, done: func(aw, c types.UID) { done = append(done, aw, c) }})
+			tc.happens(componentMoved(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
 			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
 				t.Errorf("heard %v", queue.heard)
 			}

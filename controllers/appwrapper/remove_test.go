@@ -239,7 +239,7 @@ func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
 	done.SetName("j")
 	done.SetUID(w.born["j"][0])
 	done.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}})
-	heard := &componentMoved{queue: noWorkers{}, done: w.memory.done}
+	heard := componentMoved(noWorkers{}, w.memory.done)
 	heard.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: done})
 	job := withStatus("batch/v1", "Job", nil)
 	job.SetNamespace("team")

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // Render returns the components of an AppWrapper as they are created when it is admitted, in their order. Names that a template leaves open
@@ -22,13 +21,11 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 	if !aw.Ours() {
 		return nil, []string{"nothing is created: spec.managedBy names another controller"}, nil
 	}
-	aw.Status.ComponentStatus = make([]awv1beta2.AppWrapperComponentStatus, len(aw.Spec.Components))
+	aw.Status = awv1beta2.AppWrapperStatus{}
+	if err := fillIn(aw); err != nil {
+		return nil, nil, err
+	}
 	for i := range aw.Spec.Components {
-		sets, err := podset.Of(&aw.Spec.Components[i])
-		if err != nil {
-			return nil, nil, fmt.Errorf("spec.components[%d]: %w", i, err)
-		}
-		aw.Status.ComponentStatus[i].PodSets = sets
 		u, warnings, err := instantiate(aw, i, settings)
 		if err != nil {
 			return nil, nil, fmt.Errorf("spec.components[%d]: %w", i, err)

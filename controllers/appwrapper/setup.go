@@ -2,11 +2,14 @@ package appwrapper
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,9 +21,11 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/nodes"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -111,7 +116,7 @@ func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			w.kinds.changed = &componentMoved{queue: queue, done: w.memory.done}
+			w.kinds.changed = componentMoved(queue, w.memory.done)
 			return nil
 		}))
 	for _, s := range more {
@@ -121,4 +126,40 @@ func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.
 		return fmt.Errorf("building the AppWrapper controller: %w", err)
 	}
 	return nil
+}
+
+// Settings are what the manager's configuration says about AppWrappers.
+type Settings struct {
+	config.AppWrapper
+	// Authors says what no component may use.
+	Authors admission.Rules
+	// Clock tells the time.
+	Clock clock.WithTicker
+}
+
+// SettingsOf are the settings by a configuration.
+func SettingsOf(c config.AppWrapper) Settings {
+	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
+}
+
+// Validate returns an error for each period that contradicts another one. The keys are those of the configuration, below
+// faultTolerance, whose values are nanoseconds.
+func Validate(f config.FaultTolerance) error {
+	var errs []error
+	atMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {
+		if value > bound {
+			errs = append(errs, fmt.Errorf("faultTolerance.%s is %s and %s %s: lower the first or raise the second", key, value, boundKey, bound))
+		}
+	}
+	atMost("deletionGracePeriod", f.DeletionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	atMost("resetPause", f.ResetPause, "gracePeriodCeiling", f.GracePeriodCeiling)
+	atMost("failureGracePeriod", f.FailureGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	atMost("admissionGracePeriod", f.AdmissionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	atMost("warmupGracePeriod", f.WarmupGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	atMost("admissionGracePeriod", f.AdmissionGracePeriod, "warmupGracePeriod", f.WarmupGracePeriod)
+	if f.SuccessTTLCeiling <= 0 {
+		errs = append(errs, fmt.Errorf("faultTolerance.successTTLCeiling is %s: write a number of nanoseconds above 0, such as %d for a week",
+			f.SuccessTTLCeiling, 7*24*time.Hour))
+	}
+	return errors.Join(errs...)
 }

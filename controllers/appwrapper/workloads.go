@@ -3,7 +3,6 @@ package appwrapper
 import (
 	"context"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,15 +45,10 @@ func (w *workloads) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 	}
 }
 
-func (*workloads) log(ctx context.Context) logr.Logger { return ctrl.LoggerFrom(ctx) }
-
 // needsFinalizer: an AppWrapper that never ran goes at once when it is deleted.
 func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
-	if !aw.Ours() {
-		return false
-	}
-	return aw.Status.Phase == awv1beta2.PhaseSuspended && !aw.Spec.Suspend ||
-		meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed)
+	starts := aw.Status.Phase == awv1beta2.PhaseSuspended && !aw.Spec.Suspend
+	return aw.Ours() && (starts || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
 }
 
 // step takes one decision about an AppWrapper that lives on.
@@ -99,7 +93,7 @@ func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list 
 	if ctx.Err() != nil {
 		return rules.Decision{}, ctx.Err()
 	}
-	w.log(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.Next)
+	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.Next)
 	if d.Next == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
 		recordDone(f, aw, f.Now)
 	}

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,9 +70,23 @@ func to(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) Decision
 	return Decision{Next: next, Conditions: conditions, Again: Immediately}
 }
 
+// and returns the decision with more conditions.
+func (d Decision) and(more ...[]metav1.Condition) Decision {
+	d.Conditions = slices.Concat(d.Conditions, slices.Concat(more...))
+	return d
+}
+
 // NewCondition returns a condition with its transition left to the status.
 func NewCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func yes(kind, reason, message string) metav1.Condition {
+	return NewCondition(kind, metav1.ConditionTrue, reason, message)
+}
+
+func no(kind, reason, message string) metav1.Condition {
+	return NewCondition(kind, metav1.ConditionFalse, reason, message)
 }
 
 // clear returns what makes a condition False if it is True, and nothing otherwise.
@@ -79,7 +94,7 @@ func (f *Facts) clear(kind, reason, message string) []metav1.Condition {
 	if !f.is(kind) {
 		return nil
 	}
-	return []metav1.Condition{NewCondition(kind, metav1.ConditionFalse, reason, message)}
+	return []metav1.Condition{no(kind, reason, message)}
 }
 
 // ByPhase are the lists of all phases.

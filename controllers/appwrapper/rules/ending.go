@@ -2,19 +2,22 @@ package rules
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 var whileResetting = []Rule{
 	{"suspend", suspended, toSuspending},
 	{"clean up", mayUseQuota, func(f *Facts) Decision {
 		return f.cleanUp(func(f *Facts) Decision {
-			return Decision{Again: Immediately, Conditions: append(f.unready(), NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse,
-				awv1beta2.ReasonResetting, "Resources deleted for resetting AppWrapper"))}
+			return Decision{Again: Immediately, Conditions: append(f.unready(),
+				no(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResetting, "Resources deleted for resetting AppWrapper"))}
 		}, f.unready()...)
 	}},
 	{"pause", func(f *Facts) bool { return f.until(f.pauseEnd()) > 0 }, func(f *Facts) Decision {
@@ -23,10 +26,8 @@ var whileResetting = []Rule{
 	{"components were changed", componentsChanged, (*Facts).failChanged},
 	{"resume", always, func(f *Facts) Decision {
 		const message = "Reset complete; resuming"
-		d := to(awv1beta2.PhaseResuming,
-			NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, message))
-		d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message)...)
-		d.Conditions = append(d.Conditions, f.unready()...)
+		d := to(awv1beta2.PhaseResuming, yes(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResuming, message)).
+			and(f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message), f.unready())
 		d.Announce = true
 		return d
 	}},
@@ -45,7 +46,7 @@ var whileSucceeded = []Rule{
 	}},
 	{"clean up", always, func(f *Facts) Decision {
 		return f.cleanUp(func(f *Facts) Decision {
-			return Decision{Conditions: []metav1.Condition{NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse, awv1beta2.ReasonSucceeded,
+			return Decision{Conditions: []metav1.Condition{no(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonSucceeded,
 				fmt.Sprintf("Time to live after success of %s expired", f.Terms.SuccessTTL))}}
 		})
 	}},
@@ -57,12 +58,9 @@ var whileFailed = []Rule{
 		return Decision{Conditions: f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, "")}
 	}},
 	{"keep for a while", func(f *Facts) bool { return !f.deleting() && !f.Suspend && f.until(f.keptUntil()) > 0 }, func(f *Facts) Decision {
-		paused := NewCondition(awv1beta2.ConditionDeletingResources, metav1.ConditionFalse, awv1beta2.ReasonDeletionPaused,
+		paused := no(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionPaused,
 			fmt.Sprintf("%s has value %s", awv1beta2.AnnotationDeletionOnFailure, f.Terms.DeletionOnFailure))
-		return Decision{
-			Conditions: append(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, ""), paused),
-			Again:      f.until(f.keptUntil()),
-		}
+		return Decision{Again: f.until(f.keptUntil()), Conditions: append(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, ""), paused)}
 	}},
 	{"clean up", always, func(f *Facts) Decision {
 		return f.cleanUp(func(f *Facts) Decision {
@@ -71,8 +69,8 @@ var whileFailed = []Rule{
 				message = "Kueue forced resource deletion by suspending AppWrapper"
 			}
 			return Decision{Conditions: []metav1.Condition{
-				NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse, awv1beta2.ReasonFailed, message),
-				NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonFailed, "No resources deployed"),
+				no(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonFailed, message),
+				no(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonFailed, "No resources deployed"),
 			}}
 		}, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, "")...)
 	}},
@@ -92,20 +90,17 @@ var WhileTerminating = []Rule{
 }
 
 func released(f *Facts) Decision {
-	d := Decision{Again: Immediately}
-	d.Conditions = f.clear(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonTerminating, "Resources successfully deleted")
-	d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonTerminating, "No resources deployed")...)
-	return d
+	return Decision{Again: Immediately}.and(
+		f.clear(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonTerminating, "Resources successfully deleted"),
+		f.clear(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonTerminating, "No resources deployed"))
 }
 
 func toSuspended(f *Facts) Decision {
 	const message = "Suspend is true"
-	d := to(awv1beta2.PhaseSuspended,
-		NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSuspended, message),
-		NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse, awv1beta2.ReasonSuspended, message))
-	d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, "")...)
-	d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, "")...)
-	return d
+	return to(awv1beta2.PhaseSuspended,
+		no(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonSuspended, message),
+		no(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonSuspended, message),
+	).and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""), f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, ""))
 }
 
 // mayUseQuota: ResourcesDeployed is True, or labelled pods exist. Quota is released only when it is false.
@@ -128,9 +123,7 @@ func (f *Facts) cleanUp(done func(*Facts) Decision, meanwhile ...metav1.Conditio
 	case f.Deleted == nil:
 		return Decision{Act: DeleteComponents}
 	case f.Deleted.Finished():
-		d := done(f)
-		d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionComplete, "")...)
-		return d
+		return done(f).and(f.clear(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionComplete, ""))
 	}
 	message := ""
 	if f.Deleted.Trouble != nil {
@@ -144,13 +137,13 @@ func (f *Facts) cleanUp(done func(*Facts) Decision, meanwhile ...metav1.Conditio
 		again = BlindPoll
 	}
 	return Decision{Again: again, Conditions: append(meanwhile,
-		NewCondition(awv1beta2.ConditionDeletingResources, metav1.ConditionTrue, awv1beta2.ReasonDeletionInitiated, message))}
+		yes(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionInitiated, message))}
 }
 
 // unready clears PodsReady, also of the memory of a dip that ended with the reset.
 func (f *Facts) unready() []metav1.Condition {
 	if f.is(awv1beta2.ConditionPodsReady) || f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods {
-		return []metav1.Condition{NewCondition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonResetting, "")}
+		return []metav1.Condition{no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResetting, "")}
 	}
 	return nil
 }
@@ -175,4 +168,39 @@ func (f *Facts) endUnknown() bool { return f.Completed == nil }
 func (f *Facts) noteEnd() Decision {
 	at := f.completedAt()
 	return Decision{Completed: &at, Again: Immediately}
+}
+
+// maxFailure bounds the message about a failure in bytes.
+const maxFailure = 1024
+
+// resetOrFail tries again and counts it, while the limit allows it. An exit code may forbid it.
+func (f *Facts) resetOrFail(reason, message, detail string) Decision {
+	if f.Pods.Terminal {
+		return f.fail(reason, message, detail)
+	}
+	return f.resetWithin(reason, message, detail, 1)
+}
+
+func (f *Facts) resetWithin(reason, message, detail string, increment int32) Decision {
+	if f.Retries >= f.Terms.RetryLimit {
+		return f.fail(reason, message, detail)
+	}
+	d := to(awv1beta2.PhaseResetting, yes(awv1beta2.ConditionUnhealthy, reason, message))
+	d.Retry, d.Failure = increment, f.account(reason, message, detail)
+	return d
+}
+
+// fail ends the workload.
+func (f *Facts) fail(reason, message, detail string) Decision {
+	d := to(awv1beta2.PhaseFailed, yes(awv1beta2.ConditionUnhealthy, reason, message)).
+		and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, ""))
+	d.Completed, d.Failure = &f.Now, f.account(reason, message, detail)
+	return d
+}
+
+// account keeps what is known of a failure before its remains are deleted.
+func (f *Facts) account(reason, message, detail string) *awv1beta2.AppWrapperFailure {
+	known := slices.DeleteFunc([]string{message, detail, f.Pods.Report}, func(text string) bool { return text == "" })
+	text := conditions.Clip(strings.Join(known, "; "), maxFailure)
+	return &awv1beta2.AppWrapperFailure{Time: metav1.NewTime(f.Now), Reason: reason, Message: text}
 }

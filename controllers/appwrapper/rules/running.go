@@ -21,16 +21,15 @@ var whileRunning = []Rule{
 		return f.resetOrFail(awv1beta2.ReasonFailedComponent, fmt.Sprintf("Found %d failed components", f.count(hasFailed)), f.titles(hasFailed))
 	}},
 	{"succeed, but not before its pods have ended", func(f *Facts) bool { return complete(f) && f.Pods.Active > 0 }, func(f *Facts) Decision {
-		return Decision{Conditions: append(f.recovered(), NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionTrue, awv1beta2.ReasonPodsRunning,
+		return Decision{Conditions: append(f.recovered(), yes(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonPodsRunning,
 			"The components have succeeded, and pods of them still run: the quota is given back when these have ended"))}
 	}},
 	{"succeed", complete, func(f *Facts) Decision {
 		message := f.successMessage()
 		d := to(awv1beta2.PhaseSucceeded,
-			NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, message),
-			NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonSucceeded, message),
-			NewCondition(awv1beta2.ConditionPodsReady, metav1.ConditionTrue, awv1beta2.ReasonSufficientPodsReady, message))
-		d.Conditions = append(d.Conditions, f.recovered()...)
+			no(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonSucceeded, message),
+			yes(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonSucceeded, message),
+			yes(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message)).and(f.recovered())
 		d.Completed = &f.Now
 		return d
 	}},
@@ -43,23 +42,21 @@ var whileRunning = []Rule{
 	}},
 	{"pods on nodes that they should leave", func(f *Facts) bool { return len(f.Pods.NoExecute) > 0 }, func(f *Facts) Decision {
 		message := "Workload contains pods using NoExecute resources on Nodes: " + strings.Join(f.Pods.NoExecute, ", ")
-		return f.evacuate(awv1beta2.ReasonAutopilotNoExecute, message)
+		// Not counted, and whatever exit codes there were: the workload is not to blame.
+		return f.resetWithin(awv1beta2.ReasonAutopilotNoExecute, message, "", 0)
 	}},
 	{"pods are ready", (*Facts).enoughPods, func(f *Facts) Decision {
 		message := fmt.Sprintf("%d pods running; %d pods succeeded", f.Pods.Running, f.Pods.Succeeded)
-		return Decision{Conditions: append(f.recovered(),
-			NewCondition(awv1beta2.ConditionPodsReady, metav1.ConditionTrue, awv1beta2.ReasonSufficientPodsReady, message))}
+		return Decision{Conditions: append(f.recovered(), yes(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message))}
 	}},
 	{"too few pods, for a while", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
-		return Decision{
-			Conditions: append(f.recovered(), f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts())...),
-			Again:      f.until(f.readyDeadline()),
-		}
+		dip := f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts())
+		return Decision{Again: f.until(f.readyDeadline())}.and(f.recovered(), dip)
 	}},
 	{"too few pods, for too long", always, func(f *Facts) Decision {
 		d := f.resetOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.Pods.Diagnosis)
 		if d.Next != awv1beta2.PhaseFailed {
-			d.Conditions = append(d.Conditions, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts())...)
+			return d.and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts()))
 		}
 		return d
 	}},
@@ -106,10 +103,10 @@ func (f *Facts) impaired() bool { return f.Pods.Failed > 0 || f.count(isFailing)
 // impairment is the condition about it. The message about pods is empty, so that their number moves nothing.
 func (f *Facts) impairment() metav1.Condition {
 	if f.Pods.Failed == 0 {
-		return NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFailedComponent,
+		return yes(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFailedComponent,
 			fmt.Sprintf("Found %d failed components", f.count(isFailing)))
 	}
-	return NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, "")
+	return yes(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFoundFailedPods, "")
 }
 
 func (f *Facts) impairmentDetail() string {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
@@ -23,10 +21,10 @@ var whileSuspended = []Rule{
 	{"start", always, func(*Facts) Decision {
 		const message = "Suspend is false"
 		d := to(awv1beta2.PhaseResuming,
-			NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionTrue, awv1beta2.ReasonResuming, message),
-			NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, message),
-			NewCondition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonResuming, message),
-			NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionFalse, awv1beta2.ReasonResuming, message))
+			yes(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonResuming, message),
+			yes(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResuming, message),
+			no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, message),
+			no(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message))
 		d.Announce = true
 		return d
 	}},
