@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,40 +17,41 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
 // bind makes the ClusterRoleBinding, and before it the finalizer that stands for it. Nothing is done without a binding.
-func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) (time.Duration, error) {
+func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) error {
 	if b == nil {
-		return 0, nil
+		return nil
 	}
 	name := c.Names().ClusterRoleBinding
-	head, err := r.bindingHead(ctx, r.cached, name)
+	head, err := bindingHead(ctx, r.cached, name)
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case head != nil && !belongs(head, c):
 		r.warn(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
 			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar refuses every request", name))
-		return strangerRetry, nil
+		return &reconciler.Wait{For: "the other ClusterRoleBinding to go", Retry: strangerRetry}
 	case head == nil:
 		// The cache may lag behind the end of the cluster, and nothing would remove what is made now.
 		if gone, err := r.ended(ctx, cluster); gone || err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		if err := r.setFinalizers(ctx, cluster, append(slices.Clone(cluster.GetFinalizers()), raycluster.Finalizer)); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if err := r.applier.Apply(ctx, cluster, apply.Desired{*b}); err != nil {
-		return r.notApplied(cluster, "the sidecar cannot authenticate callers", err)
+	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {
+		return err
 	}
 	r.memory.of(cluster).resolve(topicBinding)
-	return 0, r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
+	return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 
 // bindingFor is the binding of a plan, or nil if it is only to be kept and is not there. One of the CodeFlare operator is not in
@@ -59,9 +60,9 @@ func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstruc
 	if p.Binding == nil || !p.KeepsBinding {
 		return p.Binding, nil
 	}
-	head, err := r.bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
+	head, err := bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
 	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		head, err = r.bindingHead(ctx, r.live, c.Names().ClusterRoleBinding)
+		head, err = bindingHead(ctx, r.live, c.Names().ClusterRoleBinding)
 	}
 	if err != nil || head == nil || !belongs(head, c) {
 		return nil, err
@@ -71,16 +72,8 @@ func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstruc
 
 // ended asks the API server whether a cluster is gone or going.
 func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured) (bool, error) {
-	now := &metav1.PartialObjectMetadata{}
-	now.SetGroupVersionKind(raycluster.GVK)
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the RayCluster again: %w", err)
-	}
-	return now.UID != cluster.GetUID() || now.DeletionTimestamp != nil, nil
+	now, err := head(ctx, r.live, raycluster.GVK, client.ObjectKeyFromObject(cluster))
+	return now == nil || now.UID != cluster.GetUID() || now.DeletionTimestamp != nil, err
 }
 
 // unbind removes the binding and the finalizer of a cluster that needs none.
@@ -106,12 +99,8 @@ func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.U
 
 // sweep removes the binding of a cluster that is gone: it may have lost its finalizer by force.
 func (r *clusters) sweep(ctx context.Context, name types.NamespacedName) error {
-	return r.removeBindings(ctx, r.cached, "", nameOnly(name), "")
-}
-
-// nameOnly is a view of a cluster of which only the name is known.
-func nameOnly(name types.NamespacedName) raycluster.Cluster {
-	return raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
+	named := raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
+	return r.removeBindings(ctx, r.cached, "", named, "")
 }
 
 // removeBindings removes the bindings that a reader knows under the names of the cluster, but for the one that stays.
@@ -120,7 +109,7 @@ func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid
 		if name == stays {
 			continue
 		}
-		head, err := r.bindingHead(ctx, reader, name)
+		head, err := bindingHead(ctx, reader, name)
 		if err != nil {
 			return err
 		}
@@ -135,15 +124,20 @@ func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid
 }
 
 // bindingHead reads the metadata of a binding; nil when there is none.
-func (r *clusters) bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+func bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	return head(ctx, reader, bindingKind, client.ObjectKey{Name: name})
+}
+
+// head reads the metadata of an object; nil when there is none.
+func head(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(bindingKind)
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, head)
+	head.SetGroupVersionKind(kind)
+	err := reader.Get(ctx, key, head)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", name, err)
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
 	return head, nil
 }

@@ -53,10 +53,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 // built returns all objects of a plan as they would be written.
 func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	p, err := resources.Build(raycluster.View(u.Object), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := resources.Build(raycluster.View(u.Object), in)
 	p.AddTrust(raycluster.View(u.Object), in, []byte("PEM"), true)
 	desired := slices.Concat(p.Policies, p.Guards, p.Exposing)
 	if p.Binding != nil && !p.KeepsBinding {
@@ -167,10 +164,7 @@ func TestTrust(t *testing.T) {
 	}{
 		"known": {"PEM", true, 2, 0}, "not known yet": {"", false, 0, 2}, "of a user, without a CA": {"", true, 0, 0},
 	} {
-		p, err := resources.Build(c, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := resources.Build(c, in)
 		made, kept := len(p.Exposing), len(p.Kept)
 		if p.AddTrust(c, in, []byte(tc.authority), tc.known); len(p.Exposing)-made != tc.made || len(p.Kept)-kept != tc.kept {
 			t.Errorf("%s: %d made and %d kept", name, len(p.Exposing)-made, len(p.Kept)-kept)
@@ -335,10 +329,7 @@ func TestPlansAreSound(t *testing.T) {
 			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
-		p, err := resources.Build(raycluster.View(u.Object), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := resources.Build(raycluster.View(u.Object), in)
 		all := slices.Concat(p.Policies, p.Guards, p.Exposing)
 		if p.Binding != nil {
 			all = append(all, *p.Binding)

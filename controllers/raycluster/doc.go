@@ -11,8 +11,8 @@
 //     namespaces of KubeRay (kuberay.go), and what the running pods have.
 //  3. resources.Build (resources/plan.go) plans all objects as a pure function: networkpolicy.go, guard.go, publication.go.
 //  4. guard (reconcile.go) applies the NetworkPolicies, the account of the sidecar and its ClusterRoleBinding (binding.go), and has
-//     certificates/ issue or renew certificates. A paused cluster ends here (pause.go).
+//     certificates/ issue or renew certificates. A paused cluster ends here.
 //  5. Only when all of that is there the dashboard and the client port are published.
-//  6. prune.go removes what is not wanted any more, and takeover.go what the CodeFlare operator left.
-//  7. repair.go mends pod templates and pods; events.go informs the user, once for each change (memory.go).
+//  6. prune removes what is not wanted any more, and takeover.go what the CodeFlare operator left.
+//  7. repair.go mends pod templates and pods; events.go informs the user, once for each change.
 package raycluster

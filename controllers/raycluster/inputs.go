@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
@@ -27,30 +28,28 @@ func newInputs(c raycluster.Cluster, settings config.RayCluster, served capabili
 	return in
 }
 
-// inputs gathers what the objects depend on; false says that it is not known yet.
-func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (resources.Inputs, bool, error) {
+// inputs gathers what the objects depend on.
+func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (resources.Inputs, error) {
 	settings, err := r.settings(ctx)
 	if err != nil {
-		return resources.Inputs{}, false, err
+		return resources.Inputs{}, err
 	}
 	in := newInputs(c, settings, r.served(), r.domain())
 	var known bool
 	if in.KubeRay, known = r.kubeRay(settings); !known {
-		return in, false, nil
+		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: lookAgain}
 	}
 	if in.Pods, err = pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID()); err != nil {
-		return in, false, err
+		return in, err
 	}
-	if in.Heads, in.Mounted, err = pods.Injected(c, in.Pods); err != nil {
-		return in, false, err
-	}
+	in.Heads, in.Mounted = pods.Injected(c, in.Pods)
 	if in.Mode.Active() && in.Guard(c) == raycluster.AuthOAuth && !in.Lingers(c) && in.Published(c) {
 		known := r.memory.of(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 		known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)
 		in.Cookie = known.cookie
 	}
-	return in, true, err
+	return in, err
 }
 
 // forCertificates are the inputs of the certificates, in the mode as the pods are made.

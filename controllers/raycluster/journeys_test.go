@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // around lists "Kind name" of what bears our labels in the scene.
@@ -46,14 +47,11 @@ func (s *scene) around() []string {
 func (s *scene) wanted(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
-	in, _, err := s.inputs(s.t.Context(), u, c)
+	in, err := s.inputs(s.t.Context(), u, c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := resources.Build(c, in)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	p := resources.Build(c, in)
 	all := slices.Concat(p.Policies, p.Guards, p.Exposing)
 	if p.Binding != nil && !p.KeepsBinding {
 		all = append(all, *p.Binding)
@@ -74,14 +72,11 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 func (s *scene) keeps(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
-	in, _, err := s.inputs(s.t.Context(), u, c)
+	in, err := s.inputs(s.t.Context(), u, c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := resources.Build(c, in)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	p := resources.Build(c, in)
 	if p.KeepsBinding {
 		p.Kept = append(p.Kept, *p.Binding)
 	}
@@ -315,7 +310,7 @@ func endOf(t *testing.T, scenario func(*scene, *unstructured.Unstructured), at i
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team1", Name: "demo"}}
 	for range 10 {
 		was := crashed
-		_, err := s.Reconcile(t.Context(), request)
+		_, err := reconciler.ClassifyErrors(s).Reconcile(t.Context(), request)
 		if err != nil && !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}

@@ -63,8 +63,11 @@ func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
 		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
-	s.locator = newLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators", func() { s.changes.Add(1) })
-	s.SetServed(served)
+	s.locator = newLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
+	for _, source := range s.sources() {
+		source.Subscribe(t.Context(), func([]string) { s.changes.Add(1) })
+	}
+	s.initialization.SetServed(served)
 	return s
 }
 

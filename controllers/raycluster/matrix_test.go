@@ -262,10 +262,7 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
-		p, err := resources.Build(raycluster.View(u.Object), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := resources.Build(raycluster.View(u.Object), in)
 		kept, err := apply.Render(p.Kept, ComponentName, u)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 const (
@@ -28,6 +30,8 @@ const (
 	lookAgain = time.Second
 	// strangerRetry is the pause while a foreign object has a name that we need: its end is no event for us.
 	strangerRetry = time.Minute
+	// pauseRetry is the pause until the namespace of a paused cluster is read again, which no event announces.
+	pauseRetry = time.Minute
 )
 
 // keeper issues and renews what the pods of a cluster and the sidecar before its dashboard serve with, see certificates.Keeper.
@@ -55,7 +59,7 @@ type clusters struct {
 	leftovers leftovers
 }
 
-// Reconcile implements reconcile.Reconciler.
+// Reconcile implements reconcile.Reconciler. What it waits for is a *reconciler.Wait.
 func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := wholeCluster()
 	err := r.whole.Get(ctx, request.NamespacedName, cluster)
@@ -66,20 +70,16 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
 	}
-	var retry time.Duration
-	switch c := raycluster.View(cluster.Object); {
-	case c.Deleted():
+	if c := raycluster.View(cluster.Object); c.Deleted() {
 		err = r.releaseFinalizer(ctx, cluster, c)
-	default:
+	} else {
 		r.forget(request.NamespacedName, cluster.GetUID())
-		retry, err = r.around(ctx, cluster, c)
+		err = r.around(ctx, cluster, c)
 	}
-	switch {
-	case err == nil:
-		return ctrl.Result{RequeueAfter: retry}, nil
-	case isConflict(err):
+	if isConflict(err) {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next reconcile sees how
-	case ctx.Err() == nil:
+	}
+	if _, waiting := reconciler.AsWait(err); err != nil && !waiting && ctx.Err() == nil {
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
 	return ctrl.Result{}, err
@@ -93,91 +93,120 @@ func isConflict(err error) bool {
 	})
 }
 
-// around brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
-func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (time.Duration, error) {
-	in, ready, err := r.inputs(ctx, cluster, c)
+// around brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand. A step that fails
+// does not keep the later ones from being done.
+func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
+	in, err := r.inputs(ctx, cluster, c)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if !ready {
-		return lookAgain, nil
-	}
-	p, err := resources.Build(c, in)
-	if err != nil {
-		return 0, fmt.Errorf("building the objects of the RayCluster: %w", err)
-	}
+	p := resources.Build(c, in)
 	if p.Binding, err = r.bindingFor(ctx, cluster, c, p); err != nil {
-		return 0, err
+		return err
 	}
 	paused, again, err := r.paused(ctx, cluster, in)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	work := &work{}
-	stands := r.guard(ctx, work, cluster, c, in, p, paused)
-	work.add(again, nil)
-	if paused {
-		return work.retry, errors.Join(work.errs...)
+	errs, due := r.guard(ctx, cluster, c, in, p, paused)
+	if !paused {
+		errs = r.publish(ctx, cluster, c, in, p, errs)
+		r.tell(cluster, c, in)
 	}
+	err = errors.Join(errs...)
+	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
+		return err
+	}
+	return errors.Join(err, again, due)
+}
+
+// guard makes what guards a cluster: policies, certificates, and what the sidecar needs. Before all of it stands nothing is exposed. A
+// paused cluster has its policies, and its certificates renewed. It returns what kept it from standing, and a wait for the next renewal.
+func (r *clusters) guard(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
+	p resources.Plan, paused bool) (errs []error, due error) {
+	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.Policies))
+	if !paused {
+		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.Guards), r.bind(ctx, cluster, c, p.Binding))
+	}
+	if in.Mode.Active() {
+		after, err := r.certificates.Keep(ctx, cluster, forCertificates(in, c), &r.memory.of(cluster).certificates)
+		errs, due = append(errs, err), &reconciler.Wait{For: "a certificate to be due", Retry: after}
+	}
+	return errs, due
+}
+
+// publish exposes the cluster if nothing kept its guards from standing, removes what is not wanted, and mends pods and their templates.
+func (r *clusters) publish(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
+	p resources.Plan, errs []error) []error {
 	authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS)
 	p.AddTrust(c, in, authority, known)
-	if stands {
-		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))
+	if errors.Join(errs...) == nil {
+		errs = append(errs, r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))
 	}
-	if len(work.errs) == 0 {
+	if errors.Join(errs...) == nil {
 		r.memory.of(cluster).resolve(topicApply)
 	}
-	work.add(0, r.prune(ctx, cluster, c, append(p.All(), certificates.Wanted(c, forCertificates(in, c))...)))
+	errs = append(errs, r.prune(ctx, cluster, c, append(p.All(), certificates.Wanted(c, forCertificates(in, c))...)))
 	if p.Binding == nil {
-		work.add(0, r.unbind(ctx, cluster, c))
+		errs = append(errs, r.unbind(ctx, cluster, c))
 	}
-	work.add(0, r.reinject(ctx, cluster, c, in))
-	work.add(0, r.repairPulls(ctx, cluster, c, in))
-	r.tell(cluster, c, in)
-	return work.retry, errors.Join(work.errs...)
+	return append(errs, r.reinject(ctx, cluster, c, in), r.repairPulls(ctx, cluster, c, in))
 }
 
-// guard makes what guards a cluster: policies, certificates, and what the sidecar needs. It tells whether all of it stands, before
-// which nothing is exposed. A paused cluster has its policies, and its certificates renewed.
-func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, p resources.Plan, paused bool) bool {
-	failures, retry := len(work.errs), work.retry
-	work.retry = 0
-	work.add(r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.Policies))
-	if !paused {
-		work.add(r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.Guards))
-		work.add(r.bind(ctx, cluster, c, p.Binding))
-	}
-	stands := len(work.errs) == failures && work.retry == 0 // a retry means that a foreign object has one of the names
-	work.add(retry, nil)
-	if in.Mode.Active() {
-		work.add(r.certificates.Keep(ctx, cluster, forCertificates(in, c), &r.memory.of(cluster).certificates))
-	}
-	return stands && len(work.errs) == failures
-}
-
-// apply writes objects, and tells what it means that they could not be.
-func (r *clusters) apply(ctx context.Context, cluster *unstructured.Unstructured, what string, desired apply.Desired) (time.Duration, error) {
-	if err := r.applier.Apply(ctx, cluster, desired); err != nil {
-		return r.notApplied(cluster, what, err)
-	}
-	return 0, nil
-}
-
-// notApplied tells the user what could not be written, and says when to try again. An API that is just going away is no
-// fault of anything.
-func (r *clusters) notApplied(cluster *unstructured.Unstructured, what string, err error) (time.Duration, error) {
-	if apply.Vanishing(err) {
-		return lookAgain, nil
+// apply writes objects, and tells what it means that they could not be. A foreign object that stands in the way is reported while it is
+// waited for.
+func (r *clusters) apply(ctx context.Context, cluster *unstructured.Unstructured, what string, desired apply.Desired) error {
+	err := r.applier.Apply(ctx, cluster, desired)
+	if err == nil {
+		return nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
 	if apply.Blocked(err) {
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
-		return strangerRetry, nil
 	}
-	return 0, err
+	return err
 }
 
-// warn says what its user should know of a cluster, once for each change.
+// prune removes what is not wanted, and with it what the CodeFlare operator made that is not wanted.
+func (r *clusters) prune(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, wanted apply.Desired) error {
+	if err := r.applier.Prune(ctx, cluster, wanted, prunable(r.served()), nil); err != nil {
+		return fmt.Errorf("removing what is not wanted: %w", err)
+	}
+	return r.removeLeftovers(ctx, cluster, c, wanted)
+}
+
+// paused tells whether a cluster is left alone but for its policies and certificates, and when to look again. All editors of a RayCluster
+// can set the annotation, so it counts with an administrator's word only: the setting, or the same annotation on the namespace.
+func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructured, in resources.Inputs) (paused bool, again, err error) {
+	if !in.Mode.Active() || !isPaused(cluster.GetAnnotations()) {
+		r.memory.of(cluster).resolve(topicPaused)
+		return false, nil, nil
+	}
+	again = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: pauseRetry}
+	allowed := in.AllowPause
+	if !allowed {
+		namespace, err := head(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
+		if err != nil {
+			return false, nil, err
+		}
+		allowed = namespace != nil && isPaused(namespace.Annotations)
+	}
+	if !allowed {
+		r.warn(cluster, topicPaused, ReasonPauseIgnored, fmt.Sprintf("annotation %s has no effect: an administrator has to allow it "+
+			"by raycluster.allowPause, or by the same annotation on namespace %s", names.PausedAnnotation, cluster.GetNamespace()))
+		return false, again, nil
+	}
+	r.note(cluster, topicPaused, ReasonPaused, fmt.Sprintf(
+		"annotation %s is set: only NetworkPolicies and certificates are kept up to date", names.PausedAnnotation))
+	return true, again, nil
+}
+
+func isPaused(annotations map[string]string) bool {
+	paused, _ := names.Paused(annotations)
+	return paused
+}
+
+// warn says what its user should know of a cluster, once for each change; an empty text says that there is nothing any more.
 func (r *clusters) warn(cluster *unstructured.Unstructured, topic topic, reason, text string) {
 	r.event(cluster, topic, corev1.EventTypeWarning, reason, text)
 }
@@ -188,7 +217,9 @@ func (r *clusters) note(cluster *unstructured.Unstructured, topic topic, reason,
 }
 
 func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severity, reason, text string) {
-	if r.memory.of(cluster).isNews(topic, text) {
+	if text == "" {
+		r.memory.of(cluster).resolve(topic)
+	} else if r.memory.of(cluster).isNews(topic, text) {
 		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", clip(text))
 	}
 }
@@ -198,21 +229,6 @@ func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
 	if gone := r.memory.replace(name, uid); gone != nil {
 		r.applier.Forget(gone.uid)
 		gone.certificates.Forget()
-	}
-}
-
-// work collects how the steps of a reconcile ended: one that fails does not keep the later ones from being done.
-type work struct {
-	retry time.Duration
-	errs  []error
-}
-
-func (w *work) add(retry time.Duration, err error) {
-	if err != nil {
-		w.errs = append(w.errs, err)
-	}
-	if retry > 0 && (w.retry == 0 || retry < w.retry) {
-		w.retry = retry
 	}
 }
 

@@ -381,19 +381,16 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
-	p, err := resources.Build(c, inputsFor(u, true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
+	p := resources.Build(c, inputsFor(u, true))
+	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 	again := s.put(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
-	if _, err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
+	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
 		t.Errorf("writes %q, error %v for a cluster that was recreated", s.writes, err)
 	}
-	if _, err := s.bind(t.Context(), again, c, p.Binding); err != nil || len(s.writes) != 2 {
+	if err := s.bind(t.Context(), again, c, p.Binding); err != nil || len(s.writes) != 2 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }

@@ -42,22 +42,18 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if !inputs.Mode.Active() {
 		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
 	}
-	p, err := resources.Build(c, inputs)
-	if err != nil {
-		return nil, nil, fmt.Errorf("building the objects of the RayCluster: %w", err)
-	}
+	p := resources.Build(c, inputs)
 	desired := slices.Concat(p.Policies, p.Guards)
 	if p.Binding != nil && !p.KeepsBinding {
 		desired = append(desired, *p.Binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
-	issued, secrets := certificates.Render(cluster, forCertificates(inputs, c))
+	issued, secrets := certificates.Render(c, forCertificates(inputs, c))
 	desired = append(append(desired, issued...), p.Exposing...)
 	around, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
-	blank(around, c.Names().CookieSecret)
 	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.Published(c) {
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
@@ -77,13 +73,4 @@ func (in RenderInputs) inputs(c raycluster.Cluster) resources.Inputs {
 		out.KubeRay = in.KubeRay
 	}
 	return out
-}
-
-// blank takes the data out of a Secret.
-func blank(objects []*unstructured.Unstructured, name string) {
-	for _, o := range objects {
-		if o.GetKind() == "Secret" && o.GetName() == name {
-			unstructured.RemoveNestedField(o.Object, "data")
-		}
-	}
 }

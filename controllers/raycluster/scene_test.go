@@ -28,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -140,7 +141,7 @@ func (s *scene) put(text string) *unstructured.Unstructured {
 func (s *scene) once(u *unstructured.Unstructured) ([]string, time.Duration, error) {
 	s.t.Helper()
 	s.writes = nil
-	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(u)})
+	result, err := reconciler.ClassifyErrors(s).Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(u)})
 	return s.writes, result.RequeueAfter, err
 }
 

@@ -3,10 +3,12 @@ package raycluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,16 +57,34 @@ const FieldOwner = raycluster.FieldOwner
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;backendtlspolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator",verbs=bind
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=kuberay-operator,verbs=list;watch
 // +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
 
 // Settings are read from one ConfigMap in the namespace of the manager, which the rights for ConfigMaps cover.
 
+// ownKinds are those of the objects in the namespace of a cluster that are always served.
+var ownKinds = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Service"),
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	networkingv1.SchemeGroupVersion.WithKind("Ingress"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+}
+
+// optionalKinds may come and go.
+var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy, capability.Certificate}
+
+// prunable are the kinds of which an object may become unwanted.
+func prunable(served capability.Set) []schema.GroupVersionKind {
+	return slices.DeleteFunc(slices.Concat(ownKinds, optionalKinds), func(kind schema.GroupVersionKind) bool {
+		return slices.Contains(optionalKinds, kind) && !served.Has(kind)
+	})
+}
+
 // Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
 // their own.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, Everything: true}, {Kind: bindingKind}}
-	for _, kind := range append(append([]schema.GroupVersionKind{}, ownKinds...), optionalKinds...) {
+	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}
 	return needs
@@ -91,14 +111,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	if err != nil {
 		return err
 	}
-	moved := make(chan event.GenericEvent, 1)
-	where := newLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace, func() {
-		select {
-		case moved <- event.GenericEvent{Object: anyCluster()}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	})
-	d.Served.Follow(ctx, func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
+	where := newLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
+	d.Served.Follow(ctx, func(s capability.Set) { where.initialization.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusters{
 		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
@@ -107,10 +121,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	r.certificates = &certificates.Keeper{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
-	c, err := r.watch(mgr, podCache, []source.Source{
-		source.Channel(moved, r.everyCluster()), d.Settings.Changes(anyCluster(), r.everyCluster()),
-		d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Changes(anyCluster(), r.everyCluster()),
-	})
+	more := []source.Source{
+		d.Settings.Changes(anyCluster(), r.everyCluster()), d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Changes(anyCluster(), r.everyCluster()),
+	}
+	for _, from := range where.sources() {
+		more = append(more, from.Changes(anyCluster(), r.everyCluster()))
+	}
+	c, err := r.watch(mgr, podCache, more)
 	if err != nil {
 		return fmt.Errorf("building the RayCluster controller: %w", err)
 	}
@@ -134,9 +151,9 @@ func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.S
 		For(wholeCluster(), builder.WithPredicates(concerns())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(byBinding)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
-	for _, object := range []client.Object{
-		&corev1.Secret{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &networkingv1.Ingress{}, &networkingv1.NetworkPolicy{},
-	} {
+	for _, kind := range ownKinds {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(kind)
 		building.WatchesMetadata(object, owned)
 	}
 	for _, s := range more {

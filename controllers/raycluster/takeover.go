@@ -156,63 +156,41 @@ func (o *oldWebhooks) Start(ctx context.Context) error {
 
 // clean removes dead entries, and returns the number of those that live.
 func (o *oldWebhooks) clean(ctx context.Context) (int, error) {
-	var left int
-	var errs []error
-	for name, kind := range map[string]string{oldMutating: "MutatingWebhookConfiguration", oldValidating: "ValidatingWebhookConfiguration"} {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
-		err := o.live.Get(ctx, client.ObjectKey{Name: name}, object)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		alive := 0
-		if err == nil {
-			alive, err = o.cleanOne(ctx, object)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
-		left += alive
-	}
-	return left, errors.Join(errs...)
+	mutating, err := o.cleanOne(ctx, "MutatingWebhookConfiguration", oldMutating)
+	validating, alsoErr := o.cleanOne(ctx, "ValidatingWebhookConfiguration", oldValidating)
+	return mutating + validating, errors.Join(err, alsoErr)
 }
 
 // cleanOne removes dead entries of one object, unless it has changed meanwhile. It returns the number of the entries of the CodeFlare
 // operator that live.
-func (o *oldWebhooks) cleanOne(ctx context.Context, object *unstructured.Unstructured) (alive int, err error) {
-	before, webhooks := object.DeepCopy(), nested.List(object.Object, "webhooks")
-	kept := []any{}
-	for _, webhook := range webhooks {
-		service := nested.Map(webhook, "clientConfig", "service")
-		if service["name"] == oldService {
-			there, err := o.exists(ctx, types.NamespacedName{Namespace: nested.Text(service, "namespace"), Name: oldService})
-			if err != nil {
-				return alive, err
-			}
-			if !there {
-				continue
-			}
-			alive++
-		}
-		kept = append(kept, webhook)
+func (o *oldWebhooks) cleanOne(ctx context.Context, kind, name string) (alive int, err error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
+	if err := o.live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	if len(kept) == len(webhooks) {
-		return alive, nil
+	before, webhooks := object.DeepCopy(), nested.List(object.Object, "webhooks")
+	var errs []error
+	kept := slices.DeleteFunc(slices.Clone(webhooks), func(webhook any) bool {
+		service := nested.Map(webhook, "clientConfig", "service")
+		if service["name"] != oldService {
+			return false
+		}
+		at := client.ObjectKey{Namespace: nested.Text(service, "namespace"), Name: oldService}
+		living, err := head(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
+		if living == nil && err == nil {
+			return true
+		}
+		alive, errs = alive+1, append(errs, err)
+		return false
+	})
+	if err := errors.Join(errs...); err != nil || len(kept) == len(webhooks) {
+		return alive, err
 	}
 	object.Object["webhooks"] = kept
 	if err := o.writer.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return alive, fmt.Errorf("removing dead webhooks: %w", err)
+		return alive, fmt.Errorf("removing dead webhooks of %s: %w", name, err)
 	}
-	o.log.Info("Removed webhooks that call the CodeFlare operator, whose Service is gone", "configuration", object.GetName(), "webhooks", len(webhooks)-len(kept))
+	o.log.Info("Removed webhooks that call the CodeFlare operator, whose Service is gone", "configuration", name, "webhooks", len(webhooks)-len(kept))
 	return alive, nil
-}
-
-func (o *oldWebhooks) exists(ctx context.Context, name types.NamespacedName) (bool, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	err := o.live.Get(ctx, name, head)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
 }

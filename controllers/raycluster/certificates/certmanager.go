@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"crypto/x509"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -26,11 +26,7 @@ const annotationIssued = "cert-manager.io/certificate-name"
 // keepByCertManager asks cert-manager for the certificates. What it leaves in its Secrets has the form of ours, so pods are the
 // same. The Secret of the CA gets the ca.crt that comes with them; there is no ca.key, because the CA is not that of the cluster.
 func (p *reconciliation) keepByCertManager(ctx context.Context) error {
-	desired := apply.Desired{}
-	for _, leaf := range p.plan.leaves {
-		desired.Add(buildCertificate(p.cluster, leaf, p.issuer))
-	}
-	if err := p.Applier.Apply(ctx, p.cluster, desired); err != nil {
+	if err := p.Applier.Apply(ctx, p.cluster, p.plan.requests()); err != nil {
 		return err
 	}
 	for _, leaf := range p.plan.leaves {
@@ -95,7 +91,7 @@ func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf 
 }
 
 // buildCertificate asks for the certificate of a role. Addresses are sorted, so that their order makes no difference.
-func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer config.Issuer) runtime.ApplyConfiguration {
+func buildCertificate(c raycluster.Cluster, leaf leafPlan, issuer config.Issuer) runtime.ApplyConfiguration {
 	var addresses []any
 	for _, a := range slices.SortedFunc(slices.Values(leaf.options.Addresses), netip.Addr.Compare) {
 		addresses = append(addresses, a.String())
@@ -106,19 +102,17 @@ func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer 
 			dns = append(dns, name)
 		}
 	}
-	algorithm, size := string(leaf.options.Algorithm), int64(256)
+	algorithm, size := string(certs.ECDSA), int64(256)
 	if leaf.options.Algorithm == certs.RSA {
-		size = 2048
-	} else {
-		algorithm = string(certs.ECDSA)
+		algorithm, size = string(certs.RSA), 2048
 	}
-	label := map[string]any{raycluster.LabelClusterName: cluster.GetName()}
-	secretLabels := map[string]any{raycluster.LabelClusterName: cluster.GetName()}
+	label := map[string]any{raycluster.LabelClusterName: c.Name()}
+	secretLabels := maps.Clone(label)
 	for key, value := range names.Labels(raycluster.ComponentName) {
 		secretLabels[key] = value
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": leaf.secret, "namespace": cluster.GetNamespace(), "labels": label},
+		"metadata": map[string]any{"name": leaf.secret, "namespace": c.Namespace(), "labels": label},
 		"spec": map[string]any{
 			"secretName": leaf.secret, "secretTemplate": map[string]any{"labels": secretLabels},
 			"commonName": leaf.options.CommonName, "dnsNames": dns, "ipAddresses": addresses,
@@ -129,14 +123,5 @@ func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer 
 		},
 	}}
 	u.SetGroupVersionKind(capability.Certificate)
-	return client.ApplyConfigurationFromUnstructured(u)
-}
-
-// certificateNamed is a Certificate of which only the name counts.
-func certificateNamed(name, namespace string) runtime.ApplyConfiguration {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(capability.Certificate)
-	u.SetNamespace(namespace)
-	u.SetName(name)
 	return client.ApplyConfigurationFromUnstructured(u)
 }

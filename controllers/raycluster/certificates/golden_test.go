@@ -47,7 +47,7 @@ func TestCertificatesOfCertManager(t *testing.T) {
 	for _, leaf := range planCertificates(raycluster.View(demo(t).Object), Inputs{
 		RayCluster: config.DefaultRayCluster(), Mode: byCertManager, Domain: "apps.example.org", CertManager: true, Pods: pods,
 	}).leaves {
-		raw, err := jsonOf(buildCertificate(demo(t), leaf, issuer))
+		raw, err := jsonOf(buildCertificate(raycluster.View(demo(t).Object), leaf, issuer))
 		u := &unstructured.Unstructured{}
 		if err != nil || u.UnmarshalJSON(raw) != nil {
 			t.Fatal(err)

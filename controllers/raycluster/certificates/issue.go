@@ -1,8 +1,10 @@
 package certificates
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,32 +37,29 @@ func (p *reconciliation) keepAuthority(ctx context.Context) error {
 		return err
 	}
 	due, err := p.dueLeaves(ctx)
-	if err != nil {
+	if err != nil || good && len(due) == 0 {
 		return err
-	}
-	if good && len(due) == 0 {
-		return nil
 	}
 	root, err := p.root(ctx)
 	if err != nil || root == nil {
 		return err
 	}
-	if p.memory.bundle != string(root.Data[raycluster.KeyCACert]) {
-		due = p.plan.leaves // their ca.crt is another one now
-	}
-	for _, leaf := range due {
-		if err := p.keepLeaf(ctx, root, leaf); err != nil {
+	for _, leaf := range p.plan.leaves {
+		if !slices.Contains(due, leaf.secret) && bytes.Equal(p.memory.slots[leaf.secret].authority, root.Data[raycluster.KeyCACert]) {
+			continue
+		}
+		keep := func(data map[string][]byte) (certs.Leaf, error) { return root.KeepLeaf(data, leaf.options, p.now) }
+		if err := p.keepLeaf(ctx, leaf.secret, leaf.role, keep); err != nil {
 			return err
 		}
 	}
-	p.memory.bundle = string(root.Data[raycluster.KeyCACert])
 	return nil
 }
 
-// dueLeaves returns the certificates that have to be checked. Addresses that are all that is missing wait for others to
+// dueLeaves returns the Secrets of certificates that have to be checked. Addresses that are all that is missing wait for others to
 // join them, if a certificate was written a moment ago.
-func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
-	var due []leafPlan
+func (p *reconciliation) dueLeaves(ctx context.Context) ([]string, error) {
+	var due []string
 	for _, leaf := range p.plan.leaves {
 		known, good, err := p.isGood(ctx, leaf.secret)
 		if err != nil {
@@ -72,7 +71,7 @@ func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 		case good && p.now.Before(wait):
 			p.comeBack(wait)
 		default:
-			due = append(due, leaf)
+			due = append(due, leaf.secret)
 		}
 	}
 	return due, nil
@@ -80,11 +79,10 @@ func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 
 // tellOfRoom says once for each number of pods that there is no room for some.
 func (p *reconciliation) tellOfRoom(leaf leafPlan) {
-	if leaf.left > p.memory.full[leaf.role] {
+	if p.memory.isNews(leaf.role, leaf.left) {
 		p.tell(corev1.EventTypeWarning, reasonTooMany,
 			"the certificate of role %s can contain %d addresses; %d more do not fit, so their pods wait: %s", leaf.role, maxAddresses, leaf.left, advisePodIssuing)
 	}
-	p.memory.full[leaf.role] = leaf.left
 }
 
 // root reads the CA and does what is due. It returns nil when there is none that can sign, after telling why.
@@ -165,52 +163,45 @@ func (p *reconciliation) foreignRoot(live *corev1.Secret) *certs.Root {
 	return &root
 }
 
-// keepLeaf looks at one certificate and writes it if it will not do.
-func (p *reconciliation) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) error {
-	data, keep, err := p.readKept(ctx, plan.secret, plan.role)
-	if !keep || err != nil {
+// keepLeaf looks at one certificate and writes it if it will not do. Not to be kept are one that is on its way out and one of a user who
+// brings certificates.
+func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep func(data map[string][]byte) (certs.Leaf, error)) error {
+	live, err := p.read(ctx, secret)
+	var data map[string][]byte
+	switch {
+	case err != nil:
 		return err
+	case live == nil:
+	case live.DeletionTimestamp != nil:
+		return nil
+	case !p.isOurs(live):
+		p.memory.store(secret, slot{role: role, foreign: true, next: p.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
+		return nil
+	default:
+		data = live.Data
 	}
-	leaf, err := root.KeepLeaf(data, plan.options, p.now)
+	leaf, err := keep(data)
 	if err != nil {
-		return fmt.Errorf("keeping the certificate in Secret %s: %w", p.key(plan.secret), err)
+		return fmt.Errorf("keeping the certificate in Secret %s: %w", p.key(secret), err)
 	}
 	s := slot{
-		role: plan.role, next: leaf.Next, expires: leaf.Expires,
+		role: role, next: leaf.Next, expires: leaf.Expires, authority: leaf.Data[raycluster.KeyCACert],
 		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
 	}
 	if leaf.Why != "" {
 		s.issued = p.now
 	}
-	if err := p.write(ctx, plan.secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
+	if err := p.write(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
 		return err
 	}
 	if leaf.Renewed {
 		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
-			"restart them before that one expires", plan.role, leaf.Why, leaf.Expires.Format(time.RFC3339))
+			"restart them before that one expires", role, leaf.Why, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// readKept reads what a Secret with a certificate holds, nothing when there is none. Not to be kept are one that is on its way out
-// and one of a user who brings certificates.
-func (p *reconciliation) readKept(ctx context.Context, name, role string) (data map[string][]byte, keep bool, err error) {
-	live, err := p.read(ctx, name)
-	switch {
-	case err != nil:
-		return nil, false, err
-	case live == nil:
-		return nil, true, nil
-	case live.DeletionTimestamp != nil:
-		return nil, false, nil
-	case !p.isOurs(live):
-		p.memory.store(name, slot{role: role, foreign: true, next: p.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
-		return nil, false, nil
-	}
-	return live.Data, true, nil
-}
-
-// keepProxy issues the certificate of the dashboard's proxy where the platform does not.
+// keepProxy issues the certificate of the dashboard's proxy where the platform does not. Nobody has to restart what reads it again.
 func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil
@@ -218,15 +209,7 @@ func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if _, good, err := p.isGood(ctx, p.plan.proxy); good || err != nil {
 		return err
 	}
-	data, keep, err := p.readKept(ctx, p.plan.proxy, roleProxy)
-	if !keep || err != nil {
-		return err
-	}
-	serving, err := certs.KeepServing(data, p.plan.serving, p.now)
-	if err != nil {
-		return fmt.Errorf("keeping the certificate of the proxy in Secret %s: %w", p.key(p.plan.proxy), err)
-	}
-	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{
-		role: roleProxy, next: serving.Next, expires: serving.Expires, authority: serving.Data[raycluster.KeyCACert],
+	return p.keepLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
+		return certs.KeepServing(data, p.plan.serving, p.now)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,34 +65,30 @@ type Inputs struct {
 func (k *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
 	memory.begin(cluster)
 	p := &reconciliation{
-		Keeper: k, cluster: cluster, memory: memory, now: k.Clock.Now(), issuer: in.CertManagerIssuer,
+		Keeper: k, cluster: cluster, memory: memory, now: k.Clock.Now(),
 		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
 	memory.keepOnly(p.plan.secrets())
-	p.reportFallback(in.Mode)
+	fallback := 0
+	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != in.Mode.Issuer {
+		fallback = 1
+	}
+	if memory.isNews("cert-manager", fallback) {
+		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+	}
 	if err := p.run(ctx); err != nil {
 		return 0, err
 	}
 	if err := p.serve(ctx, in.Pods); err != nil {
 		return 0, err
 	}
-	next := memory.next()
-	if !p.resume.IsZero() && (next.IsZero() || p.resume.Before(next)) {
-		next = p.resume
+	for _, s := range memory.slots {
+		p.comeBack(s.next)
 	}
-	if next.IsZero() {
+	if p.resume.IsZero() {
 		return 0, nil
 	}
-	return max(next.Sub(p.now), time.Second/10), nil
-}
-
-// reportFallback reports once that cert-manager is wanted and not there.
-func (p *reconciliation) reportFallback(mode raycluster.Mode) {
-	fallback := mode.MTLS && mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != mode.Issuer
-	if fallback && !p.memory.fallback {
-		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
-	}
-	p.memory.fallback = fallback
+	return max(p.resume.Sub(p.now), time.Second/10), nil
 }
 
 // reconciliation is one reconcile of the certificates of a cluster.
@@ -100,10 +97,9 @@ type reconciliation struct {
 	cluster *unstructured.Unstructured
 	memory  *Memory
 	plan    certificatePlan
-	issuer  config.Issuer // of cert-manager
 	now     time.Time
 	live    map[string]*corev1.Secret // what was read in this reconcile; nil for what does not exist
-	resume  time.Time                 // when to come back though nothing is due; zero for no such time
+	resume  time.Time                 // when to come back; zero for never
 }
 
 func (p *reconciliation) run(ctx context.Context) error {
@@ -121,27 +117,49 @@ func (p *reconciliation) run(ctx context.Context) error {
 	return p.keepProxy(ctx)
 }
 
-// isGood reports whether nothing is to be done about a Secret.
-func (p *reconciliation) isGood(ctx context.Context, secret string) (slot, bool, error) {
+// isGood reports whether nothing is to be done about a Secret: it is as it was when it was found good, and its time has not come.
+func (p *reconciliation) isGood(ctx context.Context, secret string) (known slot, good bool, err error) {
 	known, ok := p.memory.slots[secret]
-	if !ok {
-		return known, false, nil
+	if !ok || !p.now.Before(known.next) || known.foreign {
+		return known, ok && p.now.Before(known.next), nil
 	}
-	state, err := known.look(ctx, p.Cached, p.key(secret), p.now)
+	head, err := p.head(ctx, secret)
 	if err != nil {
-		return known, false, fmt.Errorf("reading metadata of Secret %s: %w", p.key(secret), err)
+		return known, false, err
 	}
-	switch {
-	case state == unseen:
-		p.comeBack(known.written.Add(cacheLag))
-	case state == good && !known.seen:
-		known.seen = true
-		p.memory.slots[secret] = known
+	if lag := known.written.Add(cacheLag); head == nil {
+		if known.seen || !p.now.Before(lag) {
+			return known, false, nil
+		}
+		p.comeBack(lag) // the cache does not show yet what was written a moment ago
+		return known, true, nil
 	}
-	return known, state != moved, nil
+	known.seen = true
+	p.memory.slots[secret] = known
+	return known, head.UID == known.uid && head.DeletionTimestamp == nil && !isNewer(head, known.version), nil
 }
 
-// comeBack requeues the cluster for a moment at which nothing is due.
+// head is the metadata of a Secret in the cache; nil when it does not show it.
+func (p *reconciliation) head(ctx context.Context, secret string) (*metav1.PartialObjectMetadata, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(secretGVK)
+	err := p.Cached.Get(ctx, p.key(secret), head)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of Secret %s: %w", p.key(secret), err)
+	}
+	return head, nil
+}
+
+// isNewer compares the version of an object with another one of it. Of one that cannot be compared nothing is known.
+func isNewer(object metav1.Object, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+	return err != nil || order > 0
+}
+
+// comeBack requeues the cluster for a moment.
 func (p *reconciliation) comeBack(at time.Time) {
 	if p.resume.IsZero() || at.Before(p.resume) {
 		p.resume = at
@@ -202,11 +220,8 @@ func (p *reconciliation) write(ctx context.Context, name string, kind corev1.Sec
 	}
 	s.written = p.now
 	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
-	if live := p.live[name]; live != nil && live.UID == s.uid {
-		// Others may have written since the applier did, and what they left was read in this reconcile.
-		if order, err := resourceversion.CompareResourceVersion(live.ResourceVersion, s.version); err == nil && order > 0 {
-			s.version = live.ResourceVersion
-		}
+	if live := p.live[name]; live != nil && live.UID == s.uid && isNewer(live, s.version) {
+		s.version = live.ResourceVersion // others have written since the applier did, and what they left was read in this reconcile
 	}
 	p.memory.store(name, s)
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -48,7 +49,10 @@ type leafPlan struct {
 
 // certificatePlan says which certificates a cluster should have.
 type certificatePlan struct {
-	issuer raycluster.Issuer
+	cluster raycluster.Cluster
+	issuer  raycluster.Issuer
+	// manager is what signs for cert-manager.
+	manager config.Issuer
 	// authority is the name of the Secret of the CA; empty without mutual TLS.
 	authority string
 	root      certs.RootOptions
@@ -61,8 +65,7 @@ type certificatePlan struct {
 
 // planCertificates decides from the cluster and what it depends on.
 func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
-	var p certificatePlan
-	m := in.Mode
+	p, m := certificatePlan{cluster: c, manager: in.CertManagerIssuer}, in.Mode
 	if !m.Active() {
 		return p
 	}
@@ -147,16 +150,36 @@ func oldestFirst(all []*corev1.Pod) []*corev1.Pod {
 	return all
 }
 
-// Wanted names the objects that belong to the certificates of a cluster, without their content, so that the others can be pruned.
+// Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
 func Wanted(c raycluster.Cluster, in Inputs) apply.Desired {
-	var out apply.Desired
 	p := planCertificates(c, in)
+	out := p.requests()
 	for _, name := range p.secrets() {
 		out.Add(corev1ac.Secret(name, c.Namespace()))
 	}
+	return out
+}
+
+// Render returns the Secrets of certificates without their data, and the requests to cert-manager, for a new cluster. The names are those of
+// the Secrets.
+func Render(c raycluster.Cluster, in Inputs) (desired apply.Desired, secrets []string) {
+	p := planCertificates(c, in)
+	for _, name := range p.secrets() {
+		if p.issuer == raycluster.IssuerCertManager && name != p.proxy {
+			continue // cert-manager makes them
+		}
+		desired.Add(corev1ac.Secret(name, c.Namespace()).WithLabels(map[string]string{raycluster.LabelClusterName: c.Name()}))
+		secrets = append(secrets, name)
+	}
+	return append(desired, p.requests()...), secrets
+}
+
+// requests are those to cert-manager, where it issues.
+func (p certificatePlan) requests() apply.Desired {
+	var out apply.Desired
 	if p.issuer == raycluster.IssuerCertManager {
 		for _, leaf := range p.leaves {
-			out.Add(certificateNamed(leaf.secret, c.Namespace()))
+			out.Add(buildCertificate(p.cluster, leaf, p.manager))
 		}
 	}
 	return out

@@ -168,7 +168,7 @@ func TestCertificateOfCertManager(t *testing.T) {
 		p := planCertificates(raycluster.View(demo(t).Object), Inputs{
 			RayCluster: settings, Mode: byOperator, Domain: "apps.example.org", Pods: []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1")},
 		})
-		config := buildCertificate(demo(t), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
+		config := buildCertificate(raycluster.View(demo(t).Object), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
 		u := &unstructured.Unstructured{}
 		raw, err := jsonOf(config)
 		if err != nil || u.UnmarshalJSON(raw) != nil {

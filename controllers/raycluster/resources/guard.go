@@ -1,12 +1,12 @@
 package resources
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
@@ -19,43 +19,39 @@ import (
 const (
 	annotationRedirect    = "serviceaccounts.openshift.io/oauth-redirectreference.first"
 	annotationAccountName = "kubernetes.io/service-account.name"
+	// redirectReference makes an account the OAuth client of the dashboard's Route. It is written as the CodeFlare operator did, so that
+	// the annotation does not change with a take-over.
+	redirectReference = `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":%q}}`
 
 	portHTTPS = 443
 )
 
 // guardObjects are what the sidecar before the dashboard needs: an account, and a key for its cookies or rules for whom it lets
 // in. Its certificate is that of the platform or one of certificates.
-func guardObjects(c raycluster.Cluster, in Inputs) (apply.Desired, error) {
+func guardObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
 	switch in.Guard(c) {
 	case raycluster.AuthOAuth:
-		account, err := redirectingAccount(c)
-		if err != nil {
-			return nil, err
+		redirect := map[string]string{annotationRedirect: fmt.Sprintf(redirectReference, n.Dashboard)}
+		cookie := secret(c, n.CookieSecret)
+		if len(in.Cookie) > 0 { // it is not known when a cluster is rendered
+			cookie.WithData(map[string][]byte{raycluster.KeyCookie: in.Cookie})
 		}
-		desired.Add(
-			secret(c, n.CookieSecret).WithData(map[string][]byte{raycluster.KeyCookie: in.Cookie}),
-			account,
-		)
+		desired.Add(cookie, account(c).WithAnnotations(redirect))
 	case raycluster.AuthProxy:
 		rules, err := rbacproxy.Config(raycluster.Rule(c.Namespace()))
-		if err != nil {
-			return nil, fmt.Errorf("building the rules of the proxy: %w", err)
-		}
-		desired.Add(
-			corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c, nil)).WithData(rules),
-			account(c),
-		)
+		utilruntime.Must(err) // texts can be written as YAML
+		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c, nil)).WithData(rules), account(c))
 	default:
-		return nil, nil
+		return nil
 	}
 	if in.Mode.KeepsAccount {
 		// The token controller fills it; nothing in it is ours.
 		desired.Add(secret(c, n.TokenSecret).WithType(corev1.SecretTypeServiceAccountToken).
 			WithAnnotations(map[string]string{annotationAccountName: n.ServiceAccount}))
 	}
-	return desired, nil
+	return desired
 }
 
 func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguration {
@@ -69,24 +65,6 @@ func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 		a.WithAutomountServiceAccountToken(false)
 	}
 	return a
-}
-
-// redirectingAccount is the OAuth client of the dashboard's Route. The order of the keys is that of the CodeFlare operator,
-// so that the annotation does not change with a take-over.
-func redirectingAccount(c raycluster.Cluster) (*corev1ac.ServiceAccountApplyConfiguration, error) {
-	type reference struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	}
-	text, err := json.Marshal(struct {
-		Kind       string    `json:"kind"`
-		APIVersion string    `json:"apiVersion"`
-		Reference  reference `json:"reference"`
-	}{"OAuthRedirectReference", "v1", reference{"Route", c.Names().Dashboard}})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the redirect reference: %w", err)
-	}
-	return account(c).WithAnnotations(map[string]string{annotationRedirect: string(text)}), nil
 }
 
 // proxyService leads to the sidecar of the head. For that of OpenShift the platform issues the certificate.

@@ -54,37 +54,31 @@ func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	if in.OpenToNamespace {
 		rules = append(rules, from([]int32{raycluster.PortClient, raycluster.PortDashboard}, resources.PodsWith(nil)))
 	}
-	rules = append(rules, kubeRayRule(in, kubeRayPorts(c))...)
-	if len(in.MonitoringNamespaces) > 0 {
-		rules = append(rules, from([]int32{raycluster.PortMetrics}, inNamespaces(in.MonitoringNamespaces)))
+	ports := []int32{raycluster.PortDashboard, raycluster.PortClient}
+	if serves(c) {
+		ports = append(ports, portAgent, portServe)
 	}
+	rules = slices.Concat(rules, kubeRayRule(in, ports), fromNamespaces(in.MonitoringNamespaces, raycluster.PortMetrics))
 	open := []int32{raycluster.PortProxy}
 	if in.encrypted(c) {
 		open = append(open, raycluster.PortClient)
 	}
 	rules = append(rules, from(open))
-	return append(rules, routedRules(c, in)...)
-}
-
-// kubeRayPorts has the agent too where KubeRay looks after a Serve application.
-func kubeRayPorts(c raycluster.Cluster) []int32 {
-	ports := []int32{raycluster.PortDashboard, raycluster.PortClient}
-	if serves(c) {
-		ports = append(ports, portAgent, portServe)
-	}
-	return ports
-}
-
-// routedRules let the routers of the cluster to what is published and authenticates no one.
-func routedRules(c raycluster.Cluster, in Inputs) []*rule {
-	var rules []*rule
-	if routers := in.routers(); in.Exposure(c) == Bare && len(routers) > 0 {
-		rules = append(rules, from([]int32{raycluster.PortDashboard}, inNamespaces(routers)))
+	if in.Exposure(c) == Bare { // nothing behind the routers knows who comes
+		rules = append(rules, fromNamespaces(in.routers(), raycluster.PortDashboard)...)
 	}
 	if serves(c) {
 		rules = append(rules, serveRule(in))
 	}
 	return rules
+}
+
+// fromNamespaces admits namespaces, where any are named: no names would be all.
+func fromNamespaces(names []string, ports ...int32) []*rule {
+	if len(names) == 0 {
+		return nil
+	}
+	return []*rule{from(ports, inNamespaces(names))}
 }
 
 // serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.

@@ -140,15 +140,11 @@ func (p Plan) All() apply.Desired {
 }
 
 // Build plans the objects around a cluster. It is a pure function.
-func Build(c raycluster.Cluster, in Inputs) (Plan, error) {
+func Build(c raycluster.Cluster, in Inputs) Plan {
 	if !in.Mode.Active() {
-		return Plan{}, nil
+		return Plan{}
 	}
-	p := Plan{Policies: policies(c, in)}
-	guards, err := guardObjects(c, in)
-	if err != nil {
-		return Plan{}, err
-	}
+	p, guards := Plan{Policies: policies(c, in)}, guardObjects(c, in)
 	var front apply.Desired
 	if in.Guard(c).Sidecar() {
 		front.Add(proxyService(c, in.Guard(c)))
@@ -168,7 +164,7 @@ func Build(c raycluster.Cluster, in Inputs) (Plan, error) {
 		p.Exposing = append(p.Exposing, dashboard(c, in)...)
 	}
 	p.Exposing = append(p.Exposing, clientPort(c, in)...)
-	return p, nil
+	return p
 }
 
 // AddTrust adds what a gateway verifies the sidecar by: the CA of its certificate. What is there stays while the CA is not known.
