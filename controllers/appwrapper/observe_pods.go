@@ -81,12 +81,11 @@ func (p podsOf) count(pod *corev1.Pod, out *rules.PodFacts) {
 
 // uses tells whether a regular container asks for one of the resources.
 func uses(pod *corev1.Pod, resources sets.Set[string]) bool {
-	for _, c := range pod.Spec.Containers {
-		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
-			for name, quantity := range list {
-				if !quantity.IsZero() && resources.Has(string(name)) {
-					return true
-				}
+	for name := range resources {
+		for _, c := range pod.Spec.Containers {
+			request, limit := c.Resources.Requests[corev1.ResourceName(name)], c.Resources.Limits[corev1.ResourceName(name)]
+			if !request.IsZero() || !limit.IsZero() {
+				return true
 			}
 		}
 	}

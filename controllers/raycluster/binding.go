@@ -3,7 +3,6 @@ package raycluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +42,8 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 		}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		if err := r.setFinalizers(ctx, cluster, append(slices.Clone(cluster.GetFinalizers()), raycluster.Finalizer)); err != nil {
+		add := func(head *metav1.PartialObjectMetadata) { controllerutil.AddFinalizer(head, raycluster.Finalizer) }
+		if err := r.patch(ctx, cluster, "finalizers", add); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.U
 	if err := r.removeBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
 		return err
 	}
-	rest := slices.DeleteFunc(slices.Clone(cluster.GetFinalizers()), func(f string) bool { return f == raycluster.Finalizer })
-	return client.IgnoreNotFound(r.setFinalizers(ctx, cluster, rest))
+	remove := func(head *metav1.PartialObjectMetadata) { controllerutil.RemoveFinalizer(head, raycluster.Finalizer) }
+	return client.IgnoreNotFound(r.patch(ctx, cluster, "finalizers", remove))
 }
 
 // sweep removes the binding of a cluster that is gone: it may have lost its finalizer by force.
@@ -147,11 +147,6 @@ func head(ctx context.Context, reader client.Reader, kind schema.GroupVersionKin
 func belongs(head metav1.Object, c raycluster.Cluster) bool {
 	labels := head.GetLabels()
 	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()
-}
-
-// setFinalizers sends nothing but the list of finalizers.
-func (r *clusters) setFinalizers(ctx context.Context, cluster *unstructured.Unstructured, finalizers []string) error {
-	return r.patch(ctx, cluster, "finalizers", func(head *metav1.PartialObjectMetadata) { head.Finalizers = finalizers })
 }
 
 // patch sends a change of the metadata of a cluster, bound to the version that was read, and leaves in it what the server answers.

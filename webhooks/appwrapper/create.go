@@ -18,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // maxPodSets is how many pod sets Kueue takes in one workload.
@@ -76,7 +77,7 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 	object, err := decodeTemplate(component)
 	if err != nil {
 		c.podSets, c.unreadable = c.podSets+len(component.PodSets), true
-		c.errs = append(c.errs, field.Invalid(template, summary(component.Template.Raw), "failed to decode as JSON: "+err.Error()))
+		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShown), "failed to decode as JSON: "+err.Error()))
 		return
 	}
 	c.kind(ctx, object, template)
@@ -108,14 +109,8 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	return object, nil
 }
 
-// summary is what a message shows of a template that cannot be read.
-func summary(raw []byte) string {
-	const length = 60
-	if len(raw) > length {
-		return string(raw[:length]) + "…"
-	}
-	return string(raw)
-}
+// maxShown bounds what a message shows of a template that cannot be read, in bytes.
+const maxShown = 60
 
 // kind refuses what no AppWrapper may create, and what its user may not.
 func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -135,15 +136,9 @@ func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacit
 
 // outOfService tells whether no resource of the node can be counted on.
 func outOfService(node *corev1.Node) bool {
-	if node.Spec.Unschedulable {
-		return true
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady {
-			return true
-		}
-	}
-	return false
+	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
+	})
 }
 
 // equal compares amounts and not how they are written (D26).

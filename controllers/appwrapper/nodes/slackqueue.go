@@ -179,32 +179,21 @@ func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
 		delete(quota, field)
 		return had, nil
 	}
-	limit, err := amountOf(quota["nominalQuota"])
+	limit, err := podset.ParseQuantity(fmt.Sprint(quota["nominalQuota"]))
 	if err != nil {
-		return false, fmt.Errorf("nominalQuota: %w", err)
+		return false, fmt.Errorf("nominalQuota %v: %w", quota["nominalQuota"], err)
 	}
 	limit.Sub(missing)
 	if limit.Sign() < 0 {
 		limit = resource.Quantity{}
 	}
 	if quota[field] != nil {
-		if before, err := amountOf(quota[field]); err == nil && sameAmount(before, limit) {
+		if before, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && sameAmount(before, limit) {
 			return false, nil
 		}
 	}
 	quota[field] = limit.String()
 	return true, nil
-}
-
-// amountOf reads a quantity in JSON.
-func amountOf(value any) (resource.Quantity, error) {
-	switch v := value.(type) {
-	case int64:
-		return *resource.NewQuantity(v, resource.DecimalSI), nil
-	case string:
-		return podset.ParseQuantity(v)
-	}
-	return resource.Quantity{}, fmt.Errorf("%v is no quantity", value)
 }
 
 // cohort tells whether the queue has other queues to lend to; Kueue refuses a lending limit otherwise.

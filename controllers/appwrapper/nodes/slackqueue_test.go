@@ -234,7 +234,7 @@ func TestLend(t *testing.T) {
 		{"memory", "{nominalQuota: 6Gi}", "4Gi", "{nominalQuota: 6Gi, lendingLimit: 2Gi}", true, ""},
 		{"a limit that cannot be read", "{nominalQuota: 6, lendingLimit: some}", "4", `{nominalQuota: 6, lendingLimit: "2"}`, true, ""},
 		{"a quota that cannot be read", "{nominalQuota: many}", "4", "", false, "quota of nvidia.com/gpu in ClusterQueue q: nominalQuota"},
-		{"no quota", "{}", "4", "", false, "nominalQuota: <nil> is no quantity"},
+		{"no quota", "{}", "4", "", false, "nominalQuota <nil>: quantities must match"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			queue := objectOf(t, "{metadata: {name: q}, spec: {resourceGroups: [{flavors: [{resources: [x, "+strings.Replace(test.quota, "{", "{name: "+gpu+", ", 1)+"]}]}]}}")

@@ -3,6 +3,7 @@ package podset
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,9 @@ import (
 const Root = "template"
 
 var errRoot = errors.New("first element of the path must be '" + Root + "'")
+
+// step is one .field or [index] of a path.
+var step = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
 
 // At returns the map that the path leads to. It is part of the object and not a copy of it. The error says how far the
 // path could be followed.
@@ -21,62 +25,56 @@ func At(object map[string]any, path string) (map[string]any, error) {
 	}
 	var value any = object
 	for rest != "" {
-		var err error
 		at := path[:len(path)-len(rest)]
-		switch rest[0] {
-		case '.':
-			value, rest, err = fieldAt(value, rest[1:], at)
-		case '[':
-			value, rest, err = element(value, rest, at)
+		next := step.FindStringSubmatch(rest)
+		var err error
+		switch {
+		case next != nil && rest[0] == '.':
+			value, err = fieldOf(value, next[1])
+		case next != nil:
+			value, err = elementAt(value, next[2])
+		case rest[0] == '[':
+			err = fmt.Errorf("invalid array index '%s'", rest)
 		default:
-			err = fmt.Errorf("at path position '%s' invalid path element '%s'", at, rest)
+			err = fmt.Errorf("invalid path element '%s'", rest)
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("at path position '%s' %w", at, err)
 		}
+		rest = rest[len(next[0]):]
 	}
 	result, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("at path position '%s' non-map value", path)
+		return nil, fmt.Errorf("at path position '%s' %w", path, errNoMap)
 	}
 	return result, nil
 }
 
-// fieldAt follows one .field; rest starts after the dot.
-func fieldAt(value any, rest, at string) (any, string, error) {
-	end := strings.IndexAny(rest, ".[")
-	if end < 0 {
-		end = len(rest)
-	}
-	name := rest[:end]
+var errNoMap = errors.New("non-map value")
+
+func fieldOf(value any, name string) (any, error) {
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return nil, "", fmt.Errorf("at path position '%s' non-map value", at)
+		return nil, errNoMap
 	}
 	next, ok := fields[name]
 	if !ok {
-		return nil, "", fmt.Errorf("at path position '%s' missing field '%s'", at, name)
+		return nil, fmt.Errorf("missing field '%s'", name)
 	}
-	return next, rest[end:], nil
+	return next, nil
 }
 
-// element follows one [index]; rest starts with the bracket.
-func element(value any, rest, at string) (any, string, error) {
-	end := strings.IndexByte(rest, ']')
-	if end < 0 {
-		return nil, "", fmt.Errorf("at path position '%s' invalid array index '%s'", at, rest)
-	}
-	expression := rest[1:end]
+func elementAt(value any, expression string) (any, error) {
 	index, err := strconv.Atoi(expression)
 	if err != nil {
-		return nil, "", fmt.Errorf("at path position '%s' invalid index expression '%s'", at, expression)
+		return nil, fmt.Errorf("invalid index expression '%s'", expression)
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, "", fmt.Errorf("at path position '%s' found non-array value", at)
+		return nil, errors.New("found non-array value")
 	}
 	if index < 0 || index >= len(list) {
-		return nil, "", fmt.Errorf("at path position '%s' out of bounds index '%d'", at, index)
+		return nil, fmt.Errorf("out of bounds index '%d'", index)
 	}
-	return list[index], rest[end+1:], nil
+	return list[index], nil
 }
