@@ -147,7 +147,7 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	return out, owner, nil
 }
 
-// find returns the object of a component if it is ours. When the cache does not show it the API server is asked, unless the cache is
+// find returns the object of a component if it is ours. When the cache does not show it the API server is queried, unless the cache is
 // trusted.
 func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trusted bool, isOurs func(client.Object) bool) (sighting, error) {
 	status := &aw.Status.ComponentStatus[index]

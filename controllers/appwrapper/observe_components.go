@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -51,19 +53,16 @@ func judged(kind schema.GroupVersionKind, object *unstructured.Unstructured) ver
 // byConditions reads kinds that end with one of two conditions.
 func byConditions(success, failure string) func(map[string]any) verdict {
 	return func(status map[string]any) verdict {
-		out := verdict{}
-		for _, c := range nested.List(status, "conditions") {
-			if nested.Text(c, "status") != "True" {
-				continue
-			}
-			switch nested.Text(c, "type") {
-			case failure:
-				return verdict{outcome: rules.Failed, message: joined(nested.Text(c, "reason"), nested.Text(c, "message"))}
-			case success:
-				out.outcome = rules.Succeeded
-			}
+		conditions := nested.Decode[struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		}](status).Conditions
+		if c := meta.FindStatusCondition(conditions, failure); c != nil && c.Status == metav1.ConditionTrue {
+			return verdict{outcome: rules.Failed, message: joined(c.Reason, c.Message)}
 		}
-		return out
+		if meta.IsStatusConditionTrue(conditions, success) {
+			return verdict{outcome: rules.Succeeded}
+		}
+		return verdict{}
 	}
 }
 

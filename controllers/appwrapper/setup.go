@@ -80,12 +80,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		if err := mgr.Add(labelled); err != nil {
 			return fmt.Errorf("adding the cache of pods and components: %w", err)
 		}
-		var more []source.Source
-		if watched != nil {
-			w.nodes = watched
-			more = append(more, watched.Changes(w.onNode))
-		}
-		return w.watch(mgr, labelled, more)
+		return w.watch(mgr, labelled, watched)
 	}
 }
 
@@ -108,8 +103,8 @@ func index(ctx context.Context, labelled cache.Cache) error {
 	return nil
 }
 
-// watch builds the controller, which follows some more sources.
-func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.Source) error {
+// watch builds the controller. The nodes are nil where they are not watched.
+func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
@@ -119,8 +114,9 @@ func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.
 			w.kinds.changed = componentMoved(queue, w.memory.done)
 			return nil
 		}))
-	for _, s := range more {
-		building.WatchesRawSource(s)
+	if watched != nil {
+		w.nodes = watched
+		building.WatchesRawSource(watched.Changes(w.onNode))
 	}
 	if err := building.Complete(shell); err != nil {
 		return fmt.Errorf("building the AppWrapper controller: %w", err)

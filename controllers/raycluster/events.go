@@ -15,7 +15,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Reasons of the Events on a RayCluster, whose status is KubeRay's.
@@ -40,9 +39,6 @@ const (
 	topicPods          topic = "pods"
 	topicBinding       topic = "binding"
 )
-
-// clip makes a text fit for an Event.
-func clip(text string) string { return conditions.Clip(text, maxNote) }
 
 // tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
 func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) {

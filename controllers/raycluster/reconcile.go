@@ -23,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (
@@ -220,7 +221,7 @@ func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severi
 	if text == "" {
 		r.memory.of(cluster).resolve(topic)
 	} else if r.memory.of(cluster).isNews(topic, text) {
-		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", clip(text))
+		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", conditions.Clip(text, maxNote))
 	}
 }
 

@@ -50,7 +50,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
 		WithArgs(args...).
-		WithPorts(proxyPort()).
+		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
 		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
@@ -111,10 +111,6 @@ func (s Sidecar) token() *corev1ac.VolumeApplyConfiguration {
 
 // TokenMount is how a container gets at the token.
 func TokenMount() *corev1ac.VolumeMountApplyConfiguration { return mount(VolumeToken, tokenDir) }
-
-func proxyPort() *corev1ac.ContainerPortApplyConfiguration {
-	return corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)
-}
 
 func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true)

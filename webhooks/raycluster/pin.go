@@ -94,7 +94,7 @@ func (p *plan) original(stored, fresh element) bool {
 	}
 	was := maps.Clone(fresh)
 	was["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs())
-	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(nested.List(fresh, "volumeMounts")), func(m any) bool { return nested.At(m, "name") == raycluster.VolumeToken })
+	without(was, "volumeMounts", []string{raycluster.VolumeToken})
 	delete(was, "securityContext")
 	return sameContainer(stored, was, "image")
 }
@@ -105,21 +105,16 @@ var signedNames = regexp.MustCompile(`DNS\.5 = ([-a-z0-9.]*)\\nDNS\.6 = ([-a-z0-
 // knownCertificate tells whether an init container is one that was written for the group, be it under another domain or by
 // the operator that is replaced, which knew no security context.
 func (p *plan) knownCertificate(stored element, is *group) bool {
-	if !sameContainer(stored, is.certificate, "image", "command", "securityContext") {
-		return false
-	}
-	security := stored["securityContext"]
-	if !empty(security) && !same(security, is.certificate["securityContext"]) || empty(security) && p.mode.Issuer != raycluster.IssuerPod {
-		return false
-	}
-	if same(stored["command"], is.certificate["command"]) {
-		return true
-	}
-	if p.mode.Issuer != raycluster.IssuerPod || !is.head {
-		return false
-	}
+	security, byPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
 	found := signedNames.FindStringSubmatch(nested.Text(stored, "command", "2"))
-	if found == nil {
+	switch {
+	case !sameContainer(stored, is.certificate, "image", "command", "securityContext"):
+		return false
+	case empty(security) && !byPod, !empty(security) && !same(security, is.certificate["securityContext"]):
+		return false
+	case same(stored["command"], is.certificate["command"]):
+		return true
+	case !byPod || !is.head || found == nil:
 		return false
 	}
 	client, head := found[1], found[2]

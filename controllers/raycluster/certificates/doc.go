@@ -5,7 +5,7 @@
 //
 //  1. Keeper.Keep (keeper.go) is called with the cluster and its mode; planCertificates (plan.go) says which Secrets belong to it, and for
 //     which names and addresses.
-//  2. isGood (keeper.go) asks the memory (memory.go) about each: a Secret of a known version whose time has not come costs no request.
+//  2. isGood (keeper.go) asks the memory about each: a Secret of a known version whose time has not come costs no request.
 //  3. What is due is issued or renewed by issue.go with the engine of pkg/certs, or asked of cert-manager by certmanager.go. write
 //     (keeper.go) applies it.
 //  4. serve.go marks the pods that wait once their address is in the certificate, so that their kubelets look at once.

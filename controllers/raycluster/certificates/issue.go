@@ -201,7 +201,7 @@ func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep
 	return nil
 }
 
-// keepProxy issues the certificate of the dashboard's proxy where the platform does not. Nobody has to restart what reads it again.
+// keepProxy issues the certificate of the dashboard's proxy where the platform does not. The proxy reads a new one without a restart.
 func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil

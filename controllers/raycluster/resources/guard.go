@@ -42,7 +42,7 @@ func guardObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	case raycluster.AuthProxy:
 		rules, err := rbacproxy.Config(raycluster.Rule(c.Namespace()))
 		utilruntime.Must(err) // texts can be written as YAML
-		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c, nil)).WithData(rules), account(c))
+		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c)).WithData(rules), account(c))
 	default:
 		return nil
 	}
@@ -55,12 +55,12 @@ func guardObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 }
 
 func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c, nil))
+	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c))
 }
 
 // account is that of the sidecar. Where the sidecar mounts its token itself, no other container of the pod gets one.
 func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
-	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
+	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c))
 	if c.Injected().Token {
 		a.WithAutomountServiceAccountToken(false)
 	}
@@ -69,7 +69,7 @@ func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 
 // proxyService leads to the sidecar of the head. For that of OpenShift the platform issues the certificate.
 func proxyService(c raycluster.Cluster, auth raycluster.Auth) *corev1ac.ServiceApplyConfiguration {
-	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c, nil))
+	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c))
 	if auth == raycluster.AuthOAuth {
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
 	}
@@ -86,7 +86,7 @@ func proxyService(c raycluster.Cluster, auth raycluster.Auth) *corev1ac.ServiceA
 func binding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()
 	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).
-		WithLabels(marks(c, map[string]string{raycluster.LabelClusterNamespace: c.Namespace()})).
+		WithLabels(map[string]string{raycluster.LabelClusterName: c.Name(), raycluster.LabelClusterNamespace: c.Namespace()}).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(n.ServiceAccount).WithNamespace(c.Namespace()))}
 }

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,8 +182,6 @@ func (p *Plan) AddTrust(c raycluster.Cluster, in Inputs, authority []byte, known
 }
 
 // marks are the labels on every object.
-func marks(c raycluster.Cluster, more map[string]string) map[string]string {
-	all := map[string]string{raycluster.LabelClusterName: c.Name()}
-	maps.Copy(all, more)
-	return all
+func marks(c raycluster.Cluster) map[string]string {
+	return map[string]string{raycluster.LabelClusterName: c.Name()}
 }

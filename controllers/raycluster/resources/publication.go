@@ -92,7 +92,7 @@ func (in Inputs) MissingDomain(c raycluster.Cluster) bool {
 }
 
 func metaOf(c raycluster.Cluster, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: marks(c, nil)}
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: marks(c)}
 }
 
 // longHost is the host where the one that the router would make is longer than a label may be.
