@@ -8,7 +8,7 @@
 //
 //  1. An event of the cluster, of what was made for it or of its pods (pods/) is mapped to a request (setup.go).
 //  2. clusters.Reconcile (reconcile.go) reads the cluster; inputs (inputs.go) gathers what else counts: settings, the domain, the
-//     namespaces of KubeRay (kuberay.go), and what the running pods have.
+//     namespaces of KubeRay, and what the running pods have.
 //  3. resources.Build (resources/plan.go) plans all objects as a pure function: networkpolicy.go, guard.go, publication.go.
 //  4. guard (reconcile.go) applies the NetworkPolicies, the account of the sidecar and its ClusterRoleBinding (binding.go), and has
 //     certificates/ issue or renew certificates. A paused cluster ends here.

@@ -2,8 +2,16 @@ package raycluster
 
 import (
 	"context"
+	"slices"
+	"sync"
 
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
@@ -12,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
@@ -55,4 +64,68 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 // forCertificates are the inputs of the certificates, in the mode as the pods are made.
 func forCertificates(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
 	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.InForce(c), Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
+}
+
+// locator finds out from which namespaces KubeRay reaches the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
+type locator struct {
+	binding, deployment, initialization *follow.Value[[]string]
+}
+
+// newLocator returns a locator for a manager in the namespace own.
+func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own string) *locator {
+	type object = *unstructured.Unstructured
+	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *follow.Value[[]string] {
+		var v *follow.Value[[]string]
+		v = follow.NewValue(follow.Options{
+			Client: client.Resource(kind).Namespace(namespace), Resource: kind.GroupResource(), Name: name, Clock: clk, Log: log,
+			Denied: func() { v.Take(nil) },
+		}, read)
+		return v
+	}
+	l := &locator{
+		binding: source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
+			func(u object) []string { return raycluster.KubeRayNamespaces(u, nil, nil) }),
+		deployment: source(raycluster.KubeRayName, own, appsv1.SchemeGroupVersion.WithResource("deployments"),
+			func(u object) []string { return raycluster.KubeRayNamespaces(nil, u, nil) }),
+		initialization: source(raycluster.InitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"),
+			func(u object) []string { return raycluster.KubeRayNamespaces(nil, nil, u) }),
+	}
+	l.binding.SetServed(true)
+	l.deployment.SetServed(true)
+	return l
+}
+
+func (l *locator) sources() []*follow.Value[[]string] {
+	return []*follow.Value[[]string]{l.binding, l.deployment, l.initialization}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only a leader looks.
+func (l *locator) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable. It never fails.
+func (l *locator) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, source := range l.sources() {
+		running.Go(func() { _ = source.Start(ctx) }) // it never fails
+	}
+	running.Wait()
+	return nil
+}
+
+// Namespaces returns the namespaces from which KubeRay comes: those of the settings, else those in which it was found, none if it
+// was found nowhere. False says that it is not known yet.
+func (l *locator) Namespaces(settings config.RayCluster) ([]string, bool) {
+	if len(settings.KubeRayNamespaces) > 0 {
+		return settings.KubeRayNamespaces, true
+	}
+	var found []string
+	for _, source := range l.sources() {
+		namespaces, known := source.Current()
+		if !known {
+			return nil, false
+		}
+		found = append(found, namespaces...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found), true
 }
