@@ -42,7 +42,7 @@ type snapshot struct {
 	objects map[string][]byte
 }
 
-// recognizes says whether an object that nothing is remembered of is as it should be, as far as that can be told without a read of it.
+// recognizes says whether an object that nothing is remembered of is as it should be, as far as that is known without a read of it.
 func (a *Applier) recognizes(ctx context.Context, o owner, c child) bool {
 	if !a.inherits(o) {
 		return false

@@ -157,7 +157,7 @@ func TestForget(t *testing.T) {
 	tracker.Forget("nobody")
 }
 
-// What many owners use is read once for all of them, and once again when it has changed. Objects of one name are told apart.
+// What many owners use is read once for all of them, and once again when it has changed. Objects of one name in two namespaces are two objects.
 func TestOwnersShareWhatWasRead(t *testing.T) {
 	other := secret(map[string]string{"uri": "other"})
 	other.Namespace = "elsewhere"
