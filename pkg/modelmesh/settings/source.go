@@ -3,22 +3,47 @@ package settings
 import (
 	"context"
 	"fmt"
-	"maps"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
+
+// Reasons of Events on ConfigMaps.
+const (
+	// ReasonRefused is that of a document that cannot be used.
+	ReasonRefused = "ConfigurationRefused"
+	// ReasonIgnored is that of keys without effect in one that is used.
+	ReasonIgnored = "ConfigurationIgnored"
+)
+
+// What is in force while a document cannot be used.
+const (
+	before  = "the settings before stay in force"
+	nothing = "no model is served until it is right"
+)
+
+// noteLimit is how long the note of an Event may be, with a margin; in bytes.
+const noteLimit = 960
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
@@ -29,20 +54,26 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // Documents are laid over each other: what the program knows, the defaults (the ConfigMap, else the file), the images of the
 // manager's environment, the ConfigMap of the administrators, and for a namespace its own ConfigMap.
 type Source struct {
+	Options
 	listeners follow.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
-	config    config.ModelMesh
-	live      client.Reader
-	teller    teller
 	followers []*follow.Follower
-	log       logr.Logger
 	reading   sync.Mutex // held while the first reading asks the API server
 
-	mu        sync.Mutex
-	known     struct{ defaults, configs bool } // what has been read at all
-	defaults  *document
-	admin     *document
-	overrides map[string]*document // by namespace
-	state     state
+	mu              sync.Mutex
+	known           struct{ defaults, configs bool } // what has been read at all
+	defaults, admin *document
+	base            *Settings // of the last good defaults; nil until they were good once
+	current         *Settings // of the administrators; nil until they were good once
+	trouble         error     // why current is nil
+	spaces          map[string]*space
+}
+
+// space is a namespace with a document of its own, and what was made of that.
+type space struct {
+	*document
+	settings Settings
+	good     bool // settings hold a good reading
+	current  bool // of this document, over what is below it now
 }
 
 // Options are what a Source is made of; all are required.
@@ -57,7 +88,7 @@ type Options struct {
 
 // NewSource returns a Source that has read nothing yet.
 func NewSource(o Options) *Source {
-	s := &Source{config: o.Config, live: o.Live, log: o.Log, teller: teller{recorder: o.Recorder, log: o.Log}}
+	s := &Source{Options: o}
 	own := o.Dynamic.Resource(configMaps).Namespace(o.Config.Namespace)
 	configs := follow.Options{
 		Client: o.Dynamic.Resource(configMaps), Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log,
@@ -82,7 +113,7 @@ func (s *Source) Start(ctx context.Context) error {
 		f.SetServed(true)
 		all.Go(func() {
 			if err := f.Start(ctx); err != nil {
-				s.log.Error(err, "Following a ConfigMap has ended")
+				s.Log.Error(err, "Following a ConfigMap has ended")
 			}
 		})
 	}
@@ -91,7 +122,7 @@ func (s *Source) Start(ctx context.Context) error {
 }
 
 // Admin returns the settings of the administrators, which hold where no namespace says something for itself.
-func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.config.Namespace) }
+func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
 // For returns the settings of a namespace as they are now. Before the first good reading it reads the ConfigMaps itself; an
 // error of that names what is wrong and where, and there are no settings then: defaults could move what is served. A mistake in
@@ -101,23 +132,32 @@ func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 		return Settings{}, err
 	}
 	s.mu.Lock()
-	settings, said, err := s.resolve(namespace)
-	s.mu.Unlock()
-	s.teller.tell(said...)
-	return settings, err
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return Settings{}, s.trouble
+	}
+	if own := s.spaces[namespace]; own != nil {
+		return s.override(own), nil
+	}
+	return *s.current, nil
 }
 
-// resolve answers from what is known. The lock is held.
-func (s *Source) resolve(namespace string) (Settings, []message, error) {
-	if s.state.current == nil {
-		return Settings{}, nil, s.state.trouble
+// override returns the settings of a namespace with a document of its own. It is decoded when settings are requested, which happens
+// for namespaces that are served only: what others keep under the name is their affair. The lock is held.
+func (s *Source) override(own *space) Settings {
+	if own.current {
+		return own.settings
 	}
-	override := s.overrides[namespace]
-	if override == nil {
-		return *s.state.current, nil, nil
+	own.current = true
+	settings, notes, err := own.over(*s.current, ConfigMapKey, ReadOverride)
+	switch {
+	case err == nil:
+		own.settings, own.good = settings, true
+	case !own.good:
+		own.settings = *s.current
 	}
-	settings, said := s.state.override(namespace, override)
-	return settings, said, nil
+	s.report(own.document, notes, err, before)
+	return own.settings
 }
 
 // readOnce reads what the watches have not brought yet.
@@ -129,8 +169,8 @@ func (s *Source) readOnce(ctx context.Context) error {
 	s.mu.Unlock()
 	if !known.defaults {
 		stored := &corev1.ConfigMap{}
-		key := types.NamespacedName{Namespace: s.config.Namespace, Name: DefaultsName}
-		switch err := s.live.Get(ctx, key, stored); {
+		key := types.NamespacedName{Namespace: s.Config.Namespace, Name: DefaultsName}
+		switch err := s.Live.Get(ctx, key, stored); {
 		case apierrors.IsNotFound(err):
 			stored = nil
 		case err != nil:
@@ -141,10 +181,10 @@ func (s *Source) readOnce(ctx context.Context) error {
 	if !known.configs {
 		list := &corev1.ConfigMapList{}
 		selection := []client.ListOption{client.MatchingFields{"metadata.name": ConfigMapName}}
-		if s.config.NamespaceScope {
-			selection = append(selection, client.InNamespace(s.config.Namespace))
+		if s.Config.NamespaceScope {
+			selection = append(selection, client.InNamespace(s.Config.Namespace))
 		}
-		if err := s.live.List(ctx, list, selection...); err != nil {
+		if err := s.Live.List(ctx, list, selection...); err != nil {
 			return fmt.Errorf("reading ConfigMaps %s: %w", ConfigMapName, err)
 		}
 		var all []*document
@@ -172,68 +212,138 @@ func (s *Source) followConfigs(objects []*unstructured.Unstructured) {
 // brought meanwhile.
 func (s *Source) takeDefaults(stored *document, first bool) {
 	s.mu.Lock()
-	begun := s.known.defaults
-	if begun && (first || s.defaults.same(stored)) {
-		s.mu.Unlock()
-		return
+	changed := false
+	if !s.known.defaults || !first && !s.defaults.same(stored) {
+		s.known.defaults, s.defaults = true, stored
+		changed = s.settle()
 	}
-	s.known.defaults, s.defaults = true, stored
-	changed, said := s.settle()
 	s.mu.Unlock()
-	s.announce(changed && !first, nil, said)
+	if !first {
+		s.announce(changed, nil)
+	}
 }
 
 // takeConfigs takes the ConfigMaps of settings: that of the administrators, and those of namespaces.
 func (s *Source) takeConfigs(all []*document, first bool) {
 	s.mu.Lock()
-	begun := s.known.configs
-	if begun && first {
-		s.mu.Unlock()
-		return
-	}
-	s.known.configs = true
-	var admin *document
-	overrides := map[string]*document{}
-	for _, one := range all {
-		if one.Namespace == s.config.Namespace {
-			admin = one
-		} else {
-			overrides[one.Namespace] = one
+	var moved []string
+	changed := false
+	if !s.known.configs || !first {
+		var admin *document
+		admin, moved = s.sort(all)
+		if !s.known.configs || !s.admin.same(admin) {
+			s.known.configs, s.admin = true, admin
+			changed = s.settle()
 		}
 	}
-	moved := s.state.replace(s.overrides, overrides)
-	s.overrides = overrides
-	changed, said := false, []message(nil)
-	if !begun || !s.admin.same(admin) {
-		s.admin = admin
-		changed, said = s.settle()
-	}
 	s.mu.Unlock()
-	if first {
-		changed, moved = false, nil // the caller gets the answer, and no other settings were in use before
+	if !first { // else the caller gets the answer, and no other settings were in use before
+		s.announce(changed, moved)
 	}
-	s.announce(changed, moved, said)
 }
 
-// settle works out the settings of the administrators once both documents are known, and tells whether they have changed. The
-// lock is held.
-func (s *Source) settle() (changed bool, said []message) {
+// sort finds the document of the administrators, keeps those of namespaces, and returns the namespaces whose document has changed, which
+// keep the last good reading. The lock is held.
+func (s *Source) sort(all []*document) (admin *document, moved []string) {
+	spaces := map[string]*space{}
+	for _, one := range all {
+		if one.Namespace == s.Config.Namespace {
+			admin = one
+			continue
+		}
+		known := s.spaces[one.Namespace]
+		if known == nil {
+			known = &space{}
+		}
+		if !known.document.same(one) {
+			known.document, known.current = one, false
+			moved = append(moved, one.Namespace)
+		}
+		spaces[one.Namespace] = known
+	}
+	for namespace := range s.spaces {
+		if spaces[namespace] == nil {
+			moved = append(moved, namespace)
+		}
+	}
+	s.spaces = spaces
+	return admin, moved
+}
+
+// settle works out the settings of the administrators once both documents are known, and tells whether they have changed. Where a document
+// is bad, what it said before stays in force. The lock is held.
+func (s *Source) settle() (changed bool) {
 	if !s.known.defaults || !s.known.configs {
-		return false, nil
+		return false
 	}
-	return s.state.settle(s.config, s.defaults, s.admin)
+	kept := before
+	if s.current == nil {
+		kept = nothing
+	}
+	below, notes, err := base(s.Config, s.defaults)
+	s.report(s.defaults, notes, err, kept)
+	if err == nil {
+		s.base = &below
+	}
+	if s.base == nil {
+		s.trouble = err
+		return false
+	}
+	settings, notes, err := administered(s.Config, *s.base, s.admin)
+	s.report(s.admin, notes, err, kept)
+	if err != nil {
+		s.trouble = err
+		return false
+	}
+	if s.current != nil && equality.Semantic.DeepEqual(*s.current, settings) {
+		return false
+	}
+	s.current = &settings
+	for _, known := range s.spaces {
+		known.current = false
+	}
+	return true
 }
 
-// announce tells people what is wrong and wakes who watches: for everything where the administrators' settings have changed,
-// else for the namespaces that have.
-func (s *Source) announce(changed bool, moved map[string]bool, said []message) {
-	s.teller.tell(said...)
+// announce wakes who watches: for everything where the administrators' settings have changed, else for the namespaces that have.
+func (s *Source) announce(changed bool, moved []string) {
 	if changed {
-		s.log.Info("The settings of ModelMesh have changed")
-		s.listeners.Notify("")
-		return
+		s.Log.Info("The settings of ModelMesh have changed")
+		moved = []string{""}
 	}
-	for namespace := range maps.Keys(moved) {
+	for _, namespace := range moved {
 		s.listeners.Notify(namespace)
 	}
+}
+
+// report tells the author of a document what is wrong with it, or has no effect, unless that was said last: by an Event and in the log.
+// Kept says what is in force after a mistake. Without a document it is the file of defaults, which has no author.
+func (s *Source) report(about *document, notes []string, err error, kept string) {
+	reason, text := ReasonIgnored, strings.Join(notes, "\n")
+	if err != nil {
+		reason, text = ReasonRefused, kept+": "+err.Error()
+	}
+	if about == nil {
+		if text != "" {
+			s.Log.Info("The defaults of ModelMesh have mistakes", "reason", text)
+		}
+		return
+	}
+	known := about.said == text
+	about.said = text
+	if known || text == "" {
+		return
+	}
+	s.Log.Info("A ConfigMap of settings has mistakes", "configMap", client.ObjectKeyFromObject(about).String(), "reason", text)
+	s.Recorder.Eventf(about.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(text, noteLimit))
+}
+
+// Changes is a source that wakes a controller with a Namespace whose settings may have changed; an empty name is all of them.
+func (s *Source) Changes(h handler.EventHandler) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		s.listeners.Subscribe(ctx, func(namespace string) {
+			h.Generic(ctx, event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}, queue)
+		})
+		return nil
+	})
 }

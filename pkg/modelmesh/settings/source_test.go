@@ -348,7 +348,7 @@ func TestAFirstReadingIsNotNews(t *testing.T) {
 func TestEventsTellMistakesApart(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	var regarding []corev1.ObjectReference
-	f.teller.recorder = recorder(func(o runtime.Object) {
+	f.Recorder = recorder(func(o runtime.Object) {
 		reference, err := reference.GetReference(clientgoscheme.Scheme, o)
 		if err != nil {
 			t.Fatal(err)

@@ -76,49 +76,38 @@ func seconds(to *time.Duration) setter {
 	}
 }
 
-// items returns the items of a list. An empty string is an empty list.
-func (r *reader) items(path string, given any, want string) ([]any, bool) {
-	if value, ok := given.(string); ok && strings.TrimSpace(value) == "" {
-		return nil, true
+// items takes a list, which replaces the one below; take takes each of its items. An empty string is an empty list.
+func items[T any](to *[]T, want string, take func(r *reader, path string, item any, into *T)) setter {
+	return func(r *reader, path string, given any) {
+		if value, ok := given.(string); ok && strings.TrimSpace(value) == "" {
+			given = []any{}
+		}
+		all, ok := given.([]any)
+		if !ok {
+			r.refuse(path, given, want)
+			return
+		}
+		*to = make([]T, len(all))
+		for i, item := range all {
+			take(r, fmt.Sprintf("%s[%d]", path, i), item, &(*to)[i])
+		}
 	}
-	items, ok := given.([]any)
-	if !ok {
-		r.refuse(path, given, want)
-	}
-	return items, ok
 }
 
-// list takes a list of strings, which replaces the one below.
+// list takes a list of strings.
 func list(to *[]string, want string, check func(string) bool) setter {
-	return func(r *reader, path string, given any) {
-		items, ok := r.items(path, given, want)
-		if !ok {
-			return
-		}
-		*to = make([]string, len(items))
-		for i, item := range items {
-			text(&(*to)[i], want, check)(r, fmt.Sprintf("%s[%d]", path, i), item)
-		}
-	}
+	return items(to, want, func(r *reader, path string, item any, into *string) { text(into, want, check)(r, path, item) })
 }
 
-// objects takes a list of objects, which replaces the one below.
+// objects takes a list of objects.
 func objects[T any](to *[]T, want string, keys func(*T) []key) setter {
-	return func(r *reader, path string, given any) {
-		items, ok := r.items(path, given, want)
-		if !ok {
-			return
+	return items(to, want, func(r *reader, path string, item any, into *T) {
+		if fields, ok := item.(map[string]any); ok {
+			r.object(path+".", fields, keys(into))
+		} else {
+			r.refuse(path, item, want)
 		}
-		*to = make([]T, len(items))
-		for i, item := range items {
-			at := fmt.Sprintf("%s[%d]", path, i)
-			if fields, ok := item.(map[string]any); ok {
-				r.object(at+".", fields, keys(&(*to)[i]))
-			} else {
-				r.refuse(at, item, want)
-			}
-		}
-	}
+	})
 }
 
 // pairs merges an object of strings into the one below, key by key and as the keys are written; null takes a key away.
