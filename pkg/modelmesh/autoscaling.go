@@ -2,6 +2,7 @@ package modelmesh
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/kserve/kserve/pkg/constants"
@@ -39,15 +40,15 @@ type Autoscale struct {
 // Autoscaling reads the annotations of a runtime. What cannot be understood counts as not said; the texts tell it.
 func Autoscaling(annotations map[string]string) (Autoscale, []string) {
 	var notes []string
+	a := Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1}
 	switch class := annotations[AnnotationAutoscalerClass]; class {
 	case AutoscalerHPA:
+		a.Enabled = true
 	case "", AutoscalerNone:
-		return Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1}, nil
+		return a, nil
 	default:
-		return Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1},
-			[]string{fmt.Sprintf("annotation %s is %q: nothing scales the pods, choose %s or %s", AnnotationAutoscalerClass, class, AutoscalerHPA, AutoscalerNone)}
+		return a, []string{fmt.Sprintf("annotation %s is %q: nothing scales the pods, choose %s or %s", AnnotationAutoscalerClass, class, AutoscalerHPA, AutoscalerNone)}
 	}
-	a := Autoscale{Enabled: true, Metric: MetricCPU}
 	if metric, given := annotations[AnnotationMetric]; given {
 		if metric == MetricCPU || metric == MetricMemory {
 			a.Metric = metric
@@ -67,11 +68,8 @@ func Autoscaling(annotations map[string]string) (Autoscale, []string) {
 		}
 		return int32(n)
 	}
-	a.Target = number(AnnotationTarget, 80, 1, 100)
-	a.Min = number(AnnotationMinScale, 1, 1, maxScale)
-	a.Max = max(a.Min, number(AnnotationMaxScale, 1, 1, maxScale))
+	a.Target = number(AnnotationTarget, a.Target, 1, 100)
+	a.Min = number(AnnotationMinScale, a.Min, 1, math.MaxInt32)
+	a.Max = max(a.Min, number(AnnotationMaxScale, a.Max, 1, math.MaxInt32))
 	return a, notes
 }
-
-// maxScale is the largest number of pods that a Deployment can be asked for.
-const maxScale = 1<<31 - 1

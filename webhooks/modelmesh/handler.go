@@ -8,7 +8,10 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -104,4 +107,47 @@ func refusal(code int32, reason metav1.StatusReason, found *violation) admission
 		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: found.field, Message: found.message}},
 	}
 	return response
+}
+
+// ValidatePath is the path of the webhook. Configurations in clusters call it.
+const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
+
+// ValidatingConfiguration is the object that leads to the webhook. It has the name of the one that it replaces.
+const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
+
+// Register adds the webhook to the server of the manager. While the component is switched off only the author is judged, with a
+// warning.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes ServerTypes) {
+	var next admission.Handler = off
+	if enabled {
+		next = &validator{serverTypes}
+	}
+	handler := guards.Before(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
+	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
+}
+
+func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+	r, err := decode(raw)
+	if err != nil || !mm.MultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
+		return author.Uses{}, err
+	}
+	return Uses(rules, &r.Spec, namespace), nil
+}
+
+// Uses lists what the pods of a runtime for ModelMesh use by the word of its author. The namespace is empty for those of a
+// ClusterServingRuntime, which run in all that are served.
+func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.Uses {
+	path := field.NewPath("spec")
+	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets}
+	u := author.Uses{Namespace: namespace}
+	u.AddPod(pod, path)
+	u.AddMetadata(author.Label, spec.Labels, path.Child("labels"))
+	u.AddMetadata(author.Annotation, spec.Annotations, path.Child("annotations"))
+	if adapter := spec.BuiltInAdapter; adapter != nil && len(adapter.Env) > 0 {
+		at := path.Child("builtInAdapter", "env")
+		u.AddReferences(adapter.Env, at)
+		u.AddContent(author.Container, "adapter", adapter.Env, at)
+	}
+	u.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
+	return u
 }

@@ -22,36 +22,20 @@ type object struct {
 // UnmarshalJSON keeps what it understands of the spec and notes the rest. An error for one object would make the list of all
 // runtimes of the cluster unreadable.
 func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
-	o, spec, malformed, err := decodeRuntime(data)
-	if err != nil {
-		return err
+	var o object
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &o); err != nil {
+		return fmt.Errorf("decoding a runtime: %w", err)
 	}
-	*r = ServingRuntime{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Spec: spec, Malformed: malformed}
+	*r = ServingRuntime{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta}
+	if len(o.Spec) > 0 && kjson.UnmarshalCaseSensitivePreserveInts(o.Spec, &r.Spec) != nil {
+		r.Spec, r.Malformed = decodeByField(o.Spec)
+	}
 	return nil
 }
 
 // UnmarshalJSON is like that of a [ServingRuntime].
 func (r *ClusterServingRuntime) UnmarshalJSON(data []byte) error {
-	o, spec, malformed, err := decodeRuntime(data)
-	if err != nil {
-		return err
-	}
-	*r = ClusterServingRuntime{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Spec: spec, Malformed: malformed}
-	return nil
-}
-
-func decodeRuntime(data []byte) (o object, spec ServingRuntimeSpec, malformed string, err error) {
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &o); err != nil {
-		return o, spec, "", fmt.Errorf("decoding a runtime: %w", err)
-	}
-	if len(o.Spec) == 0 {
-		return o, spec, "", nil
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.Spec, &spec); err == nil {
-		return o, spec, "", nil
-	}
-	spec, malformed = decodeByField(o.Spec)
-	return o, spec, malformed, nil
+	return (*ServingRuntime)(r).UnmarshalJSON(data)
 }
 
 // decodeByField decodes each field of a spec for itself. The text names the first one, by the alphabet, that could not be.
