@@ -182,7 +182,7 @@ type stream struct {
 func startStream(t *testing.T) *stream {
 	t.Helper()
 	s := &stream{Stream: meshevents.NewStream(meshevents.Options{Home: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
-	s.Subscribe(func(e meshevents.Event) {
+	s.Subscribe(t.Context(), func(e meshevents.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reported = append(s.reported, e)

@@ -1,13 +1,21 @@
+// Package client talks to the routing layers of ModelMesh: one client for each namespace, which spreads its calls over the ready
+// pods behind the Service of that namespace.
+//
+// A [Pool] holds the clients. It learns what to talk to (Ensure, Forget) and where the pods are (SetAddresses, which the
+// controller of [Endpoints] calls), and it tells its subscribers when either changes.
 package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	_ "google.golang.org/grpc/balancer/roundrobin" // the policy that serviceConfig names
@@ -20,9 +28,41 @@ import (
 	"google.golang.org/grpc/status"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
+
+// ErrNoAddress says that a call was not made, or failed, because no pod behind the Service is ready. The Pool tells its
+// subscribers when that changes.
+var ErrNoAddress = errors.New("no pod of the runtimes is ready")
+
+// Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
+// status of the answer (status.Code). The client of a namespace is replaced when its target changes: get it again for each use.
+type Client interface {
+	// SetVModel makes a vmodel point to a concrete model.
+	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
+	// DeleteVModel removes a vmodel; one that is not there is no error.
+	DeleteVModel(context.Context, *meshpb.DeleteVModelRequest, ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error)
+	// GetVModelStatus asks for the state of a vmodel.
+	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
+	// Endpoints are the URLs at which users reach the models of the namespace; http is "" without the REST proxy.
+	Endpoints() (grpc, http string)
+}
+
+var calls = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	Name: "odh_platform_modelmesh_calls_total",
+	Help: "Calls to ModelMesh routing layers, by gRPC method and code. NoAddress counts calls for which no pod was ready to answer.",
+}, []string{"method", "code"})
+
+// methods are the values of the label of that name.
+var methods = map[string]string{
+	meshpb.ModelMesh_SetVModel_FullMethodName: "SetVModel", meshpb.ModelMesh_DeleteVModel_FullMethodName: "DeleteVModel",
+	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
+}
+
+// noAddress is the code of calls that were not made, because no pod could have answered.
+const noAddress = "NoAddress"
 
 // callTimeout is how long one call may take.
 const callTimeout = 10 * time.Second
@@ -48,10 +88,10 @@ var alive = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * tim
 
 // connection implements Client.
 type connection struct {
+	meshpb.ModelMeshClient
 	namespace string
 	target    Target
 	conn      *grpc.ClientConn
-	api       meshpb.ModelMeshClient
 	resolver  *manual.Resolver
 	// addresses are those of the ready pods behind the Service.
 	addresses atomic.Pointer[[]string]
@@ -71,11 +111,11 @@ func dial(namespace string, target Target) (*connection, error) {
 	conn, err := grpc.NewClient(c.address(),
 		grpc.WithResolvers(c.resolver), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
 		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
-		grpc.WithKeepaliveParams(alive), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		grpc.WithKeepaliveParams(alive), grpc.WithUnaryInterceptor(c.call), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", c.address(), err)
 	}
-	c.conn, c.api = conn, meshpb.NewModelMeshClient(conn)
+	c.conn, c.ModelMeshClient = conn, meshpb.NewModelMeshClient(conn)
 	return c, nil
 }
 
@@ -113,44 +153,27 @@ func (c *connection) unreachable() error {
 	return fmt.Errorf("service %s/%s: %w", c.namespace, c.target.Service, ErrNoAddress)
 }
 
-// call makes one call, unless it is known that no pod can answer.
-func call[Q, A any](ctx context.Context, c *connection, name string, request *Q,
-	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
-	answer, err := try(ctx, c, request, method)
-	calls.WithLabelValues(name, outcome(err)).Inc()
-	return answer, err
-}
-
-func try[Q, A any](ctx context.Context, c *connection, request *Q,
-	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
-	if err := c.unreachable(); err != nil {
-		return nil, err
-	}
+// call makes one call, unless it is known that no pod can answer. It implements grpc.UnaryClientInterceptor.
+func (c *connection) call(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := method(ctx, request)
+	err := c.unreachable()
 	if err == nil {
-		return answer, nil
+		err = invoke(ctx, method, request, answer, conn, options...)
+		if gone := c.unreachable(); gone != nil && status.Code(err) == codes.Unavailable {
+			err = gone
+		}
 	}
-	if gone := c.unreachable(); gone != nil && status.Code(err) == codes.Unavailable {
-		return nil, gone
+	calls.WithLabelValues(methods[method], outcome(err)).Inc()
+	return err
+}
+
+func outcome(err error) string {
+	if errors.Is(err, ErrNoAddress) {
+		return noAddress
 	}
-	return nil, err
-}
-
-// SetVModel implements Client.
-func (c *connection) SetVModel(ctx context.Context, request *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	return call(ctx, c, "SetVModel", request, c.api.SetVModel)
-}
-
-// DeleteVModel implements Client.
-func (c *connection) DeleteVModel(ctx context.Context, request *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	return call(ctx, c, "DeleteVModel", request, c.api.DeleteVModel)
-}
-
-// GetVModelStatus implements Client.
-func (c *connection) GetVModelStatus(ctx context.Context, request *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
-	return call(ctx, c, "GetVModelStatus", request, c.api.GetVModelStatus)
+	return status.Code(err).String()
 }
 
 // Endpoints implements Client.

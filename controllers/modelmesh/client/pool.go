@@ -3,47 +3,41 @@ package client
 import (
 	"context"
 	"fmt"
-	"slices"
+	"reflect"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
+
+var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+	Name: "odh_platform_modelmesh_clients",
+	Help: "Namespaces whose ModelMesh routing layer the manager is connected to.",
+})
 
 // Pool has the clients of all namespaces. It is safe for concurrent use, and a manager Runnable that closes every connection when
 // the manager ends.
 type Pool struct {
+	// Listeners are called with the namespace whenever its client comes, goes or is replaced, or the ready addresses behind it change.
+	follow.Listeners[string]
 	log logr.Logger
 
 	mu      sync.Mutex
 	clients map[string]*connection
 	// endpoints are the EndpointSlices of Services, also of those that have no client yet.
 	endpoints map[types.NamespacedName][]discoveryv1.EndpointSlice
-	listeners []func(namespace string)
 	closed    bool
 }
 
 // NewPool returns an empty pool.
 func NewPool(log logr.Logger) *Pool {
 	return &Pool{log: log, clients: map[string]*connection{}, endpoints: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
-}
-
-// Subscribe registers a function that is called with the namespace whenever its client comes, goes or is replaced, or the ready addresses
-// behind it change. It must not block.
-func (p *Pool) Subscribe(listener func(namespace string)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listeners = append(p.listeners, listener)
-}
-
-func (p *Pool) notify(namespace string) {
-	p.mu.Lock()
-	listeners := slices.Clone(p.listeners)
-	p.mu.Unlock()
-	for _, tell := range listeners {
-		tell(namespace)
-	}
 }
 
 // Client returns the client of a namespace, if there is one.
@@ -57,12 +51,9 @@ func (p *Pool) Client(namespace string) (Client, bool) {
 // Ensure makes the client of a namespace talk to the target; nothing happens when it does. After an error, which names what is
 // wrong with the target, the former client stays in force, and the next call tries again.
 func (p *Pool) Ensure(namespace string, target Target) error {
-	if err := target.validate(); err != nil {
-		return fmt.Errorf("client of namespace %s: %w", namespace, err)
-	}
 	p.mu.Lock()
 	former := p.clients[namespace]
-	if p.closed || former != nil && former.target.same(target) {
+	if p.closed || former != nil && reflect.DeepEqual(former.target, target) {
 		p.mu.Unlock()
 		return nil
 	}
@@ -76,7 +67,7 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
 	p.end(former)
-	p.notify(namespace)
+	p.Notify(namespace)
 	return nil
 }
 
@@ -89,7 +80,7 @@ func (p *Pool) Forget(namespace string) {
 	p.mu.Unlock()
 	if former != nil {
 		p.end(former)
-		p.notify(namespace)
+		p.Notify(namespace)
 	}
 }
 
@@ -114,7 +105,7 @@ func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv
 	changed := c != nil && c.target.Service == service.Name && c.setAddresses(endpoints)
 	p.mu.Unlock()
 	if changed {
-		p.notify(service.Namespace)
+		p.Notify(service.Namespace)
 	}
 }
 

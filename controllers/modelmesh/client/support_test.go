@@ -77,7 +77,7 @@ func newPool(t *testing.T) (*Pool, func() []string) {
 	p := NewPool(testLogger(t))
 	var mu sync.Mutex
 	var notified []string
-	p.Subscribe(func(namespace string) {
+	p.Subscribe(t.Context(), func(namespace string) {
 		mu.Lock()
 		defer mu.Unlock()
 		notified = append(notified, namespace)

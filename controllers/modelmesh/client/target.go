@@ -1,10 +1,8 @@
 package client
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"strconv"
 )
@@ -57,30 +55,6 @@ func (p *KeyPair) config(server string) (*tls.Config, error) {
 		return nil, fmt.Errorf("TLS secret '%s': failed to append ca certs", p.Secret)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: server, MinVersion: tls.VersionTLS12}, nil
-}
-
-func (p *KeyPair) equal(other *KeyPair) bool {
-	if p == nil || other == nil {
-		return p == other
-	}
-	return bytes.Equal(p.Certificate, other.Certificate) && bytes.Equal(p.Key, other.Key) && bytes.Equal(p.CA, other.CA)
-}
-
-// same tells whether a client of one target serves for the other.
-func (t Target) same(other Target) bool {
-	pair := t.TLS.equal(other.TLS)
-	t.TLS, other.TLS = nil, nil
-	return pair && t == other
-}
-
-func (t Target) validate() error {
-	if t.Service == "" {
-		return errors.New("the name of the Service is empty; set inferenceServiceName")
-	}
-	if t.Port < 1 || t.Port > 65535 {
-		return fmt.Errorf("inferenceServicePort %d is not a port; set a number between 1 and 65535", t.Port)
-	}
-	return nil
 }
 
 // Endpoints are the URLs at which users reach the models of a namespace with this target.

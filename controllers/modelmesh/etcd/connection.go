@@ -2,11 +2,17 @@
 package etcd
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 // Key is the key of the Secret under which the connection is written, as JSON.
@@ -107,4 +113,57 @@ func (c Connection) Material(data map[string][]byte) (Material, error) {
 		return m, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file")
 	}
 	return m, nil
+}
+
+// dialTimeout is how long etcd may take to answer, or to start a watch.
+const dialTimeout = 10 * time.Second
+
+// ConfigOf reads the data of the Secret: what a client needs, and the prefix of every key.
+func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string, err error) {
+	connection, err := Parse(data)
+	if err != nil {
+		return config, "", err
+	}
+	if len(connection.URLs()) == 0 {
+		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", Key)
+	}
+	material, err := connection.Material(data)
+	if err != nil {
+		return config, "", err
+	}
+	config = clientv3.Config{
+		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: dialTimeout,
+	}
+	if config.TLS, err = material.config(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
+		return config, "", err
+	}
+	if connection.OverrideAuthority != "" {
+		config.DialOptions = append(config.DialOptions, grpc.WithAuthority(connection.OverrideAuthority))
+	}
+	return config, connection.RootPrefix, nil
+}
+
+// isHTTPS tells whether an endpoint asks for TLS.
+func isHTTPS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
+
+// config returns nil where nothing asks for TLS. Without a CA, those of the system are trusted.
+func (m Material) config(asked bool) (*tls.Config, error) {
+	if !asked && m.CA == nil && m.Certificate == nil {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if m.CA != nil {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(m.CA) {
+			return nil, errors.New("certificate/certificate_file has no certificate in PEM form")
+		}
+	}
+	if m.Certificate != nil {
+		pair, err := tls.X509KeyPair(m.Certificate, m.Key)
+		if err != nil {
+			return nil, fmt.Errorf("could not load client key pair: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }

@@ -1,10 +1,20 @@
 package etcd
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Copy is the data of the Secret by which the pods of a namespace reach etcd, made from that of the manager's own namespace: the
@@ -49,7 +59,9 @@ func qualified(endpoints, namespace string) string {
 			end = len(rest)
 		}
 		host := rest[:end]
-		if host == "" || strings.HasPrefix(rest, "[") || strings.Contains(host, ".") || host == "localhost" || isAddress(rest) {
+		_, err := netip.ParseAddr(rest)
+		isAddress := err == nil || strings.HasPrefix(rest, "[") // one of version 6 may have no brackets
+		if host == "" || isAddress || strings.Contains(host, ".") || host == "localhost" {
 			continue
 		}
 		all[i] = scheme + host + "." + namespace + rest[end:]
@@ -57,8 +69,80 @@ func qualified(endpoints, namespace string) string {
 	return strings.Join(all, ",")
 }
 
-// isAddress tells whether a host is an address rather than a name, also one of version 6 without brackets.
-func isAddress(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
+// Account is a user that may read and write the keys below Prefix and no others, by a role of the same name.
+type Account struct {
+	Name, Password, Prefix string
+}
+
+// AccountOf is that of a namespace with a UID. The password follows from that of the connection, so that nothing needs to be stored, and
+// a namespace that gets the name of a deleted one has another. An error says why the connection cannot be divided.
+func AccountOf(source map[string][]byte, namespace, uid string) (Account, error) {
+	c, err := Parse(source)
+	switch {
+	case err != nil:
+		return Account{}, err
+	case c.UserID == "" || c.Password == "":
+		return Account{}, errors.New("it names no user and password with which users could be created: etcdUserPerNamespace needs the user root")
+	case c.ClientCertificate != "" || c.ClientCertificateFile != "":
+		return Account{}, errors.New("every namespace would have its client certificate, which can stand for a user: etcdUserPerNamespace needs a connection without one")
+	}
+	mac := hmac.New(sha256.New, []byte(c.Password))
+	mac.Write([]byte(namespace + "/" + uid))
+	return Account{Name: "modelmesh-" + namespace, Password: hex.EncodeToString(mac.Sum(nil)), Prefix: c.prefixOf(namespace)}, nil
+}
+
+// prefixOf stands before all keys of a namespace other than the manager's.
+func (c Connection) prefixOf(namespace string) string { return c.RootPrefix + "/mm_ns/" + namespace }
+
+// Ensure makes an account as it should be. What is right already is only read: each change ends the tokens of its user.
+func (c *Client) Ensure(ctx context.Context, a Account) error {
+	etcd, err := c.connected(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ensureRole(ctx, etcd, a); err != nil {
+		return fmt.Errorf("role %s of etcd: %w", a.Name, err)
+	}
+	if err := ensureUser(ctx, etcd, a); err != nil {
+		return fmt.Errorf("user %s of etcd: %w", a.Name, err)
+	}
+	return nil
+}
+
+// ensureRole grants what is below the prefix. The keys of a namespace that begins with the name of this one are not below it.
+func ensureRole(ctx context.Context, etcd *clientv3.Client, a Account) error {
+	below := a.Prefix + "/"
+	end := clientv3.GetPrefixRangeEnd(below)
+	role, err := etcd.RoleGet(ctx, a.Name)
+	if errors.Is(err, rpctypes.ErrRoleNotFound) {
+		role = &clientv3.AuthRoleGetResponse{}
+		_, err = etcd.RoleAdd(ctx, a.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(role.Perm, func(p *authpb.Permission) bool {
+		return p.PermType == authpb.READWRITE && string(p.Key) == below && string(p.RangeEnd) == end
+	}) {
+		return nil
+	}
+	_, err = etcd.RoleGrantPermission(ctx, a.Name, below, end, clientv3.PermissionType(clientv3.PermReadWrite))
+	return err
+}
+
+func ensureUser(ctx context.Context, etcd *clientv3.Client, a Account) error {
+	user, err := etcd.UserGet(ctx, a.Name)
+	if errors.Is(err, rpctypes.ErrUserNotFound) {
+		user = &clientv3.AuthUserGetResponse{}
+		_, err = etcd.UserAdd(ctx, a.Name, a.Password)
+	} else if err == nil {
+		if _, err = etcd.Authenticate(ctx, a.Name, a.Password); errors.Is(err, rpctypes.ErrAuthFailed) {
+			_, err = etcd.UserChangePassword(ctx, a.Name, a.Password)
+		}
+	}
+	if err != nil || slices.Contains(user.Roles, a.Name) {
+		return err
+	}
+	_, err = etcd.UserGrantRole(ctx, a.Name, a.Name)
+	return err
 }

@@ -74,7 +74,7 @@ func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([
 // What a watch remembers is bounded, however much an etcd tells.
 func TestAWatchHasAnEnd(t *testing.T) {
 	w := &watch{
-		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", clock: clock.RealClock{}, log: logr.Discard(), emit: func(Event) {},
+		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", state: watching.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), emit: func(Event) {},
 		describe: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
 	}
 	if err := w.follow(t.Context()); !errors.Is(err, meshetcd.ErrTooMuch) || len(w.known) > meshetcd.MaxKeys {

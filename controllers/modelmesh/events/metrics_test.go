@@ -58,5 +58,4 @@ func TestStateOfWatchesIsShown(t *testing.T) {
 	expect("another Service takes over", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Forget("home")
 	expect("no namespace is left", map[string]float64{})
-	(&watch{}).show(1) // without metrics
 }

@@ -1,3 +1,9 @@
+// Package events tells which models changed in the routing layers of ModelMesh, by watching the keys that these keep in etcd.
+// Nothing is ever written there.
+//
+// The [Stream] has a watch for every namespace that it was asked to look at. Each is a small machine of its own: it lists, watches
+// from there on, and starts over when etcd forgot its place; when etcd is away it tries again after growing pauses. Who listens
+// hears of every model that there is when a watch starts, and of every one that went while no watch ran.
 package events
 
 import (
@@ -10,10 +16,21 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
+
+// keysVModels and keysRegistry are the values of the label "keys".
+const keysVModels, keysRegistry = "vmodels", "registry"
+
+var watching = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_modelmesh_etcd_watching",
+	Help: "1 while the manager watches the ModelMesh keys of a namespace in etcd, 0 while the watch fails and is retried, by namespace and keys (vmodels, registry).",
+}, []string{"namespace", "keys"})
 
 // Options of a Stream. All are required.
 type Options struct {
@@ -29,14 +46,15 @@ type Options struct {
 // it is given. All methods are safe for concurrent use, and none of them but Grant waits for etcd.
 type Stream struct {
 	Options
+	// Listeners are called with every event, several at a time and some more than once.
+	follow.Listeners[Event]
 	dial func(data map[string][]byte) (etcd, error)
 
-	mu        sync.Mutex
-	listeners []func(Event)
-	common    line
-	spaces    map[string]*space // by namespace
-	ctx       context.Context   // that of Start, nil before and afterwards
-	watches   sync.WaitGroup
+	mu      sync.Mutex
+	common  line
+	spaces  map[string]*space // by namespace
+	ctx     context.Context   // that of Start, nil before and afterwards
+	watches sync.WaitGroup
 }
 
 // line is a connection to an etcd; the zero value is none.
@@ -81,41 +99,18 @@ func NewStream(o Options) *Stream {
 	}
 }
 
-// Subscribe registers a function that is called with every event, several at a time and some more than once. It must not block.
-func (s *Stream) Subscribe(listener func(Event)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listeners = append(s.listeners, listener)
-}
-
-func (s *Stream) emit(event Event) {
-	s.mu.Lock()
-	listeners := s.listeners // never changed in place
-	s.mu.Unlock()
-	for _, tell := range listeners {
-		tell(event)
-	}
-}
-
 // Connect takes the data of the controller's etcd Secret; nil is none, and the watches rest. The same data again changes nothing,
 // other data restarts the watches with them. An error says what is wrong with the data; the former connection stays in force then.
 func (s *Stream) Connect(data map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next, changed, err := s.redial(s.common, data)
-	if !changed {
-		return err
-	}
-	former := s.common
-	s.common = next
-	for namespace, space := range s.spaces {
-		if space.own.client == nil {
-			space.rest(namespace)
-			s.start(namespace, space)
+	return s.connect(&s.common, data, func() {
+		for namespace, space := range s.spaces {
+			if space.own.client == nil {
+				s.restart(namespace, space)
+			}
 		}
-	}
-	s.hangUp(former)
-	return nil
+	})
 }
 
 // Grant makes an account in the etcd of the controller.
@@ -135,31 +130,26 @@ func (s *Stream) ConnectOwn(namespace string, data map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	into := s.space(namespace)
-	next, changed, err := s.redial(into.own, data)
-	if !changed {
-		return err
-	}
-	former := into.own
-	into.rest(namespace)
-	into.own = next
-	s.start(namespace, into)
-	s.hangUp(former)
-	return nil
+	return s.connect(&into.own, data, func() { s.restart(namespace, into) })
 }
 
-// redial makes the connection for data, unless the present one was made for the same.
-func (s *Stream) redial(present line, data map[string][]byte) (next line, changed bool, err error) {
+// connect replaces a connection by one for data, unless it was made for the same, and restarts what goes over it.
+func (s *Stream) connect(at *line, data map[string][]byte, restart func()) error {
+	former, next := *at, line{}
 	switch {
-	case data == nil:
-		return line{}, present.client != nil, nil
-	case present.client != nil && maps.EqualFunc(present.secret, data, slices.Equal):
-		return present, false, nil
+	case data == nil && former.client == nil, data != nil && former.client != nil && maps.EqualFunc(former.secret, data, slices.Equal):
+		return nil
+	case data != nil:
+		client, err := s.dial(data)
+		if err != nil {
+			return err
+		}
+		next = line{secret: maps.Clone(data), client: client}
 	}
-	client, err := s.dial(data)
-	if err != nil {
-		return present, false, err
-	}
-	return line{secret: maps.Clone(data), client: client}, true, nil
+	*at = next
+	restart()
+	s.hangUp(former)
+	return nil
 }
 
 // hangUp closes a connection over which nothing is watched any more.
@@ -183,9 +173,8 @@ func (s *Stream) Ensure(namespace, service string) {
 	if into.service == service {
 		return
 	}
-	into.rest(namespace)
 	into.service = service
-	s.start(namespace, into)
+	s.restart(namespace, into)
 }
 
 // space is that of a namespace, a new one if need be.
@@ -211,7 +200,9 @@ func (s *Stream) Forget(namespace string) {
 func (s *Stream) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
-	s.startAll()
+	for namespace, space := range s.spaces {
+		s.restart(namespace, space)
+	}
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
@@ -233,15 +224,10 @@ func (s *Stream) end() {
 	s.common = line{}
 }
 
-func (s *Stream) startAll() {
-	for namespace, space := range s.spaces {
-		s.start(namespace, space)
-	}
-}
-
-// start runs the two watches of a namespace, if there is a connection. They know what the former ones knew, so that what is gone
+// restart runs the two watches of a namespace, if there is a connection. They know what the former ones knew, so that what is gone
 // from a new etcd, or from behind a new Service, is noticed.
-func (s *Stream) start(namespace string, into *space) {
+func (s *Stream) restart(namespace string, into *space) {
+	into.rest(namespace)
 	client, home := s.common.client, s.Home
 	if into.own.client != nil {
 		client, home = into.own.client, namespace // its prefix is that of the namespace already
@@ -252,7 +238,7 @@ func (s *Stream) start(namespace string, into *space) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	base := Base(client.RootPrefix(), home, namespace, into.service)
 	begin := func(w watch, keys string, former *watch) *watch {
-		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
+		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.Notify
 		w.done, w.state = make(chan struct{}), watching.WithLabelValues(namespace, keys)
 		s.watches.Go(func() {
 			defer close(w.done)

@@ -272,7 +272,7 @@ func TestPausesGrowAndShrink(t *testing.T) {
 	clk := &pauses{FakeClock: newFixture(t).clock}
 	down := newStore()
 	down.fail(errors.New("no"))
-	w := &watch{client: down, prefix: "p/", clock: clk, log: newFixture(t).Log, emit: func(Event) {}, describe: vmodelEvent("n")}
+	w := &watch{client: down, prefix: "p/", state: watching.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, emit: func(Event) {}, describe: vmodelEvent("n")}
 	ctx, cancel := withCancel(t)
 	clk.after = func(n int) {
 		if n == 9 {

@@ -183,7 +183,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 		return session{store: f.stores[name], root: string(data["root"]), closed: &f.closed, name: name}, nil
 	}
-	f.Subscribe(func(e Event) {
+	f.Subscribe(t.Context(), func(e Event) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.emitted = append(f.emitted, e)

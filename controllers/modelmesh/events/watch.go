@@ -39,7 +39,7 @@ type watch struct {
 	known   map[string]seen // by the key behind the prefix
 	cluster uint64
 	warned  string
-	// state shows whether the watch works; nil for one without a metric.
+	// state shows whether the watch works.
 	state prometheus.Gauge
 	done  chan struct{} // closed when run has returned
 }
@@ -70,7 +70,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.clock.Since(began) > retryMax {
 			pause = retryMin
 		}
-		w.show(0)
+		w.state.Set(0)
 		w.complain(err)
 		select {
 		case <-ctx.Done():
@@ -78,13 +78,6 @@ func (w *watch) run(ctx context.Context) {
 		case <-w.clock.After(wait.Jitter(pause, jitter)):
 		}
 		pause = min(2*pause, retryMax)
-	}
-}
-
-// show says whether the watch works.
-func (w *watch) show(works float64) {
-	if w.state != nil {
-		w.state.Set(works)
 	}
 }
 
@@ -103,7 +96,7 @@ func (w *watch) follow(ctx context.Context) error {
 		return err
 	}
 	w.compare(listing)
-	w.show(1)
+	w.state.Set(1)
 	if w.warned != "" {
 		w.warned = ""
 		w.log.Info("The models of a namespace are watched in etcd again", "prefix", w.prefix)

@@ -14,27 +14,40 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// ask registers a model with the mesh, or reads the one it has where the spec is invalid, and notes what came of it. An error
-// leaves what was known before.
+// ask registers a model with the mesh, or reads the one it has where the spec is invalid, and notes what came of it. Where the mesh
+// will not take the model it finds out why. An error leaves what was known before.
 func (r *models) ask(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
+	result := answered
 	if rec.problem == "" {
 		info, err = r.register(ctx, client, rec, e)
-	} else {
+	}
+	clash := status.Code(err) == codes.AlreadyExists
+	if clash || rec.problem != "" {
 		info, err = client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
+	}
+	if clash {
+		result = clashOf(info, rec)
 	}
 	switch {
 	case err == nil:
-		e.outcome, e.info = answered, info
+		e.outcome, e.info = result, info
 	case errors.Is(err, meshclient.ErrNoAddress):
 		e.outcome = noAddress
-	case status.Code(err) == codes.AlreadyExists:
-		return r.onAlreadyExists(ctx, client, rec, e)
 	default:
 		return fmt.Errorf("asking the mesh of namespace %s about the model: %w", rec.Namespace, err)
 	}
 	return nil
+}
+
+// clashOf says why the mesh will not take a model: because another source has the name, or because it has a model of the same id that
+// differs.
+func clashOf(info *meshpb.VModelStatusInfo, rec *record) outcome {
+	if owner := info.GetOwner(); (owner == "" || owner == rec.Source) && info.GetTargetModelId() != "" {
+		return different
+	}
+	return taken
 }
 
 // register makes the mesh know the model as the spec describes it.
@@ -70,29 +83,17 @@ func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error
 	case rec.status.ActiveModelState != v1alpha1.Standby:
 		return true, nil
 	}
+	supported, err := r.isSupported(ctx, rec)
+	return err == nil && !supported, err
+}
+
+// isSupported tells whether the namespace has a runtime for the model.
+func (r *models) isSupported(ctx context.Context, rec *record) (bool, error) {
 	supported, err := r.supported(ctx, rec.Namespace, rec.Label())
 	if err != nil {
 		return false, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
 	}
-	return !supported, nil
-}
-
-// onAlreadyExists finds out why the mesh will not take the model: because another source has the name, or because it has a model of
-// the same id that differs.
-func (r *models) onAlreadyExists(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
-	info, err := client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
-	switch {
-	case errors.Is(err, meshclient.ErrNoAddress):
-		e.outcome = noAddress
-		return nil
-	case err != nil:
-		return fmt.Errorf("asking the mesh of namespace %s who has the name of the model: %w", rec.Namespace, err)
-	}
-	e.outcome, e.info = taken, info
-	if ours := info.GetOwner() == "" || info.GetOwner() == rec.Source; ours && info.GetTargetModelId() != "" {
-		e.outcome = different
-	}
-	return nil
+	return supported, nil
 }
 
 // desiredStatus is the status that follows from what is known; the present one where nothing is.
@@ -137,9 +138,9 @@ func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, 
 	if !a.active.unsupported() && !a.target.unsupported() && !speechless || rec.problem != "" {
 		return a, nil
 	}
-	supported, err := r.supported(ctx, rec.Namespace, rec.Label())
+	supported, err := r.isSupported(ctx, rec)
 	if err != nil {
-		return a, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
+		return a, err
 	}
 	if speechless {
 		a.target = unsupportedLabel(rec.Label())

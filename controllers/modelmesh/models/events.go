@@ -20,9 +20,6 @@ type note struct{ kind, reason, text string }
 
 // recordEvents records what has changed for users.
 func (r *models) recordEvents(rec *record, after v1alpha1.PredictorStatus) {
-	if rec.object == nil {
-		return
-	}
 	for _, n := range append(transitions(rec.status, after), ignored(rec)...) {
 		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, maxNote))
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,21 +106,21 @@ func (m *layered) reachable() error {
 
 func (m *layered) Endpoints() (grpc, http string) { return grpcAddress, "" }
 
-func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	if err := m.reachable(); err != nil {
 		return nil, err
 	}
 	return m.Layer.SetVModel(ctx, r)
 }
 
-func (m *layered) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+func (m *layered) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
 	if err := m.reachable(); err != nil {
 		return nil, err
 	}
 	return m.Layer.DeleteVModel(ctx, r)
 }
 
-func (m *layered) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+func (m *layered) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	if err := m.reachable(); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // outcome is how the last call about a model ended.
@@ -205,16 +204,13 @@ func (m *memory) in(namespace string) []types.NamespacedName {
 	return keys
 }
 
-// join is the key of a model of a source: namespaces have no underscore.
+// join is the key of a model of a source: neither sources nor namespaces have an underscore.
 func join(source string, name types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: source + "_" + name.Namespace, Name: name.Name}
 }
 
-// split is the source and the name in a key. Without a source it is about a Predictor.
+// split is the source and the name in a key.
 func split(key types.NamespacedName) (string, types.NamespacedName) {
-	at := strings.LastIndexByte(key.Namespace, '_')
-	if at <= 0 {
-		return modelmesh.SourcePredictor, types.NamespacedName{Namespace: key.Namespace[at+1:], Name: key.Name}
-	}
-	return key.Namespace[:at], types.NamespacedName{Namespace: key.Namespace[at+1:], Name: key.Name}
+	source, namespace, _ := strings.Cut(key.Namespace, "_")
+	return source, types.NamespacedName{Namespace: namespace, Name: key.Name}
 }

@@ -40,11 +40,7 @@ type models struct {
 func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	key := request.NamespacedName
 	id, name := split(key)
-	from, known := r.sources[id]
-	if !known {
-		r.memory.drop(key)
-		return ctrl.Result{}, nil
-	}
+	from := r.sources[id] // other sources enqueue nothing
 	rec, err := from.get(ctx, name)
 	switch {
 	case errors.Is(err, errAway):
@@ -76,7 +72,7 @@ func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from o
 		return 0, err
 	}
 	if e.outcome != unasked || rec.problem != "" {
-		next.ObservedGeneration = rec.generation()
+		next.ObservedGeneration = rec.object.GetGeneration()
 	}
 	written, err := from.write(ctx, rec, next)
 	if written {

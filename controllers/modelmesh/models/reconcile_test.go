@@ -165,7 +165,7 @@ func TestNoPods(t *testing.T) {
 	if diff := cmp.Diff(want, w.status()); diff != "" { // as in the recordings
 		t.Error(diff)
 	}
-	if !strings.Contains(w.patches[0], `"grpcEndpoint":""`) || !strings.Contains(w.patches[0], `"time":null`) {
+	if !strings.Contains(w.patches[0], `"resourceVersion":"999"`) || strings.Contains(w.patches[0], `"time"`) || strings.Contains(w.patches[0], "spec") {
 		t.Errorf("patch %s", w.patches[0])
 	}
 	w.rests(aPredictor)
@@ -454,12 +454,6 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w.reconcile(aService)
 	if w.mesh.calls() != 0 {
 		t.Error("it is unknown whether there is an InferenceService")
-	}
-	other := types.NamespacedName{Namespace: "plugin_ns", Name: "x"}
-	w.memory.mark(other)
-	w.reconcile(other)
-	if _, known := w.memory.look(other); known || w.mesh.calls() != 0 {
-		t.Error("a source that we do not know is not our business")
 	}
 }
 

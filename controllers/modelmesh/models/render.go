@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Registration is what the mesh of a namespace gets to know of a model.
@@ -43,19 +43,15 @@ func Register(object *unstructured.Unstructured) (*Registration, string, error) 
 
 // modelOf reads the model out of a resource; reason says why there is none in it.
 func modelOf(object *unstructured.Unstructured) (m modelmesh.Model, reason string, err error) {
-	decode := func(into any) error {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
-			return fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		return nil
-	}
 	if object.GetKind() != capability.InferenceService.Kind {
-		p := &v1alpha1.Predictor{}
-		err := decode(p)
-		return modelmesh.FromPredictor(p), "", err
+		p, err := resources.Decode[v1alpha1.Predictor](object)
+		if err != nil {
+			return m, "", err
+		}
+		return modelmesh.FromPredictor(p), "", nil
 	}
-	s := &v1beta1.InferenceService{}
-	if err := decode(s); err != nil {
+	s, err := resources.Decode[v1beta1.InferenceService](object)
+	if err != nil {
 		return m, "", err
 	}
 	m, ours, err := modelmesh.FromInferenceService(s)

@@ -3,8 +3,10 @@ package models
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -66,7 +68,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 
 // listen connects the wakes with everything that wakes.
 func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
-	shared.Pool.Subscribe(w.onEndpointsChanged)
+	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
 	shared.Catalog.References.Subscribe(func(namespace, name string) {
 		keys := []types.NamespacedName{join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
 		if name == "" {
@@ -74,7 +76,7 @@ func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) 
 		}
 		w.enqueue(keys...)
 	})
-	shared.Events.Subscribe(func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
+	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
 			w.onSourceReady(modelmesh.SourceInferenceService)
@@ -85,6 +87,68 @@ func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) 
 // mapped makes requests for models of a source.
 func mapped(id string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return request(id, client.ObjectKeyFromObject(o))
+		return []reconcile.Request{{NamespacedName: join(id, client.ObjectKeyFromObject(o))}}
 	})
 }
+
+// wakes is the source of requests for models that something has happened to in the mesh.
+type wakes struct {
+	memory *memory
+	known  map[string]origin
+	// breakers of the namespaces are closed when their pods have changed.
+	breakers *breakers
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the controller starts
+}
+
+// Start implements source.Source. What has happened before is in memory.
+func (w *wakes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.mu.Lock()
+	w.queue = queue
+	w.mu.Unlock()
+	for id := range w.known {
+		w.onSourceReady(id)
+	}
+	return nil
+}
+
+// String names the source in the controller's log.
+func (w *wakes) String() string { return "events of the mesh" }
+
+// enqueue never blocks. Keys that are queued already are not queued twice.
+func (w *wakes) enqueue(keys ...types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue == nil {
+		return
+	}
+	for _, key := range keys {
+		w.queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// onEtcdEvent is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just
+// that.
+func (w *wakes) onEtcdEvent(id, namespace, name string) {
+	model := types.NamespacedName{Namespace: namespace, Name: name}
+	if _, known := w.known[id]; known {
+		key := join(id, model)
+		w.memory.mark(key)
+		w.enqueue(key)
+	}
+	for other := range w.known {
+		if key := join(other, model); other != id && w.memory.markIfKnown(key) {
+			w.enqueue(key)
+		}
+	}
+}
+
+// onEndpointsChanged is called when the client of a namespace or the pods behind it have changed.
+func (w *wakes) onEndpointsChanged(namespace string) {
+	w.breakers.reset(namespace)
+	w.enqueue(w.memory.markNamespaceStale(namespace)...)
+}
+
+// onSourceReady is called when a source that was away may be there again: events of the meantime are handled.
+func (w *wakes) onSourceReady(id string) { w.enqueue(w.memory.of(id)...) }

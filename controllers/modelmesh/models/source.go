@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -26,16 +28,13 @@ import (
 // errAway says that a source cannot tell now whether a model is there, so that nothing must be concluded from its silence.
 var errAway = errors.New("the source of the model is away")
 
-// fieldOwner is the manager of the status fields.
-const fieldOwner = modelmeshcontroller.FieldOwner
-
 // record is a model with its status, as its source has them.
 type record struct {
 	modelmesh.Model
 	status v1alpha1.PredictorStatus
 	// problem says why there is no model that could be served; empty for none.
 	problem string
-	// object is what events are about; nil where the source has no object.
+	// object is what has the status, and what events are about.
 	object client.Object
 }
 
@@ -47,19 +46,8 @@ func (r *record) id() string {
 	return r.ID()
 }
 
-// generation is that of the object.
-func (r *record) generation() int64 {
-	if r.object == nil {
-		return 0
-	}
-	return r.object.GetGeneration()
-}
-
 // paused tells that mesh and status are left as they are.
 func (r *record) paused() bool {
-	if r.object == nil {
-		return false
-	}
 	paused, _ := names.Paused(r.object.GetAnnotations())
 	return paused
 }
@@ -96,62 +84,75 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 }
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
+	before, ok := r.object.(*v1alpha1.Predictor)
+	if !ok {
+		return false, fmt.Errorf("writing the status of a %T as that of a Predictor", r.object)
+	}
 	status.Conditions = slices.Clone(status.Conditions)
 	if missing, known := p.missing(r.Namespace, r.Name); known {
 		reference.Report(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
 	}
-	status = summarized(status, r.generation())
+	status = summarized(status, before.Generation)
 	if r.paused() {
 		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the mesh is left as it is until the annotation "+
-			names.PausedAnnotation+" is removed", r.generation())
+			names.PausedAnnotation+" is removed", before.Generation)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
 	}
-	p.series.Observe(client.ObjectKeyFromObject(r.object), status.Conditions)
-	if equality.Semantic.DeepEqual(r.status, status) {
+	p.series.Observe(client.ObjectKeyFromObject(before), status.Conditions)
+	after := before.DeepCopy()
+	after.Status = status
+	return patchStatus(ctx, p.client, before, after, equality.Semantic.DeepEqual(before.Status, status))
+}
+
+// services are the InferenceServices in ModelMesh mode. Their API may come and go.
+type services struct {
+	client client.Client
+	served func() capability.Set
+	clock  clock.PassiveClock
+}
+
+func (s *services) get(ctx context.Context, name types.NamespacedName) (*record, error) {
+	if !s.served().Has(capability.InferenceService) {
+		return nil, errAway
+	}
+	service := &v1beta1.InferenceService{}
+	err := s.client.Get(ctx, name, service)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the InferenceService: %w", err)
+	}
+	m, ours, err := modelmesh.FromInferenceService(service)
+	if !ours {
+		return nil, nil // another controller serves it
+	}
+	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service}
+	if err != nil {
+		r.problem = err.Error()
+	}
+	return r, nil
+}
+
+func (s *services) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
+	before, ok := r.object.(*v1beta1.InferenceService)
+	if !ok {
+		return false, fmt.Errorf("writing the status of a %T as that of an InferenceService", r.object)
+	}
+	after := before.DeepCopy()
+	putStatus(&after.Status, status, r.Name, s.clock.Now())
+	return patchStatus(ctx, s.client, before, after, equality.Semantic.DeepEqual(before.Status, after.Status))
+}
+
+// patchStatus writes what differs, unless nothing does or the object has gone. Of the status of an InferenceService the rest belongs to
+// KServe. It reports whether anything was written.
+func patchStatus(ctx context.Context, c client.Client, before, after client.Object, equal bool) (bool, error) {
+	if equal {
 		return false, nil
 	}
-	patch, err := predictorPatch(r.object.GetResourceVersion(), status)
-	if err != nil {
-		return false, err
-	}
-	return patchStatus(ctx, p.client, r.object, patch)
-}
-
-// predictorPatch sets the whole status. What it has not is removed, so that no part of an earlier failure stays.
-func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
-	status := map[string]any{
-		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
-		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
-		"failedCopies": s.FailedCopies, "totalCopies": s.TotalCopies, "lastFailureInfo": nil,
-		"conditions": s.Conditions,
-	}
-	if s.ObservedGeneration > 0 {
-		status["observedGeneration"] = s.ObservedGeneration
-	}
-	if f := s.LastFailureInfo; f != nil {
-		status["lastFailureInfo"] = map[string]any{
-			"reason": orNull(f.Reason), "message": orNull(f.Message), "modelId": orNull(f.ModelID), "location": orNull(f.Location), "time": f.Time,
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status: %w", err)
-	}
-	return patch, nil
-}
-
-// orNull leaves an empty text out of a merge patch's result.
-func orNull[T ~string](s T) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-// patchStatus writes, unless the object has gone.
-func patchStatus(ctx context.Context, c client.Client, object client.Object, patch []byte) (written bool, err error) {
-	err = c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := c.Status().Patch(ctx, after, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

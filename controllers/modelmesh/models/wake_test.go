@@ -41,7 +41,7 @@ func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	w.onEtcdEvent("", "ns", "b") // without an owner it is of a Predictor
+	w.onEtcdEvent("ksp", "ns", "b")
 	w.onEtcdEvent("isvc", "other", "c")
 	w.onEtcdEvent("isvc", "other", "c")
 	w.onEtcdEvent("nobody", "ns", "d")
@@ -91,11 +91,8 @@ func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for key, want := range map[types.NamespacedName]struct{ source, namespace string }{
-		{Namespace: "ksp_ns"}:    {"ksp", "ns"},
-		{Namespace: "isvc_ns"}:   {"isvc", "ns"},
-		{Namespace: "my_own_ns"}: {"my_own", "ns"},
-		{Namespace: "ns"}:        {"ksp", "ns"},
-		{Namespace: "_ns"}:       {"ksp", "ns"},
+		{Namespace: "ksp_ns"}:  {"ksp", "ns"},
+		{Namespace: "isvc_ns"}: {"isvc", "ns"},
 	} {
 		id, name := split(key)
 		if id != want.source || name.Namespace != want.namespace {
@@ -105,9 +102,6 @@ func TestKeys(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "n"}
 	if id, back := split(join("isvc", name)); id != "isvc" || back != name {
 		t.Errorf("%s %s", id, back)
-	}
-	if got := request("isvc", name); len(got) != 1 || got[0].String() != "isvc_ns/n" {
-		t.Errorf("%v", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,7 @@ func (f *fakeMesh) interlude() {
 	}
 }
 
-func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	f.interlude()
 	f.sets = append(f.sets, r)
 	if f.clash != nil {
@@ -60,13 +61,13 @@ func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest) (*me
 	return f.answer, f.fault
 }
 
-func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
 	f.interlude()
 	f.deletes = append(f.deletes, r)
 	return &meshpb.DeleteVModelResponse{}, f.fault
 }
 
-func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	f.interlude()
 	f.gets = append(f.gets, r)
 	return f.answer, f.fault
