@@ -35,13 +35,12 @@ func modelMeshRow(env *Env) row {
 			Controllers: modelmesh.Setup(modelmesh.Environment{
 				Config: env.Config,
 				Served: env.served,
-				Domain: env.domain,
 				Clock:  env.clock,
 				Applier: env.Applier(apply.Options{
 					FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 					LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
 				}),
-				Settings: func(ctrl.Manager) (*meshsettings.Source, error) { return m.source, nil },
+				Settings: func() *meshsettings.Source { return m.source },
 				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},

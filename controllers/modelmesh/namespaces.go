@@ -11,12 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -47,19 +48,16 @@ func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, err
 	if onlyOwn {
 		return &Namespaces{Home: own}, nil
 	}
-	has, err := labels.NewRequirement(LabelEnabled, selection.Exists, nil)
+	has, err := labels.Parse(LabelEnabled)
 	if err != nil {
 		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
 	}
-	labelled, err := component.Narrow(mgr, Metadata(namespaceKind), cache.ByObject{Label: labels.NewSelector().Add(*has)}, bareNamespace)
+	labelled, err := component.Narrow(mgr, Metadata(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
 	if err != nil {
 		return nil, err
 	}
 	return &Namespaces{Home: own, Labelled: labelled, Live: mgr.GetAPIReader()}, nil
 }
-
-// Own is the namespace of the manager.
-func (n *Namespaces) Own() string { return n.Home }
 
 // OnlyOwn tells whether no other namespace is ever served.
 func (n *Namespaces) OnlyOwn() bool { return n.Labelled == nil }
@@ -70,15 +68,7 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	if n.OnlyOwn() {
 		return nil, nil
 	}
-	namespace := Metadata(namespaceKind)
-	err := n.Labelled.Get(ctx, types.NamespacedName{Name: name}, namespace, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return namespace, nil
+	return Head(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
 }
 
 // Metadata returns that of a namespace; nil for one that is gone. One without the label is not in memory: it is read, the manager's
@@ -91,18 +81,11 @@ func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.Partial
 	if known := n.home.Load(); known != nil && name == n.Home {
 		return known, nil
 	}
-	head = Metadata(namespaceKind)
-	err = n.Live.Get(ctx, client.ObjectKey{Name: name}, head)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	if name == n.Home && head.DeletionTimestamp == nil {
+	head, err = Head(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
+	if head != nil && name == n.Home && head.DeletionTimestamp == nil {
 		n.home.Store(head)
 	}
-	return head, nil
+	return head, err
 }
 
 // Narrow limits a cache to the namespaces that may ever be served.
@@ -134,22 +117,17 @@ func (n *Namespaces) List(ctx context.Context) ([]string, error) {
 	if n.OnlyOwn() {
 		return []string{n.Home}, nil
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(namespaceKind.GroupVersion().WithKind("NamespaceList"))
-	if err := n.Labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing namespaces: %w", err)
+	labelled, err := Heads(ctx, n.Labelled, namespaceKind)
+	if err != nil {
+		return nil, err
 	}
-	own := true
 	var out []string
-	for i := range list.Items {
-		if list.Items[i].Name == n.Home {
-			own = false
-		}
-		if enabled(&list.Items[i]) {
-			out = append(out, list.Items[i].Name)
+	for i := range labelled {
+		if enabled(&labelled[i]) {
+			out = append(out, labelled[i].Name)
 		}
 	}
-	if own {
+	if !slices.ContainsFunc(labelled, func(m metav1.PartialObjectMetadata) bool { return m.Name == n.Home }) {
 		out = append(out, n.Home)
 	}
 	slices.Sort(out)
@@ -162,19 +140,6 @@ func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
 		return nil, false
 	}
 	return source.Kind(n.Labelled, client.Object(Metadata(namespaceKind)), h), true
-}
-
-// Requests returns one request for each namespace that is served, with the namespace as its name.
-func (n *Namespaces) Requests(ctx context.Context) ([]reconcile.Request, error) {
-	list, err := n.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]reconcile.Request, 0, len(list))
-	for _, name := range list {
-		out = append(out, RequestFor(name))
-	}
-	return out, nil
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
@@ -196,6 +161,29 @@ func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return m
 }
 
+// Head reads the metadata of an object; nil when there is none. It may be part of the cache and must not be changed.
+func Head(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	head := Metadata(kind)
+	err := from.Get(ctx, name, head, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
+	}
+	return head, nil
+}
+
+// Heads lists the metadata of objects. They may be part of the cache and must not be changed.
+func Heads(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := from.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
+	}
+	return list.Items, nil
+}
+
 // bareNamespace keeps the fields of a namespace that are read.
 func bareNamespace(in any) (any, error) {
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
@@ -203,4 +191,70 @@ func bareNamespace(in any) (any, error) {
 		m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil
 	}
 	return in, nil
+}
+
+// EnqueueNamespace maps an object to its namespace, served or not: what we left in one that is not has to go.
+func EnqueueNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{RequestFor(o.GetNamespace())}
+	})
+}
+
+// EnqueueServed maps an object of a user to its namespace when that is served. There may be thousands in others.
+func (n *Namespaces) EnqueueServed() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		on, err := n.Enabled(ctx, o.GetNamespace())
+		if err == nil && !on {
+			return nil
+		}
+		return []reconcile.Request{RequestFor(o.GetNamespace())}
+	})
+}
+
+// EnqueueAll maps whatever happened to all namespaces that are served.
+func (n *Namespaces) EnqueueAll() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return n.All(ctx) })
+}
+
+// EnqueueNamed maps a Namespace whose settings changed to itself; one without a name stands for all that are served.
+func (n *Namespaces) EnqueueNamed() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		if o.GetName() == "" {
+			return n.All(ctx)
+		}
+		return []reconcile.Request{RequestFor(o.GetName())}
+	})
+}
+
+// All are the requests for all namespaces that are served; an error is logged.
+func (n *Namespaces) All(ctx context.Context) []reconcile.Request {
+	list, err := n.List(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that are served")
+	}
+	var out []reconcile.Request
+	for _, name := range list {
+		out = append(out, RequestFor(name))
+	}
+	return out
+}
+
+// ComesOrGoes admits what only has to be there.
+func ComesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
+}
+
+// SpecChanged lets through what matters in models and runtimes: their status is written often. At the end of an object it is also which
+// finalizers are left.
+func SpecChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.GetUID() != after.GetUID() || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
+			after.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) != len(after.GetFinalizers())
+	}})
+}
+
+// SpecOrAnnotations is for the kinds of KServe, which have settings in annotations.
+func SpecOrAnnotations() predicate.Predicate {
+	return predicate.Or(SpecChanged(), predicate.AnnotationChangedPredicate{})
 }

@@ -46,11 +46,10 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 					t.Errorf("%s: %v, %v", namespace, on, err)
 				}
 			}
-			requests, err := n.Requests(t.Context())
-			if err != nil || len(requests) != len(tc.want) || requests[0].Name != tc.want[0] || requests[0].Namespace != "" {
-				t.Errorf("%v, %v", requests, err)
+			if all := n.All(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
+				t.Errorf("%v", all)
 			}
-			if _, watched := n.Source(nil); !watched || n.OnlyOwn() || n.Own() != "own" {
+			if _, watched := n.Source(nil); !watched || n.OnlyOwn() {
 				t.Error("the namespaces are not watched")
 			}
 		})
@@ -90,7 +89,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := n.Requests(t.Context()); !errors.Is(err, broken) {
+	if _, err := n.List(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

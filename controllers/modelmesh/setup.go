@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,7 +19,6 @@ import (
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
@@ -57,11 +56,10 @@ var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version:
 type Environment struct {
 	Config  config.Config
 	Served  func() *capability.Watcher
-	Domain  func() *clusterdomain.Watcher
 	Clock   func() clock.Clock
 	Applier func(ctrl.Manager) *apply.Applier
 	// Settings are those of meshsettings; the source is a runnable of the program.
-	Settings func(ctrl.Manager) (*meshsettings.Source, error)
+	Settings func() *meshsettings.Source
 	// Parts are the controllers of the component.
 	Parts []Part
 }
@@ -84,25 +82,17 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 
 // shared makes what the parts have in common, and adds what of it runs to the manager.
 func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
-	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("building the dynamic client: %w", err)
-	}
 	own := e.Config.ModelMesh.Namespace
 	namespaces, err := NewNamespaces(mgr, own, e.Config.ModelMesh.NamespaceScope)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := e.Settings(mgr)
-	if err != nil {
-		return nil, err
-	}
-	log := mgr.GetLogger().WithName(ComponentName)
+	settings, log := e.Settings(), mgr.GetLogger().WithName(ComponentName)
 	catalog := &Catalog{
 		Config: e.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: e.Served().Current, Settings: settings.For,
 	}
 	s := &Shared{
-		Catalog: catalog, Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
+		Catalog: catalog, Config: e.Config, Served: e.Served(), Clock: e.Clock(), Applier: e.Applier(mgr),
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
@@ -116,11 +106,41 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
 func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	has, err := labels.NewRequirement(mm.LabelService, selection.Exists, nil)
+	has, err := labels.Parse(mm.LabelService)
 	if err != nil {
 		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
 	}
 	by := namespaces.Narrow()
-	by.Label = labels.NewSelector().Add(*has)
+	by.Label = has
 	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, by, nil)
+}
+
+// Shared is what the parts of the component have in common during one run of it.
+type Shared struct {
+	// Config of the program.
+	Config config.Config
+	Served *capability.Watcher
+	Clock  clock.Clock
+	// Applier writes as FieldOwner and takes over from LegacyManagers.
+	Applier  *apply.Applier
+	Recorder events.EventRecorder
+	// Namespaces knows which namespaces are served.
+	Namespaces *Namespaces
+	Settings   *meshsettings.Source
+	// Pool has the clients of the namespaces, Events says what happened to models there.
+	Pool   *meshclient.Pool
+	Events *meshevents.Stream
+	// Catalog has the runtimes and models of the namespaces.
+	Catalog *Catalog
+}
+
+// Part is a group of controllers of the component. ctx ends with the run of the component.
+type Part func(ctx context.Context, mgr ctrl.Manager, shared *Shared) error
+
+// Sooner is the earlier of two pauses, of which 0 is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

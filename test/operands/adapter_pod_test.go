@@ -91,7 +91,7 @@ const modelPath = "digits/model.onnx"
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
 	d, err := resources.BuildDeployment(resources.RuntimeInputs{
-		Namespace: "vision", Name: name, Annotations: annotations, Spec: spec, Settings: meshsettings.Default(),
+		NamespaceInputs: resources.NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}, Name: name, Annotations: annotations, Spec: spec,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -162,75 +161,39 @@ func updates(t *testing.T, p predicate.Predicate, before, after client.Object) b
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestDeploymentsThatMatter(t *testing.T) {
-	with := func(replicas int32, labels map[string]string) *appsv1.Deployment {
-		d := deployment(replicas)
-		d.Labels = labels
-		return d
-	}
-	for name, tc := range map[string]struct {
-		before, after *appsv1.Deployment
-		want          bool
-	}{
-		"the first pod":      {with(0, madeHere()), with(1, madeHere()), true},
-		"the last pod":       {with(3, madeHere()), with(0, madeHere()), true},
-		"more pods":          {with(1, madeHere()), with(5, madeHere()), false},
-		"nothing":            {with(2, madeHere()), with(2, madeHere()), false},
-		"it becomes ours":    {with(2, nil), with(2, madeHere()), true},
-		"it is ours no more": {with(2, madeHere()), with(2, nil), true},
-		"a foreign one":      {with(2, nil), with(2, nil), false},
-	} {
-		if got := updates(t, podsComeAndGo(), tc.before, tc.after); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	if podsComeAndGo().Update(event.UpdateEvent{ObjectOld: head("team", "x", nil), ObjectNew: head("team", "x", nil)}) {
-		t.Error("what is no Deployment has no pods")
-	}
-	if updates(t, modelmesh.ComesOrGoes(), with(0, nil), with(1, madeHere())) {
-		t.Error("of models only their being there matters")
-	}
-}
-
 func TestInferenceServicesThatMatter(t *testing.T) {
 	now := metav1.Now()
 	for name, tc := range map[string]struct {
-		change                     func(*v1beta1.InferenceService)
-		toNamespaces, toTheirRoute bool
+		change func(*v1beta1.InferenceService)
+		want   bool
 	}{
-		"nothing":                     {func(*v1beta1.InferenceService) {}, false, false},
-		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, false, true},
-		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false, false},
-		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, false, true},
-		"an annotation":               {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, false, true},
-		"another mode":                {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true, true},
-		"no mode":                     {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, true},
-		"deletion begins":             {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, false, true},
-		"a label":                     {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false, false},
-		"a finalizer without an end":  {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false, false},
-		"a finalizer goes at the end": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, false, true},
+		"nothing":                     {func(*v1beta1.InferenceService) {}, false},
+		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
+		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
+		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
+		"an annotation":               {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
+		"another mode":                {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
+		"no mode":                     {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
+		"deletion begins":             {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
+		"a label":                     {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
+		"a finalizer without an end":  {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
+		"a finalizer goes at the end": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
 	} {
 		before := inference("digits")
 		before.Generation = 1
 		after := inference("digits")
 		after.Generation = 1
 		tc.change(after)
-		if got := updates(t, changesSides(), before, after); got != tc.toNamespaces {
-			t.Errorf("%s matters to the namespace: %t", name, got)
-		}
-		if got := updates(t, concerns(), before, after); got != tc.toTheirRoute {
-			t.Errorf("%s matters to the route: %t", name, got)
+		if got := updates(t, modelmesh.SpecOrAnnotations(), before, after); got != tc.want {
+			t.Errorf("%s matters: %t", name, got)
 		}
 	}
 	ending, ended := inference("digits"), inference("digits")
 	ending.DeletionTimestamp, ended.DeletionTimestamp = &now, &now
 	ending.Finalizers = []string{"a", "b"}
 	ended.Finalizers = []string{"a"}
-	if !concerns().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
+	if !modelmesh.SpecOrAnnotations().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
 		t.Error("the last finalizer but ours has to be seen")
-	}
-	if changesSides().Update(event.UpdateEvent{ObjectOld: head("team", "x", nil), ObjectNew: ended}) {
-		t.Error("what is no InferenceService has no side")
 	}
 }
 

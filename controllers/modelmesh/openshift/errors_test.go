@@ -52,11 +52,11 @@ func TestNews(t *testing.T) {
 		text string
 		news bool
 	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
-		if got := k.news(topicApply, c.text); got != c.news {
+		if got := news(&k.notApplied, c.text); got != c.news {
 			t.Errorf("%d: %q is news: %t", i, c.text, got)
 		}
 	}
-	if !k.news(topicStorage, "b") {
+	if !news(&k.notStored, "b") {
 		t.Error("topics are apart")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +102,7 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		return 0, err
 	}
 	desired := objects(in)
-	retry, err := r.apply(ctx, namespace, desired, known)
+	retry, err := r.write(ctx, namespace, desired, known)
 	if err != nil {
 		return 0, err
 	}
@@ -148,32 +149,38 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	return append(kept, more...), err
 }
 
-// apply writes what is wanted, and records Events about names that foreign objects have taken.
-func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectMetadata, desired apply.Desired, known *remembered) (time.Duration, error) {
-	err := r.applier.Apply(ctx, namespace, desired)
-	if err == nil {
-		known.news(topicApply, "")
-		return 0, nil
+// write makes what is wanted, and records an Event about what could not be made.
+func (r *namespaces) write(ctx context.Context, namespace *metav1.PartialObjectMetadata, desired apply.Desired, known *remembered) (time.Duration, error) {
+	problem, retry, err := r.apply(ctx, namespace, desired)
+	if err != nil {
+		problem = err.Error()
 	}
-	known.forgetSecrets()
-	if ending(err) {
-		return 0, nil
+	if problem != "" {
+		known.gathered, known.certificate = "", "" // Secrets are read again
 	}
-	if known.news(topicApply, err.Error()) {
-		r.warn(namespace, err.Error())
+	if news(&known.notApplied, problem) {
+		r.warn(namespace, problem)
 	}
-	if apply.Blocked(err) {
-		return strangerRetry, nil
+	return retry, err
+}
+
+// apply writes what is wanted. The problem is why that was not possible, unless trying again soon may help.
+func (a *common) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
+	err = a.applier.Apply(ctx, owner, desired)
+	switch {
+	case err == nil, ending(err):
+		return "", 0, nil
+	case apply.Vanishing(err):
+		return "", lookAgain, nil
+	case apply.Blocked(err):
+		return err.Error(), strangerRetry, nil
 	}
-	return 0, err
+	return "", 0, err
 }
 
 func (r *namespaces) warn(about runtime.Object, text string) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, maxNote))
 }
-
-// forgetSecrets has Secrets looked at again.
-func (k *remembered) forgetSecrets() { k.gathered, k.entries, k.certificate = "", "", "" }
 
 // clear removes what was made for a namespace and is not among the places that are kept.
 func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string, kept []place) error {
@@ -197,18 +204,14 @@ func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string,
 
 // storages are the Secrets of storage entries, also under a name that the settings had before.
 func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(secretKind.GroupVersion().WithKind("SecretList"))
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = yes
-	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Secrets with storage entries: %w", err)
-	}
+	heads, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
 	var out []place
-	for i := range list.Items {
-		out = append(out, place{secretKind, client.ObjectKeyFromObject(&list.Items[i])})
+	for i := range heads {
+		out = append(out, place{secretKind, client.ObjectKeyFromObject(&heads[i])})
 	}
-	return out, nil
+	return out, err
 }
 
 // remove removes one object if we made it. The uid is that of the namespace, or empty.
@@ -222,18 +225,60 @@ func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
 func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
-	head := modelmesh.Metadata(p.GroupVersionKind)
-	err := a.cached.Get(ctx, p.NamespacedName, head)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of %s %s: %w", p.Kind, p.NamespacedName, err)
-	}
-	return head, nil
+	return modelmesh.Head(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
 }
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
 func ending(err error) bool {
 	return apply.Only(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+}
+
+// remembered is what is remembered of one namespace. No credential is among it but the key of cookies.
+type remembered struct {
+	// cookie is the key of the sidecar's cookies.
+	cookie []byte
+	// gathered are the versions of what the storage entries were made of, and of the Secret that held them then.
+	gathered string
+	// certificate is the version of the Secret with a certificate that was found good until renewal, authority its CA.
+	certificate string
+	authority   []byte
+	renewal     time.Time
+	// notApplied and notStored are the texts of the last Events about what could not be written, and about storage entries.
+	notApplied, notStored string
+}
+
+// news replaces the text of the last Event about something, and reports whether the new one differs. An empty text ends the matter.
+func news(last *string, text string) bool {
+	before := *last
+	*last = text
+	return text != "" && text != before
+}
+
+// usage is what there is in a namespace.
+type usage struct{ used, runtimes bool }
+
+// usage tells what there is. What pods need stays as long as there are pods, also when the last model is gone: without its account a
+// new pod would be refused.
+func (a *common) usage(ctx context.Context, namespace string) (usage, error) {
+	var out usage
+	var deployments appsv1.DeploymentList
+	err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), client.MatchingLabels(names.Labels(modelmesh.ComponentName)), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return out, fmt.Errorf("listing the Deployments of runtimes: %w", err)
+	}
+	for i := range deployments.Items {
+		out.runtimes = true
+		out.used = out.used || hasPods(&deployments.Items[i])
+	}
+	if out.used {
+		return out, nil
+	}
+	models, err := a.Models(ctx, namespace)
+	out.used = len(models) > 0
+	return out, err
+}
+
+// hasPods tells whether a Deployment has pods or is to have some.
+func hasPods(d *appsv1.Deployment) bool {
+	return d.Spec.Replicas == nil || *d.Spec.Replicas > 0 || d.Status.Replicas > 0
 }

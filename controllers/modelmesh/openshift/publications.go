@@ -1,9 +1,13 @@
 package openshift
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +31,27 @@ import (
 type publications struct {
 	common
 	memory modelmesh.Store[types.NamespacedName, published]
-	trust  modelmesh.Store[types.NamespacedName, trusted]
+	// trust has what the mesh of a namespace is known by.
+	trust *modelmesh.Contents[string]
+}
+
+// published is what is remembered of one InferenceService.
+type published struct {
+	uid types.UID
+	// problem is the text of the last Event.
+	problem string
+}
+
+func newPublications(shares common) *publications {
+	return &publications{common: shares, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
+}
+
+// authorityOf is the CA in a TLS Secret, else the certificate itself.
+func authorityOf(secret *corev1.Secret) string {
+	if authority := secret.Data[corev1.ServiceAccountRootCAKey]; len(authority) > 0 {
+		return string(authority)
+	}
+	return string(secret.Data[corev1.TLSCertKey])
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
@@ -88,11 +112,11 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	if err != nil {
 		return 0, err
 	}
-	retry, err := r.apply(ctx, s, desired, &problem)
+	blocked, retry, err := r.apply(ctx, s, desired)
 	if err != nil {
 		return 0, err
 	}
-	r.recordProblem(s, problem)
+	r.recordProblem(s, cmp.Or(problem, blocked))
 	return retry, r.prune(ctx, s, desired)
 }
 
@@ -111,21 +135,6 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
-}
-
-// apply writes what is wanted. Why it could not be written becomes the problem, unless trying again may help.
-func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired, problem *string) (time.Duration, error) {
-	err := r.applier.Apply(ctx, s, desired)
-	switch {
-	case err == nil, ending(err):
-		return 0, nil
-	case apply.Vanishing(err):
-		return lookAgain, nil
-	case apply.Blocked(err):
-		*problem = err.Error()
-		return strangerRetry, nil
-	}
-	return 0, err
 }
 
 // recordProblem says why a model is not published, once for each change of that.
@@ -153,7 +162,7 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 		return nil, "", err
 	}
 	if settings.TLS.Enabled() && p.wanted() && !p.guarded() {
-		if p.trust, err = r.certificate(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
+		if p.trust, _, err = r.trust.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
 			return nil, "", err
 		}
 	}
@@ -174,29 +183,29 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself. It is read
-// when the Secret has changed.
-func (r *publications) certificate(ctx context.Context, name types.NamespacedName) (string, error) {
-	head, err := r.headOf(ctx, place{secretKind, name})
-	if err != nil {
-		return "", err
+// serving returns the annotations of the runtime that serves a model: the one that it names, else the newest that supports it, those
+// of the namespace before those of the cluster; nil when there is none.
+func serving(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
+	candidates := maps.Clone(runtimes)
+	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
+		return !mm.Serves(r.Spec) || !mm.Supports(mm.Labels(name, r.Spec, restProxy), model.Label())
+	})
+	if len(candidates) == 0 {
+		return nil
 	}
-	if head == nil {
-		r.trust.Delete(name)
-		return "", nil
+	if annotations := slices.MaxFunc(slices.Collect(maps.Values(candidates)), byPrecedence).Object.GetAnnotations(); annotations != nil {
+		return annotations
 	}
-	if known, _ := r.trust.Get(name); known.version == head.ResourceVersion {
-		return known.text, nil
+	return map[string]string{}
+}
+
+// byPrecedence puts the runtime that serves later: one of the namespace, the newer one; of equal age the one whose name comes first.
+func byPrecedence(a, b modelmesh.Runtime) int {
+	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
+		return strings.Compare(a, b)
 	}
-	var live corev1.Secret
-	err = r.live.Get(ctx, name, &live)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading Secret %s: %w", name, err)
+	if c := a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time); c != 0 {
+		return c
 	}
-	text := live.Data[corev1.ServiceAccountRootCAKey]
-	if len(text) == 0 {
-		text = live.Data[corev1.TLSCertKey]
-	}
-	r.trust.Set(name, trusted{version: head.ResourceVersion, text: string(text)})
-	return string(text), nil
+	return strings.Compare(b.Object.GetName(), a.Object.GetName())
 }

@@ -3,6 +3,7 @@ package openshift
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -23,8 +25,6 @@ import (
 const (
 	certificateLifetime  = 365 * 24 * time.Hour
 	certificateAuthority = "odh-platform-operator-modelmesh-ca"
-	// none stands for the version of what does not exist.
-	none = "none"
 )
 
 // gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
@@ -43,26 +43,24 @@ func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remem
 	if err != nil {
 		return nil, err
 	}
-	versions, entries := versionsOf(append(heads, bundle)), none
-	if held != nil {
-		entries = held.ResourceVersion
+	kept := []place{target}
+	if held == nil {
+		kept = nil // none of them says where models are
 	}
-	switch {
-	case versions == known.gathered && entries == known.entries && held == nil:
-		return nil, nil // none of them says where models are
-	case versions == known.gathered && entries == known.entries:
-		return []place{target}, nil
+	versions := versionsOf(append(heads, bundle, held))
+	if versions == known.gathered {
+		return kept, nil
 	}
 	if taken, err := r.taken(ctx, held, known); err != nil || taken {
-		known.gathered, known.entries = versions, entries
-		return []place{target}, err
+		known.gathered = versions
+		return kept, err
 	}
 	if in.Storage, err = r.readConnections(ctx, in.Namespace, heads, bundle != nil); err != nil {
 		return nil, err
 	}
-	known.gathered, known.entries = versions, entries
+	known.gathered = versions
 	if held == nil && in.Storage != nil {
-		known.entries = "" // what is written is read once
+		known.gathered = "" // what is written is read once
 	}
 	return nil, nil
 }
@@ -70,7 +68,7 @@ func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remem
 // taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
 func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetadata, known *remembered) (bool, error) {
 	if held == nil || ours(held) {
-		known.news(topicStorage, "")
+		news(&known.notStored, "")
 		return false, nil
 	}
 	live := &unstructured.Unstructured{}
@@ -84,7 +82,7 @@ func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetada
 	}
 	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
 		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, yes)
-	if known.news(topicStorage, text) {
+	if news(&known.notStored, text) {
 		r.warn(held, text)
 	}
 	return true, nil
@@ -92,19 +90,15 @@ func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetada
 
 // connectionHeads are the metadata of the data connections, by name.
 func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(secretKind.GroupVersion().WithKind("SecretList"))
-	if err := r.connections.List(ctx, list, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing data connections: %w", err)
-	}
+	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var heads []*metav1.PartialObjectMetadata
-	for i := range list.Items {
-		if list.Items[i].Name != in.Settings.StorageSecretName {
-			heads = append(heads, &list.Items[i])
+	for i := range all {
+		if all[i].Name != in.Settings.StorageSecretName {
+			heads = append(heads, &all[i])
 		}
 	}
 	slices.SortFunc(heads, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-	return heads, nil
+	return heads, err
 }
 
 // readConnections makes the storage entries of what the API server has. What is gone by now is left out: its event comes.
@@ -206,4 +200,70 @@ func (r *namespaces) untilRenewal(known *remembered) time.Duration {
 		return 0
 	}
 	return max(known.renewal.Sub(r.clock.Now()), lookAgain)
+}
+
+// fields of a data connection, and the members of a storage entry that they become.
+var fields = []struct {
+	key     string
+	members []string
+}{
+	{"AWS_ACCESS_KEY_ID", []string{"access_key_id"}},
+	{"AWS_SECRET_ACCESS_KEY", []string{"secret_access_key"}},
+	{"AWS_S3_ENDPOINT", []string{keyEndpoint}},
+	{"AWS_S3_BUCKET", []string{"bucket", "default_bucket"}},
+	{"AWS_DEFAULT_REGION", []string{"region"}},
+}
+
+const (
+	keyType     = "type"
+	keyEndpoint = "endpoint_url"
+	typeS3      = "s3"
+)
+
+// storage gathers the entries of data connections, one under the name of each. The bundle are the CAs of the platform. It is nil
+// when there is none.
+func storage(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
+	var data map[string][]byte
+	for i := range connections {
+		c := &connections[i]
+		members := entry(c, bundle)
+		if members == nil {
+			continue
+		}
+		text, err := json.Marshal(members)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the storage entry of data connection %s: %w", c.Name, err)
+		}
+		if data == nil {
+			data = map[string][]byte{}
+		}
+		data[c.Name] = text
+	}
+	return data, nil
+}
+
+// entry is the storage entry of one data connection; nil for one that says nothing of S3, which no puller could use.
+func entry(c *corev1.Secret, bundle string) map[string]string {
+	members := map[string]string{}
+	for _, f := range fields {
+		value, known := c.Data[f.key]
+		if !known {
+			continue
+		}
+		for _, m := range f.members {
+			members[m] = string(value)
+		}
+	}
+	kind := c.Annotations[AnnotationConnection]
+	if len(members) == 0 && kind != typeS3 {
+		return nil
+	}
+	if kind == "" {
+		kind = typeS3
+	}
+	members[keyType] = kind
+	if bundle != "" && strings.HasPrefix(strings.ToLower(members[keyEndpoint]), "https://") {
+		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundle
+	}
+	return members
 }

@@ -3,17 +3,29 @@ package openshift
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -59,39 +71,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if err != nil {
 		return err
 	}
+	own, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models are behind the same Gateway as registries
 	shares := common{
 		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
-		enabled: shared.Namespaces.Enabled, exposure: exposureOf(shared.Config),
+		enabled:  shared.Namespaces.Enabled,
+		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
-	own := shared.Config.ModelMesh
 	n := &namespaces{common: shares, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
-	c, err := controller.New(namespaceController, mgr, reconciler.ControllerOptionsFor(n))
-	if err != nil {
-		return fmt.Errorf("building the controller %s: %w", namespaceController, err)
-	}
-	w := watching{mgr: mgr, shared: shared, cached: mgr.GetClient(), inferenceServices: !own.IgnoreInferenceServices}
-	if err := w.namespaces(ctx, c, connections); err != nil {
-		return fmt.Errorf("watching for %s: %w", namespaceController, err)
-	}
-	if own.IgnoreInferenceServices {
-		return nil
+	w := watching{mgr: mgr, shared: shared}
+	if err := w.namespaces(ctx, n, connections); err != nil || own.IgnoreInferenceServices {
+		return err
 	}
 	shares.applier = keepingHosts(shared.Applier)
-	p := &publications{common: shares}
-	c, err = controller.New(routeController, mgr, reconciler.ControllerOptionsFor(p))
-	if err != nil {
-		return fmt.Errorf("building the controller %s: %w", routeController, err)
-	}
-	if err := w.publications(ctx, c); err != nil {
-		return fmt.Errorf("watching for %s: %w", routeController, err)
-	}
-	return nil
-}
-
-// exposureOf is what the settings say. Models are behind the same Gateway as registries.
-func exposureOf(c config.Config) exposure {
-	g := c.ModelRegistry.Gateway
-	return exposure{Exposure: c.Exposure, gateway: resources.Gateway{Name: g.Name, Namespace: g.Namespace}}
+	return w.publications(ctx, newPublications(shares))
 }
 
 // keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The
@@ -100,4 +92,150 @@ func keepingHosts(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil
 	return apply.New(options)
+}
+
+// watching joins the controllers to what they depend on.
+type watching struct {
+	mgr    ctrl.Manager
+	shared *modelmesh.Shared
+}
+
+// start builds a controller that watches some sources.
+func (w watching) start(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
+	c, err := controller.New(name, w.mgr, reconciler.ControllerOptionsFor(r))
+	if err == nil {
+		err = watchAll(c, sources)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("building the controller %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// namespaces starts the controller of what stands around served namespaces.
+func (w watching) namespaces(ctx context.Context, r *namespaces, connections cache.Cache) error {
+	every, theirs, made := w.shared.Namespaces.EnqueueNamed(), modelmesh.EnqueueNamespace(), apply.MadeBy(modelmesh.ComponentName)
+	held, served := w.mgr.GetCache(), w.shared.Served
+	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
+	c, err := w.start(namespaceController, r, []source.Source{
+		labelled, w.shared.Settings.Changes(every), served.Changes(&metav1.PartialObjectMetadata{}, every),
+		source.Kind(connections, client.Object(modelmesh.Metadata(secretKind)), theirs),
+		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.ComesOrGoes()),
+		source.Kind(held, client.Object(&appsv1.Deployment{}), theirs, made),
+		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), theirs, w.concerning()),
+		source.Kind(held, client.Object(modelmesh.Metadata(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
+		source.Kind(held, client.Object(modelmesh.Metadata(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), made),
+		source.Kind(held, client.Object(modelmesh.Metadata(accountKind)), theirs, made),
+		source.Kind(held, client.Object(modelmesh.Metadata(bindingKind)), theirs, made),
+	})
+	if err != nil {
+		return err
+	}
+	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, theirs, made)
+	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
+		served.Watch(ctx, c, capability.InferenceService, func() source.Source {
+			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), theirs, modelmesh.SpecOrAnnotations())
+		})
+	}
+	return nil
+}
+
+// publications starts the controller of what publishes models.
+func (w watching) publications(ctx context.Context, r *publications) error {
+	held, served := w.mgr.GetCache(), w.shared.Served
+	all := handler.EnqueueRequestsFromMapFunc(w.models)
+	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
+	labelled, _ := w.shared.Namespaces.Source(all)
+	c, err := w.start(routeController, r, []source.Source{
+		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+		source.Kind(held, client.Object(modelmesh.Metadata(ingressKind)), owned),
+		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), all, w.ofTheMesh()),
+	})
+	if err != nil {
+		return err
+	}
+	served.Watch(ctx, c, capability.InferenceService, func() source.Source {
+		return source.Kind(held, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotations())
+	})
+	served.Watch(ctx, c, capability.ServingRuntime, func() source.Source {
+		return source.Kind(held, client.Object(&v1alpha1.ServingRuntime{}), all)
+	})
+	served.Watch(ctx, c, capability.ClusterServingRuntime, func() source.Source {
+		return source.Kind(held, client.Object(&v1alpha1.ClusterServingRuntime{}), all)
+	})
+	served.WatchMetadata(ctx, c, capability.Route, owned)
+	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
+	return nil
+}
+
+func watchAll(c controller.Controller, sources []source.Source) error {
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// models maps an object to the InferenceServices for the mesh that are in its namespace, or are so if it is a namespace itself, and
+// one without a name to all of them.
+func (w watching) models(ctx context.Context, object client.Object) []reconcile.Request {
+	if !w.shared.Served.Current().Has(capability.InferenceService) {
+		return nil
+	}
+	namespace := object.GetNamespace()
+	if _, cluster := object.(*v1alpha1.ClusterServingRuntime); namespace == "" && !cluster {
+		namespace = object.GetName()
+	}
+	var list v1beta1.InferenceServiceList
+	if err := w.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing InferenceServices")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if onMesh(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// byBinding maps a ClusterRoleBinding to the namespace that it was made for.
+func byBinding(_ context.Context, o client.Object) []reconcile.Request {
+	namespace, is := strings.CutSuffix(o.GetName(), delegatorTail)
+	if !is || namespace == "" {
+		return nil
+	}
+	return []reconcile.Request{modelmesh.RequestFor(namespace)}
+}
+
+// concerning admits the Secrets that are made here: by name, since the cache keeps no labels of foreign objects.
+func (w watching) concerning() predicate.Predicate {
+	mine := named(authproxy.CookieSecret, authproxy.TLSSecret)
+	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return w.isNamed(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
+	})
+	marked := apply.BeforeOrAfter(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
+	return predicate.Or(mine, entries, marked)
+}
+
+// ofTheMesh admits the Secrets with the certificate of the mesh.
+func (w watching) ofTheMesh() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return w.isNamed(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
+	})
+}
+
+// isNamed tells whether an object has a name that the settings of the administrator give.
+func (w watching) isNamed(o client.Object, which func(meshsettings.Settings) string) bool {
+	settings, err := w.shared.Settings.Admin(context.Background())
+	return err == nil && o.GetName() == which(settings)
+}
+
+// named admits objects by their names.
+func named(all ...string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return slices.Contains(all, o.GetName())
+	})
 }

@@ -38,30 +38,18 @@ func TestUpdatesThatCount(t *testing.T) {
 	})
 	unlabelled := deployment(1)
 	unlabelled.Labels = nil
-	going := deployment(0)
-	going.Status.Replicas = 2
 	for name, c := range map[string]struct {
 		predicate predicate.Predicate
 		event     event.UpdateEvent
 		want      bool
 	}{
-		"status of a model":                   {concerns(), update(model(), model()), false},
-		"spec of a model":                     {concerns(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
-		"annotation of a model":               {concerns(), update(model(), raw), true},
-		"a model is deleted":                  {concerns(), update(model(), deleted(Finalizer)), true},
-		"a finalizer less":                    {concerns(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
-		"a finalizer less on a living model":  {concerns(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
-		"another model of the name":           {concerns(), update(model(), inference("digits")), true},
-		"a model changes sides":               {changesSides(), update(model(), raw), true},
-		"and back":                            {changesSides(), update(raw, model()), true},
-		"it stays on its side":                {changesSides(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), false},
-		"something else":                      {changesSides(), update(unlabelled, unlabelled), false},
-		"a first pod":                         {podsComeAndGo(), update(deployment(0), deployment(1)), true},
-		"a second pod":                        {podsComeAndGo(), update(deployment(1), deployment(2)), false},
-		"pods are going":                      {podsComeAndGo(), update(deployment(2), going), false},
-		"the last pod has gone":               {podsComeAndGo(), update(going, deployment(0)), true},
-		"a Deployment is taken over":          {podsComeAndGo(), update(unlabelled, deployment(1)), true},
-		"no Deployment":                       {podsComeAndGo(), update(model(), model()), false},
+		"status of a model":                   {modelmesh.SpecOrAnnotations(), update(model(), model()), false},
+		"spec of a model":                     {modelmesh.SpecOrAnnotations(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
+		"annotation of a model":               {modelmesh.SpecOrAnnotations(), update(model(), raw), true},
+		"a model is deleted":                  {modelmesh.SpecOrAnnotations(), update(model(), deleted(Finalizer)), true},
+		"a finalizer less":                    {modelmesh.SpecOrAnnotations(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
+		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotations(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
+		"another model of the name":           {modelmesh.SpecOrAnnotations(), update(model(), inference("digits")), true},
 		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
 		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
@@ -74,7 +62,7 @@ func TestUpdatesThatCount(t *testing.T) {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
 		}
 	}
-	for name, p := range map[string]predicate.Predicate{"models": concerns(), "sides": changesSides(), "pods": podsComeAndGo(), "Predictors": modelmesh.ComesOrGoes()} {
+	for name, p := range map[string]predicate.Predicate{"models": modelmesh.SpecOrAnnotations(), "Predictors": modelmesh.ComesOrGoes()} {
 		if !p.Create(event.CreateEvent{Object: model()}) || !p.Delete(event.DeleteEvent{Object: model()}) {
 			t.Errorf("%s: their coming and going does not count", name)
 		}

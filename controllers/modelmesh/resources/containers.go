@@ -41,20 +41,6 @@ const preStopPort = 8090
 // containers lists the containers in their order. The mesh waits a limited time for the server, so images of servers are pulled
 // first: the mesh changes places with the last container before the puller joins.
 func (p *pod) containers() ([]*corev1ac.ContainerApplyConfiguration, error) {
-	all, err := p.templateContainers()
-	if err != nil {
-		return nil, err
-	}
-	last := len(all) - 1
-	all[0], all[last] = all[last], all[0]
-	if p.pulls() {
-		all = append(all, p.puller())
-	}
-	return all, nil
-}
-
-// templateContainers are those before the exchange.
-func (p *pod) templateContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	all := []*corev1ac.ContainerApplyConfiguration{p.mesh()}
 	if p.Proxy != nil {
 		sidecar, err := p.Proxy.Container()
@@ -65,24 +51,22 @@ func (p *pod) templateContainers() ([]*corev1ac.ContainerApplyConfiguration, err
 	}
 	own := len(all)
 	for i := range p.Spec.Containers {
-		c, err := p.runtime(&p.Spec.Containers[i])
-		if err != nil {
-			return nil, err
-		}
+		c := p.runtime(&p.Spec.Containers[i])
 		if slices.ContainsFunc(all[:own], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
 			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
 		}
 		all = replaceOrAppend(all, c)
 	}
 	if p.Spec.BuiltInAdapter != nil {
-		adapter, err := p.adapter()
-		if err != nil {
-			return nil, err
-		}
-		all = replaceOrAppend(all, adapter)
+		all = replaceOrAppend(all, p.adapter())
 	}
 	if p.Settings.RESTProxy.Enabled {
 		all = append(all, p.restProxy())
+	}
+	last := len(all) - 1
+	all[0], all[last] = all[last], all[0]
+	if p.pulls() {
+		all = append(all, p.puller())
 	}
 	return all, nil
 }
@@ -98,11 +82,8 @@ func replaceOrAppend(all []*corev1ac.ContainerApplyConfiguration, c *corev1ac.Co
 }
 
 // runtime is a container of the runtime. Whether the pod is ready, the mesh decides.
-func (p *pod) runtime(given *corev1.Container) (*corev1ac.ContainerApplyConfiguration, error) {
-	c, err := resources.Apply[corev1ac.ContainerApplyConfiguration](given)
-	if err != nil {
-		return nil, fmt.Errorf("spec.containers[%s]: %w", given.Name, err)
-	}
+func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfiguration {
+	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](given)
 	c.WithName(given.Name) // an empty name is left out by the translation
 	c.Env, c.Ports = p.distinctEnv(given.Name, c.Env), p.distinctPorts(given.Name, c.Ports)
 	own := c.VolumeMounts
@@ -120,7 +101,7 @@ func (p *pod) runtime(given *corev1.Container) (*corev1ac.ContainerApplyConfigur
 		c.WithVolumeMounts(mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.runtimeSecurity(c.SecurityContext)
-	return c.WithLifecycle(waitForModels()), nil
+	return c.WithLifecycle(waitForModels())
 }
 
 // namedMount has a name and a path, if only empty ones.
@@ -153,12 +134,73 @@ func tcpPort(name string, number int32) *corev1ac.ContainerPortApplyConfiguratio
 }
 
 func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
-	all := corev1ac.ResourceRequirements()
-	if len(r.Requests) > 0 {
-		all.WithRequests(r.Requests)
+	return resources.Requirements(r.Requests, r.Limits)
+}
+
+// runtimeUser is the user of servers where the namespace refuses root and the platform gives no other. The images of Triton,
+// TorchServe and MLServer have a user of that number, and the first two name none or name it by a word, which is refused too.
+const runtimeUser = 1000
+
+// podSecurity holds for all containers. That it does not run as root is set on each container: a server may need root.
+func (p *pod) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	if p.original() {
+		return nil
 	}
-	if len(r.Limits) > 0 {
-		all.WithLimits(r.Limits)
+	return corev1ac.PodSecurityContext().
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
+
+// ownSecurity is that of containers of ModelMesh, whose images have users by number. In the original only some had one.
+func (p *pod) ownSecurity(originalHad bool) *corev1ac.SecurityContextApplyConfiguration {
+	switch {
+	case !p.original():
+		return resources.ContainerSecurity().WithRunAsNonRoot(true)
+	case originalHad:
+		return dropAll()
+	default:
+		return nil
 	}
-	return all
+}
+
+func dropAll() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// runtimeSecurity is that of a container of the runtime. What its author says stands; only where the namespace would refuse the
+// pod, what is not said is added.
+func (p *pod) runtimeSecurity(given *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+	switch {
+	case given == nil && p.original():
+		return dropAll()
+	case given == nil && p.OpenShift:
+		return resources.ContainerSecurity().WithRunAsNonRoot(true)
+	case given == nil && p.Restricted:
+		return resources.ContainerSecurity().WithRunAsNonRoot(true).WithRunAsUser(runtimeUser)
+	case given == nil:
+		return resources.ContainerSecurity()
+	case p.original() || p.OpenShift || !p.Restricted:
+		return given
+	default:
+		return completed(given)
+	}
+}
+
+// completed adds what a restricted namespace demands and the author does not say.
+func completed(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+	if c.AllowPrivilegeEscalation == nil {
+		c.WithAllowPrivilegeEscalation(false)
+	}
+	if c.Capabilities == nil {
+		c.WithCapabilities(corev1ac.Capabilities())
+	}
+	if len(c.Capabilities.Drop) == 0 {
+		c.Capabilities.WithDrop("ALL")
+	}
+	if c.RunAsNonRoot == nil {
+		c.WithRunAsNonRoot(true)
+	}
+	if c.RunAsUser == nil && *c.RunAsNonRoot {
+		c.WithRunAsUser(runtimeUser)
+	}
+	return c
 }

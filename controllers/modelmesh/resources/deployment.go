@@ -115,21 +115,11 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := p.volumes()
-	if err != nil {
-		return nil, err
-	}
+	volumes := p.volumes()
 	if err := checkNames(containers, volumes); err != nil {
 		return nil, err
 	}
-	tolerations, err := resources.ApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
-	if err != nil {
-		return nil, fmt.Errorf("spec.tolerations: %w", err)
-	}
-	affinity, err := p.affinity()
-	if err != nil {
-		return nil, err
-	}
+	tolerations := resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
 	spec := corev1ac.PodSpec().
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithContainers(containers...).
@@ -143,7 +133,7 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if p.Proxy != nil {
 		spec.WithHostAliases(p.Proxy.HostAliases()...)
 	}
-	spec.Affinity = affinity
+	spec.Affinity = p.affinity()
 	spec.SecurityContext = p.podSecurity()
 	return spec, nil
 }
@@ -193,4 +183,44 @@ func pointers[T any](values []T) []*T {
 		all[i] = &values[i]
 	}
 	return all
+}
+
+// affinity is that of the runtime, bound to the architectures that the images of ModelMesh exist for. Terms are alternatives, so
+// the architectures have to stand in each of them; the original made them one more alternative.
+func (p *pod) affinity() *corev1ac.AffinityApplyConfiguration {
+	affinity := &corev1.Affinity{}
+	if p.Spec.Affinity != nil {
+		affinity = p.Spec.Affinity.DeepCopy()
+	}
+	if architectures := p.Settings.RuntimeArchitectures; len(architectures) > 0 {
+		p.bind(affinity, corev1.NodeSelectorRequirement{
+			Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: architectures,
+		})
+	}
+	if *affinity == (corev1.Affinity{}) {
+		return nil
+	}
+	return resources.MustApply[corev1ac.AffinityApplyConfiguration](affinity)
+}
+
+func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement) {
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	required := &affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{}
+	}
+	terms := &(*required).NodeSelectorTerms
+	if len(*terms) == 0 || p.original() {
+		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{to}})
+		return
+	}
+	for i := range *terms {
+		term := &(*terms)[i]
+		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // it matches no node, and has to stay so
+		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == to.Key }) {
+			term.MatchExpressions = append(term.MatchExpressions, to)
+		}
+	}
 }

@@ -1,3 +1,5 @@
+// Package resources builds the objects of ModelMesh in a namespace: pure functions of RuntimeInputs, what one runtime depends on, and of
+// NamespaceInputs, what all runtimes of a namespace have in common. A file is named after what it builds.
 package resources
 
 import (
@@ -31,25 +33,33 @@ type TLSInputs struct {
 	HasCA bool
 }
 
+// NamespaceInputs is what the objects of a namespace depend on.
+type NamespaceInputs struct {
+	Namespace string
+	// Settings are those of the namespace.
+	Settings meshsettings.Settings
+	// Proxy guards REST; nil is none.
+	Proxy *authproxy.Proxy
+	// TLS is nil when traffic is not encrypted.
+	TLS *TLSInputs
+	// OpenShift: routers reach the pods from outside, and the platform gives each pod a user that is not root.
+	OpenShift bool
+	// Home is the namespace of the manager.
+	Home string
+}
+
 // RuntimeInputs is what the objects of one runtime depend on. The spec is one that [mm.Validate] accepts.
 type RuntimeInputs struct {
-	Form            Form
-	Namespace, Name string
+	NamespaceInputs
+	Form Form
+	Name string
 	// Annotations are those of the runtime.
 	Annotations map[string]string
 	Spec        *v1alpha1.ServingRuntimeSpec
-	// Settings are those of the namespace.
-	Settings meshsettings.Settings
-	// TLS is nil when traffic is not encrypted.
-	TLS *TLSInputs
 	// Claims are the names of the PersistentVolumeClaims to mount, see [Claims].
 	Claims []string
 	// Replicas is the number of pods; nil leaves it to others.
 	Replicas *int32
-	// Proxy guards REST; nil is none.
-	Proxy *authproxy.Proxy
-	// OpenShift: the platform gives each pod a user that is not root.
-	OpenShift bool
 	// Restricted: the namespace refuses pods that might run as root.
 	Restricted bool
 }

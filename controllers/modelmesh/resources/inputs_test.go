@@ -47,7 +47,9 @@ func pullerless(s *v1alpha1.ServingRuntimeSpec) {
 
 // inputs are those of a runtime with default settings, changed.
 func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) RuntimeInputs {
-	in := RuntimeInputs{Namespace: "vision", Name: "own", Spec: spec, Settings: meshsettings.Default(), Replicas: new(int32(2))}
+	in := RuntimeInputs{
+		NamespaceInputs: NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}, Name: "own", Spec: spec, Replicas: new(int32(2)),
+	}
 	for _, f := range change {
 		f(&in)
 	}

@@ -84,7 +84,8 @@ func recordings(t *testing.T) []recording {
 			r.objects = r.objects[1:]
 		}
 		r.in = RuntimeInputs{
-			Namespace: runtimeOf.Namespace, Name: runtimeOf.Name, Annotations: runtimeOf.Annotations, Spec: &runtimeOf.Spec, Settings: settings,
+			NamespaceInputs: NamespaceInputs{Namespace: runtimeOf.Namespace, Settings: settings},
+			Name:            runtimeOf.Name, Annotations: runtimeOf.Annotations, Spec: &runtimeOf.Spec,
 		}
 		if name := settings.TLS.SecretName; name != "" {
 			r.in.TLS = &TLSInputs{SecretName: name, HasCA: true}

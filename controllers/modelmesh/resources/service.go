@@ -1,14 +1,22 @@
 package resources
 
 import (
+	"fmt"
+
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -22,21 +30,6 @@ const (
 
 // MonitorName is the name of the ServiceMonitor of each namespace.
 const MonitorName = "modelmesh-metrics-monitor"
-
-// NamespaceInputs is what the objects of a namespace depend on.
-type NamespaceInputs struct {
-	Namespace string
-	// Settings are those of the namespace.
-	Settings meshsettings.Settings
-	// Proxy guards REST; nil is none.
-	Proxy *authproxy.Proxy
-	// TLS is nil when traffic is not encrypted.
-	TLS *TLSInputs
-	// OpenShift: routers reach the pods from outside.
-	OpenShift bool
-	// Home is the namespace of the manager.
-	Home string
-}
 
 // BuildService renders the Service in front of all runtimes of a namespace.
 func BuildService(in NamespaceInputs) *corev1ac.ServiceApplyConfiguration {
@@ -79,4 +72,105 @@ func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 		map[string]string{LabelService: s.ServiceName},
 		monitoringv1.Endpoint{Port: portMetrics, Interval: "30s", Scheme: new(monitoringv1.Scheme(s.Metrics.Scheme))},
 		monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}, in.Namespace)
+}
+
+const (
+	// PolicyName is the NetworkPolicy of runtime pods.
+	PolicyName = "modelmesh-runtimes"
+
+	// peerPort is where the pods of the mesh speak to each other.
+	peerPort = 8080
+)
+
+// BuildGuards renders what no pod of a namespace may run without: the NetworkPolicy, and the rules of the sidecar that asks who calls.
+// What else the sidecar needs package openshift makes: without it pods do not start, or let no caller in.
+func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
+	var desired apply.Desired
+	if in.Settings.NetworkPolicy {
+		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, Adopts: samePods})
+	}
+	if in.Proxy == nil || !in.Proxy.HasRules() {
+		return desired, nil
+	}
+	rules, err := in.Proxy.Rules()
+	if err != nil {
+		return nil, fmt.Errorf("building the rules of the proxy: %w", err)
+	}
+	config := corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(rules)
+	return append(desired, apply.Object{Config: config, Ownership: apply.Unowned}), nil
+}
+
+// policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and internal ports,
+// such as that of the model server's management, from no pod. Restricted, and wherever a proxy guards REST, the ports without
+// authentication are open to the namespace, the manager and routers only.
+func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	s := in.Settings
+	peers := resources.PodsWith(map[string]string{LabelManagedBy: ControllerName})
+	unguarded := []int32{s.ServicePort}
+	if s.RESTProxy.Enabled {
+		unguarded = append(unguarded, s.RESTProxy.Port)
+	}
+	var open []int32
+	if s.Metrics.Enabled {
+		open = append(open, s.Metrics.Port)
+	}
+	if in.Proxy != nil || in.OpenShift { // pods that are taken over have the sidecar of the original
+		open = append(open, authproxy.Port)
+	}
+	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, map[string]string{LabelManagedBy: ControllerName},
+		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(peers))
+	policy.Spec.PodSelector.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
+	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
+		policy.Spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(trustedPeers(in)...))
+	} else {
+		open = append(unguarded, open...)
+	}
+	if len(open) > 0 {
+		policy.Spec.WithIngress(resources.AllowTCP(open...))
+	}
+	return policy
+}
+
+// trustedPeers may reach the ports without authentication.
+func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
+	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
+		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
+	}
+	if in.OpenShift {
+		all = append(all, resources.Routers())
+	}
+	return all
+}
+
+// samePods recognises the policy that the original installed beside itself.
+func samePods(live *unstructured.Unstructured) bool {
+	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
+	return err == nil && labels[LabelManagedBy] == ControllerName
+}
+
+// ConstraintsName is the name of the ConfigMap that all pods of a namespace read.
+const ConstraintsName = "tc-config"
+
+const (
+	constraintsKey = "type_constraints"
+	dataPlaneKey   = "dataplane_api_config"
+)
+
+// BuildConstraints renders the ConfigMap that tells the pods of a namespace which of its runtimes serve which models. Runtimes are
+// all of the namespace by name; those that do not serve count for nothing.
+func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) (*corev1ac.ConfigMapApplyConfiguration, error) {
+	constraints, err := mm.TypeConstraints(runtimes, restProxy)
+	if err != nil {
+		return nil, err
+	}
+	return corev1ac.ConfigMap(ConstraintsName, namespace).
+		WithLabels(commonLabels()).
+		WithBinaryData(map[string][]byte{constraintsKey: constraints, dataPlaneKey: []byte(mm.DataPlaneConfig())}), nil
+}
+
+// BuildEtcdSecret renders the Secret by which the pods of a namespace reach etcd.
+func BuildEtcdSecret(name, namespace string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(name, namespace).
+		WithLabels(map[string]string{LabelManagedBy: ControllerName}).
+		WithData(data)
 }

@@ -1,14 +1,15 @@
 package resources
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -19,17 +20,13 @@ const (
 )
 
 // adapter is the container that loads models into a server that does not speak the protocol of the mesh. It fetches them too.
-func (p *pod) adapter() (*corev1ac.ContainerApplyConfiguration, error) {
+func (p *pod) adapter() *corev1ac.ContainerApplyConfiguration {
 	server := p.Spec.BuiltInAdapter.ServerType
-	env, err := p.adapterEnvironment()
-	if err != nil {
-		return nil, err
-	}
 	c := corev1ac.Container().
 		WithName(mm.AdapterContainer(server)).
 		WithImage(p.Settings.StorageHelper.Image.Reference()).
 		WithCommand("/opt/app/" + mm.AdapterContainer(server)).
-		WithEnv(env...).
+		WithEnv(p.adapterEnvironment()...).
 		WithResources(requirements(p.Settings.StorageHelper.Resources)).
 		WithLifecycle(waitForModels()).
 		WithVolumeMounts(mount(mm.ModelsVolume, modelsDir)).
@@ -39,11 +36,11 @@ func (p *pod) adapter() (*corev1ac.ContainerApplyConfiguration, error) {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.ownSecurity(true)
-	return c, nil
+	return c
 }
 
 // adapterEnvironment ends with the variables of the runtime, which replace others as a whole.
-func (p *pod) adapterEnvironment() (environment, error) {
+func (p *pod) adapterEnvironment() environment {
 	a := p.Spec.BuiltInAdapter
 	management := strconv.FormatInt(a.RuntimeManagementPort, 10)
 	data := "port:" + management
@@ -67,14 +64,10 @@ func (p *pod) adapterEnvironment() (environment, error) {
 			env.set(v.name, value)
 		}
 	}
-	given, err := resources.ApplyEach[corev1ac.EnvVarApplyConfiguration](a.Env)
-	if err != nil {
-		return nil, fmt.Errorf("spec.builtInAdapter.env: %w", err)
+	for _, v := range pointers(resources.MustApplyEach[corev1ac.EnvVarApplyConfiguration](a.Env)) {
+		env.put(named(v))
 	}
-	for i := range given {
-		env.put(named(&given[i]))
-	}
-	return env, nil
+	return env
 }
 
 // runtimeVersion is the tag of the server's image. The original took what follows the first colon, whatever that is. Of several
@@ -85,7 +78,8 @@ func (p *pod) runtimeVersion() string {
 			continue
 		}
 		if p.original() {
-			return afterColon(c.Image)
+			_, after, _ := strings.Cut(c.Image, ":")
+			return after
 		}
 		return tagOf(c.Image)
 	}
@@ -140,16 +134,92 @@ func (p *pod) puller() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// afterColon is what follows the first colon.
-func afterColon(image string) string {
-	_, after, _ := strings.Cut(image, ":")
-	return after
-}
-
 // tagOf is the tag of an image; empty when it has none. The registry may have a port, and a digest may follow.
 func tagOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
-	last := name[strings.LastIndex(name, "/")+1:]
-	_, tag, _ := strings.Cut(last, ":")
-	return tag
+	return meshsettings.ParseImage(name).Tag
+}
+
+// environment is a list of variables, each of which stands there once.
+type environment []*corev1ac.EnvVarApplyConfiguration
+
+// set gives a variable a value, in its place or at the end.
+func (e *environment) set(name, value string) {
+	v := corev1ac.EnvVar().WithName(name)
+	if value != "" { // the API server stores no empty value
+		v.WithValue(value)
+	}
+	e.put(v)
+}
+
+// put replaces the variable of that name as a whole, or appends it.
+func (e *environment) put(v *corev1ac.EnvVarApplyConfiguration) {
+	for i, old := range *e {
+		if *old.Name == *v.Name {
+			(*e)[i] = v
+			return
+		}
+	}
+	*e = append(*e, v)
+}
+
+// field gives a variable the value of a field of the pod.
+func (e *environment) field(name, path string) {
+	e.put(corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().
+		WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path))))
+}
+
+// distinctEnv leaves one of several variables of one name: the last, which is the one that counts. Lists whose elements have
+// names know no doubles.
+func (p *pod) distinctEnv(container string, env []corev1ac.EnvVarApplyConfiguration) []corev1ac.EnvVarApplyConfiguration {
+	last := map[string]int{}
+	for i, v := range env {
+		last[*named(&v).Name] = i
+	}
+	if len(last) == len(env) {
+		return env
+	}
+	var kept []corev1ac.EnvVarApplyConfiguration
+	for i, v := range env {
+		if last[*v.Name] == i {
+			kept = append(kept, v)
+			continue
+		}
+		p.notice("spec.containers[%s].env: %s stands there more than once, the last one counts: remove the others", container, *v.Name)
+	}
+	return kept
+}
+
+// named has a name, if only an empty one.
+func named(v *corev1ac.EnvVarApplyConfiguration) *corev1ac.EnvVarApplyConfiguration {
+	if v.Name == nil {
+		v.WithName("")
+	}
+	return v
+}
+
+// distinctPorts leaves one of several ports of one number: the first.
+func (p *pod) distinctPorts(container string, ports []corev1ac.ContainerPortApplyConfiguration) []corev1ac.ContainerPortApplyConfiguration {
+	type key struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	seen := map[key]bool{}
+	var kept []corev1ac.ContainerPortApplyConfiguration
+	for _, port := range ports {
+		k := key{protocol: corev1.ProtocolTCP}
+		if port.ContainerPort != nil {
+			k.number = *port.ContainerPort
+		}
+		if port.Protocol != nil {
+			k.protocol = *port.Protocol
+		}
+		if seen[k] {
+			p.notice("spec.containers[%s].ports: %d stands there more than once, the first one counts: remove the others", container, k.number)
+			continue
+		}
+		seen[k] = true
+		kept = append(kept, port)
+	}
+	return kept
 }

@@ -3,7 +3,6 @@ package resources
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -19,12 +18,8 @@ import (
 )
 
 // volumes lists the volumes in their order, the runtime's own first.
-func (p *pod) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
-	own, err := resources.ApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes)
-	if err != nil {
-		return nil, fmt.Errorf("spec.volumes: %w", err)
-	}
-	all := pointers(own)
+func (p *pod) volumes() []*corev1ac.VolumeApplyConfiguration {
+	all := pointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
 	for i, v := range all {
 		v.WithName(p.Spec.Volumes[i].Name) // an empty name is left out by the translation
 	}
@@ -49,7 +44,7 @@ func (p *pod) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	if p.TLS != nil {
 		all = append(all, secretVolume(volumeTLS, p.TLS.SecretName))
 	}
-	return all, nil
+	return all
 }
 
 func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
@@ -122,4 +117,45 @@ func (p *pod) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
 		all = append(all, readOnly(c.volume, claimsDir+"/"+c.claim))
 	}
 	return all
+}
+
+// ClaimInputs is what the claims of a runtime are found by.
+type ClaimInputs struct {
+	Form Form
+	// Listed are the claims that the storage Secret names.
+	Listed []string
+	// AllowAny also mounts those that models name.
+	AllowAny bool
+	// Models are those of the namespace, and Labels what the runtime offers.
+	Models []mm.Model
+	Labels []string
+	// Exists tells whether there is a claim of that name.
+	Exists func(claim string) bool
+}
+
+// Claims are the PersistentVolumeClaims that pods of a runtime mount, and those that they would mount if they existed; both
+// sorted. Pods never start with a claim that does not exist. The original mounted it nevertheless if the storage Secret named it.
+func Claims(in ClaimInputs) (claims, missing []string) {
+	add := func(claim string, unseen bool) {
+		switch {
+		case len(validation.IsDNS1123Subdomain(claim)) > 0: // no claim can have that name
+			missing = append(missing, claim)
+		case unseen || in.Exists(claim):
+			claims = append(claims, claim)
+		default:
+			missing = append(missing, claim)
+		}
+	}
+	for _, claim := range in.Listed {
+		add(claim, in.Form == Original)
+	}
+	for _, m := range in.Models {
+		if claim := m.Claim(); in.AllowAny && claim != "" && mm.Supports(in.Labels, m.Label()) {
+			add(claim, false)
+		}
+	}
+	slices.Sort(claims)
+	slices.Sort(missing)
+	claims, missing = slices.Compact(claims), slices.Compact(missing)
+	return claims, slices.DeleteFunc(missing, func(claim string) bool { return slices.Contains(claims, claim) })
 }

@@ -64,7 +64,8 @@ func (r *reporter) tell(kind, namespace string, about client.Object, subject, re
 	}
 	changed = before != text
 	if changed && text != "" {
-		r.recorder.Eventf(about, where(about, namespace), kind, reason, subject, "%s", inNamespace(about, namespace)+text)
+		related, prefix := scope(about, namespace)
+		r.recorder.Eventf(about, related, kind, reason, subject, "%s", prefix+text)
 	}
 	return changed
 }
@@ -87,8 +88,8 @@ func (r *reporter) validity(namespace string, about client.Object, err error) {
 		text = err.Error()
 	}
 	if r.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
-		r.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
-			inNamespace(about, namespace)+"the runtime is valid again")
+		related, prefix := scope(about, namespace)
+		r.recorder.Eventf(about, related, corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s", prefix+"the runtime is valid again")
 	}
 }
 
@@ -97,18 +98,10 @@ func (r *reporter) keep(namespace string, alive map[types.UID]bool) {
 	r.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
 }
 
-// inNamespace begins a text about an object that is served in several namespaces.
-func inNamespace(about client.Object, namespace string) string {
+// scope is what keeps Events on an object that is served in several namespaces apart: a related object, and how their texts begin.
+func scope(about client.Object, namespace string) (related runtime.Object, prefix string) {
 	if about.GetNamespace() != "" {
-		return ""
+		return nil, ""
 	}
-	return "in namespace " + namespace + ": "
-}
-
-// where is what keeps Events on such an object apart by namespace.
-func where(about client.Object, namespace string) runtime.Object {
-	if about.GetNamespace() != "" {
-		return nil
-	}
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}, "in namespace " + namespace + ": "
 }

@@ -2,22 +2,27 @@ package runtimes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // facts are what a reconcile of one namespace goes by.
 type facts struct {
-	namespace string
-	settings  meshsettings.Settings
+	RenderInputs
 	// owner of the Service: the Namespace, or in the scope of one namespace the Deployment of the manager.
 	owner client.Object
 	// restricted: pods that could run as root are not let in.
@@ -45,24 +50,21 @@ func (f *facts) waits(deployment string) error {
 	if f.held == nil {
 		return nil
 	}
-	return &apply.HeldBackError{Objects: []string{deploymentKind.Kind + " " + inside(f.namespace, deployment).String()}, Err: f.held}
+	return &apply.HeldBackError{Objects: []string{deploymentKind.Kind + " " + inside(f.Namespace, deployment).String()}, Err: f.held}
 }
 
 // wanted tells whether any runtime shall have pods.
 func (f *facts) wanted() bool {
-	for _, t := range f.runtimes {
-		if t.Wanted() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(f.runtimes)), modelmesh.Runtime.Wanted)
 }
 
 // gather reads them, from memory as long as nothing changed.
 func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
-	f := &facts{namespace: namespace}
+	f := &facts{RenderInputs: RenderInputs{
+		Namespace: namespace, Served: s.Served(), OnlyOwn: s.Namespaces.OnlyOwn(), Home: s.Namespaces.Home,
+	}}
 	var err error
-	if f.settings, err = s.Settings(ctx, namespace); err != nil {
+	if f.Settings, err = s.Settings(ctx, namespace); err != nil {
 		return nil, err
 	}
 	if f.owner, f.restricted, err = s.owner(ctx, namespace); err != nil {
@@ -74,10 +76,10 @@ func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 	if f.models, err = s.Models(ctx, namespace); err != nil {
 		return nil, err
 	}
-	if f.etcd, _, err = s.etcd.get(ctx, inside(s.Namespaces.Own(), f.settings.EtcdSecretName)); err != nil {
+	if f.etcd, _, err = s.etcd.Get(ctx, inside(f.Home, f.Settings.EtcdSecretName)); err != nil {
 		return nil, err
 	}
-	if f.storage, f.storageFound, err = s.storage.get(ctx, inside(namespace, f.settings.StorageSecretName)); err != nil {
+	if f.storage, f.storageFound, err = s.storage.Get(ctx, inside(namespace, f.Settings.StorageSecretName)); err != nil {
 		return nil, err
 	}
 	return f, s.gatherTLS(ctx, f)
@@ -86,26 +88,26 @@ func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 // gatherTLS looks at the TLS Secret of the namespace, which pods mount, and for the manager's own calls at the one in its own
 // namespace where that one is missing or no good.
 func (s *server) gatherTLS(ctx context.Context, f *facts) error {
-	name := f.settings.TLS.SecretName
+	name := f.Settings.TLS.SecretName
 	if name == "" {
 		return nil
 	}
 	f.tls = &resources.TLSInputs{SecretName: name}
-	here, found, err := s.tls.get(ctx, inside(f.namespace, name))
+	here, found, err := s.tls.Get(ctx, inside(f.Namespace, name))
 	if err != nil {
 		return err
 	}
 	if !found {
-		f.tlsProblem = fmt.Errorf("unable to access TLS secret '%s': there is no such Secret in namespace %s; create it", name, f.namespace)
+		f.tlsProblem = fmt.Errorf("unable to access TLS secret '%s': there is no such Secret in namespace %s; create it", name, f.Namespace)
 	}
 	f.tls.HasCA, f.pair = here.hasCA, here.pair
-	f.noteTLS(f.namespace, here)
-	if f.pair != nil || f.namespace == s.Namespaces.Own() {
+	f.noteTLS(f.Namespace, here)
+	if f.pair != nil || f.Namespace == f.Home {
 		return nil
 	}
-	own, _, err := s.tls.get(ctx, inside(s.Namespaces.Own(), name))
+	own, _, err := s.tls.Get(ctx, inside(f.Home, name))
 	f.pair = own.pair
-	f.noteTLS(s.Namespaces.Own(), own)
+	f.noteTLS(f.Home, own)
 	return err
 }
 
@@ -120,7 +122,114 @@ func (f *facts) noteTLS(namespace string, content tlsContent) {
 func (s *server) refuseAll(f *facts, subject, text string) {
 	for _, name := range sortedNames(f.runtimes) {
 		if t := f.runtimes[name]; t.Wanted() {
-			s.reports.say(f.namespace, t.Object, subject, ReasonRefused, text)
+			s.reports.say(f.Namespace, t.Object, subject, ReasonRefused, text)
 		}
 	}
 }
+
+// owner returns what the Service of a namespace goes with, and whether pods of the namespace must not be able to run as root.
+// What is not held in memory is read once.
+func (s *server) owner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
+	if s.Namespaces.OnlyOwn() {
+		owner, err := s.managerDeployment(ctx, namespace)
+		return owner, false, err
+	}
+	head, err := s.Namespaces.Metadata(ctx, namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	if head == nil {
+		return nil, false, fmt.Errorf("namespace %s, which owns the Service, is gone", namespace)
+	}
+	return head, head.Labels[modelmesh.LabelEnforce] == "restricted", nil
+}
+
+// managerDeployment lasts as long as the manager runs in it.
+func (s *server) managerDeployment(ctx context.Context, namespace string) (client.Object, error) {
+	if known := s.manager.Load(); known != nil {
+		return known, nil
+	}
+	d, name := &appsv1.Deployment{}, inside(namespace, s.Config.ControllerDeployment)
+	err := s.live.Get(ctx, name, d)
+	if err != nil {
+		err = fmt.Errorf("reading %T %s, which owns the Service: %w", d, name, err)
+	}
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: name the Deployment of the manager in CONTROLLER_DEPLOYMENT, and its namespace in NAMESPACE", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.manager.Store(d)
+	return d, nil
+}
+
+// noteReferences finds what the Predictors of a namespace refer to and does not exist: the entry of the storage Secret that they name, and
+// the claim that lies in their parameters.
+func (s *server) noteReferences(ctx context.Context, f *facts) error {
+	all := map[string][]reference.Missing{}
+	for _, m := range f.models {
+		if m.Source != mm.SourcePredictor {
+			continue
+		}
+		missing, err := s.missingOf(ctx, f, m)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			all[m.Name] = missing
+		}
+	}
+	s.References.Set(f.Namespace, all)
+	return nil
+}
+
+func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]reference.Missing, error) {
+	var missing []reference.Missing
+	if key := m.StorageKey(); key != nil && *key != "" && !f.storage.keys[*key] {
+		lacks := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: f.Settings.StorageSecretName}}
+		if f.storageFound {
+			lacks.Key = *key
+		}
+		missing = append(missing, lacks)
+	}
+	if claim := m.Claim(); claim != "" {
+		head, err := modelmesh.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+		if err != nil {
+			return nil, err
+		}
+		if head == nil {
+			missing = append(missing, reference.Missing{Reference: reference.Reference{Kind: reference.Claim, Name: claim}})
+		}
+	}
+	return missing, nil
+}
+
+// errSpec begins the messages about runtimes that cannot be served.
+var errSpec = errors.New("Invalid runtime Spec") //nolint:revive,staticcheck // the original's words
+
+// broken is what of a runtime could not be read, as an error.
+func broken(r modelmesh.Runtime) error {
+	if r.Malformed == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errSpec, r.Malformed)
+}
+
+// specs are the specs of runtimes by name.
+func specs(runtimes map[string]modelmesh.Runtime) map[string]*v1alpha1.ServingRuntimeSpec {
+	out := make(map[string]*v1alpha1.ServingRuntimeSpec, len(runtimes))
+	for name, r := range runtimes {
+		if r.Object.GetDeletionTimestamp().IsZero() {
+			out[name] = r.Spec
+		}
+	}
+	return out
+}
+
+// needed tells whether a model of the namespace can be served by a runtime with the given labels.
+func needed(models []mm.Model, labels []string) bool {
+	return slices.ContainsFunc(models, func(m mm.Model) bool { return mm.Supports(labels, m.Label()) })
+}
+
+func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -27,17 +35,16 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	err = errors.Join(err,
 		s.removeAll(ctx, namespace, serviceKind, ofMesh),
 		s.removeAll(ctx, namespace, configMapKind, isConstraints),
-		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
+		s.removeAll(ctx, namespace, secretKind, originals),
 	)
-	if namespace != s.Namespaces.Own() { // there the Secrets are read for all namespaces
-		s.copies.cleanUp(namespace)
-		s.storage.cleanUp(namespace)
-		s.tls.cleanUp(namespace)
+	if namespace != s.Namespaces.Home { // there the Secrets are read for all namespaces
+		s.copies.Forget(namespace)
+		s.storage.Forget(namespace)
+		s.tls.Forget(namespace)
 	}
 	s.reports.keep(namespace, nil)
 	s.References.Set(namespace, nil)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
-	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
 	s.headless.Delete(namespace)
 	s.granted.Delete(namespace)
 	s.applier.ForgetNamespace(namespace)
@@ -64,22 +71,14 @@ func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bo
 // ours selects what this component wrote.
 func ours() client.MatchingLabels { return names.Labels(modelmesh.ComponentName) }
 
-// wrote tells whether this component wrote a live object, also where our labels were removed: the API server remembers who
-// applied. The original updated, under another name.
-func wrote(live metav1.Object) bool {
-	return isOurs(live) || apply.WrittenBy(live, modelmesh.ComponentName, modelmesh.FieldOwner)
-}
-
 // isOurs tells whether this component wrote an object.
 func isOurs(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
 
-// ofMesh, isConstraints and isEtcdCopy tell our own objects apart from those of other parts of the component: Services and Deployments
-// of runtimes, the ConfigMap and the Secret that pods read.
+// ofMesh and isConstraints, and for Secrets originals, tell our own objects apart from those of other parts of the component: Services
+// and Deployments of runtimes, the ConfigMap and the Secret that pods read.
 func ofMesh(o metav1.Object) bool { return o.GetLabels()[resources.LabelService] != "" }
 
 func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
-
-func isEtcdCopy(o metav1.Object) bool { return originals(o) }
 
 // ownerOf is the uid of the object that another one was made for; empty where no owner reference names one.
 func ownerOf(o metav1.Object) types.UID {
@@ -87,4 +86,142 @@ func ownerOf(o metav1.Object) types.UID {
 		return owner.UID
 	}
 	return ""
+}
+
+// unguard removes the guards that are not wanted any more.
+func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Desired) error {
+	if s.Namespaces.OnlyOwn() {
+		return nil
+	}
+	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
+		return func(o metav1.Object) bool {
+			return o.GetName() == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
+				k, _, err := w.Place()
+				return err == nil && k == kind
+			})
+		}
+	}
+	return errors.Join(
+		s.removeAll(ctx, namespace, policyKind, unwanted(policyKind, resources.PolicyName)),
+		s.removeAll(ctx, namespace, configMapKind, unwanted(configMapKind, authproxy.RulesConfigMap)),
+	)
+}
+
+const leftoversRetry = time.Minute
+
+// leftovers removes, once, what the original made for runtimes and namespaces that were switched off while no manager ran: memory
+// does not show it, because it lacks our labels, and nothing is wanted in its place that would be applied over it. Only objects that
+// a runtime or a Namespace controls, or that have the names and the labels of the original, are touched. It runs on the leader.
+type leftovers struct {
+	*server
+	log logr.Logger
+}
+
+// Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
+func (l *leftovers) Start(ctx context.Context) error {
+	for {
+		err := l.sweepAll(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		l.log.Error(err, "Removing what the original left; trying again", "after", leftoversRetry)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.clock.After(leftoversRetry):
+		}
+	}
+}
+
+// sweepAll looks at each kind once.
+func (l *leftovers) sweepAll(ctx context.Context) error {
+	of := map[schema.GroupVersionKind]string{
+		deploymentKind: resources.LabelManagedBy, serviceKind: resources.LabelManagedBy, configMapKind: resources.LabelManagedBy, secretKind: resources.LabelManagedBy,
+		autoscalerKind: resources.LabelInferenceService,
+	}
+	var errs []error
+	for kind, label := range of {
+		list, err := l.list(ctx, kind, label)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for i := range list {
+			errs = append(errs, l.consider(ctx, kind, &list[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// list returns the objects of a kind that have a label of the original and none of ours.
+func (l *leftovers) list(ctx context.Context, kind schema.GroupVersionKind, label string) ([]metav1.PartialObjectMetadata, error) {
+	selector, err := labels.Parse(label + ",!" + names.OperatorLabel)
+	if err != nil {
+		return nil, fmt.Errorf("selecting by label: %w", err)
+	}
+	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
+	if l.Namespaces.OnlyOwn() {
+		options = append(options, client.InNamespace(l.Namespaces.Home))
+	}
+	return modelmesh.Heads(ctx, l.live, kind, options...)
+}
+
+// consider removes one object when it is the original's and is not wanted.
+func (l *leftovers) consider(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) error {
+	if !l.isOriginals(kind, o) {
+		return nil
+	}
+	wanted, err := l.wants(ctx, kind, o)
+	if err != nil || wanted {
+		return err
+	}
+	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
+	o.SetGroupVersionKind(kind)
+	return l.applier.Remove(ctx, ownerOf(o), o)
+}
+
+// isOriginals tells whether the original made an object for a runtime or a namespace. Its own Deployment and others of its
+// installation have the same label.
+func (l *leftovers) isOriginals(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) bool {
+	owner := metav1.GetControllerOfNoCopy(o)
+	switch kind {
+	case deploymentKind, autoscalerKind:
+		return owner != nil && (owner.Kind == capability.ServingRuntime.Kind || owner.Kind == capability.ClusterServingRuntime.Kind) &&
+			(kind == autoscalerKind || originals(o) && o.Labels[resources.LabelService] != "")
+	case serviceKind:
+		return originals(o) && o.Labels[resources.LabelService] != "" && owner != nil && owner.Kind == namespaceKind.Kind
+	case configMapKind:
+		return originals(o) && o.Name == resources.ConstraintsName
+	default:
+		return originals(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.Home
+	}
+}
+
+// wants tells whether a reconcile of the namespace takes the object over, or has other reasons to keep it.
+func (l *leftovers) wants(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
+	on, err := l.Namespaces.Enabled(ctx, o.Namespace)
+	if err != nil || !on {
+		return false, err
+	}
+	settings, err := l.Settings(ctx, o.Namespace)
+	if err != nil {
+		return false, err
+	}
+	templates, err := l.Runtimes(ctx, o.Namespace)
+	if err != nil {
+		return false, err
+	}
+	switch kind {
+	case serviceKind:
+		return o.Name == settings.ServiceName, nil
+	case configMapKind, secretKind:
+		return len(templates) > 0, nil
+	}
+	for name, t := range templates {
+		if t.Wanted() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
+			scale, _ := mm.Autoscaling(t.Object.GetAnnotations())
+			return kind == deploymentKind || scale.Enabled, nil
+		}
+	}
+	return false, nil
 }

@@ -56,18 +56,16 @@ type server struct {
 	stream       stream
 
 	// What is known of Secrets, by what they are for.
-	etcd    *contents[map[string][]byte]
-	copies  *contents[map[string][]byte]
-	storage *contents[storageContent]
-	tls     *contents[tlsContent]
+	etcd    *modelmesh.Contents[map[string][]byte]
+	copies  *modelmesh.Contents[map[string][]byte]
+	storage *modelmesh.Contents[storageContent]
+	tls     *modelmesh.Contents[tlsContent]
 
 	reports *reporter
 	// idle says since when no model needs a runtime; zero while one does.
 	idle modelmesh.Store[types.NamespacedName, time.Time]
 	// granted says when an account of a namespace was last seen to be as it should be.
 	granted modelmesh.Store[string, grant]
-	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
-	missing modelmesh.Store[types.NamespacedName, struct{}]
 	// headless is what the Service of a namespace was seen to be.
 	headless modelmesh.Store[string, bool]
 	// manager is the Deployment of the manager, where only its own namespace is served.
@@ -91,10 +89,10 @@ type storageContent struct {
 
 // newServer fills in what is made of the rest.
 func newServer(s *server) *server {
-	s.etcd = newContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = newContents(s.Cached, s.live, foreignData)
-	s.storage = newContents(s.Cached, s.live, readStorage)
-	s.tls = newContents(s.Cached, s.live, readTLS)
+	s.etcd = modelmesh.NewContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.copies = modelmesh.NewContents(s.Cached, s.live, foreignData)
+	s.storage = modelmesh.NewContents(s.Cached, s.live, readStorage)
+	s.tls = modelmesh.NewContents(s.Cached, s.live, readTLS)
 	s.reports = &reporter{recorder: s.recorder}
 	return s
 }
@@ -150,27 +148,22 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 // unused tells that ModelMesh is not used in the manager's own namespace, which is served without a label: there is neither a
 // runtime nor a model. The manager has other components, whose users want no Service there.
 func (s *server) unused(f *facts) bool {
-	return f.namespace == s.Namespaces.Own() && !s.Namespaces.OnlyOwn() && len(f.runtimes) == 0 && len(f.models) == 0
+	return f.Namespace == f.Home && !f.OnlyOwn && len(f.runtimes) == 0 && len(f.models) == 0
 }
 
 // conclude tells errors that a user must fix, which are checked now and then, from errors that are retried soon.
 func conclude(again time.Duration, err error) (ctrl.Result, error) {
-	if err == nil || apply.Vanishing(err) {
+	switch {
+	case err == nil, apply.Vanishing(err):
 		return ctrl.Result{RequeueAfter: again}, nil
-	}
-	if onlyForUsers(err) {
-		if again == 0 || again > foreignRetry {
-			again = foreignRetry
-		}
-		return ctrl.Result{RequeueAfter: again}, nil
+	case apply.Only(err, isLasting):
+		return ctrl.Result{RequeueAfter: modelmesh.Sooner(again, foreignRetry)}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// onlyForUsers says that an error consists of nothing but what trying again soon does not mend: names that others have taken, and
-// objects that the API server will not have as they are.
-func onlyForUsers(err error) bool { return apply.Only(err, isLasting) }
-
+// isLasting says that trying again soon does not mend an error: a name that others have taken, or an object that the API server will not
+// have as it is.
 func isLasting(err error) bool {
 	switch e := any(err).(type) {
 	case *apply.ForeignError, *apply.DeletingError:
@@ -184,53 +177,46 @@ func isLasting(err error) bool {
 
 // serve reconciles a namespace. Errors are collected, not returned early: what fails in one place holds up no other.
 func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
-	guards, err := s.guards(f)
-	if err != nil {
-		return 0, err
+	var guards apply.Desired
+	if f.wanted() {
+		if guards, err = f.guards(f.inputs(f.tls)); err != nil {
+			return 0, err
+		}
 	}
 	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
-	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), f.held}
-	if f.settings.EtcdUserPerNamespace {
+	frontErr := s.front(ctx, f)
+	s.refuseAll(f, aboutFront, forUsers(frontErr)) // nothing else would tell
+	errs := []error{frontErr, f.held}
+	if f.Settings.EtcdUserPerNamespace {
 		again = grantEvery
 	}
 	kept, alive := map[string]bool{}, map[types.UID]bool{}
 	for _, name := range sortedNames(f.runtimes) {
 		t := f.runtimes[name]
 		alive[t.Object.GetUID()] = true
-		deployment := resources.DeploymentName(f.settings.ServiceName, name)
-		if s.reports.paused(f.namespace, t.Object) {
+		deployment := resources.DeploymentName(f.Settings.ServiceName, name)
+		if s.reports.paused(f.Namespace, t.Object) {
 			kept[deployment] = true
 			continue
 		}
 		if !t.Wanted() {
-			s.idle.Delete(inside(f.namespace, name))
+			s.idle.Delete(inside(f.Namespace, name))
 			continue
 		}
 		kept[deployment] = true
 		rest, err := s.runtime(ctx, f, name, t)
-		s.reports.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
-		errs = append(errs, s.refusal(f.namespace, t, err))
+		s.reports.say(f.Namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
+		s.reports.say(f.Namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
+		errs = append(errs, err)
 		again = modelmesh.Sooner(again, rest)
 	}
-	s.reports.keep(f.namespace, alive)
-	left, err := s.sweep(ctx, f.namespace, kept)
+	s.reports.keep(f.Namespace, alive)
+	left, err := s.sweep(ctx, f.Namespace, kept)
 	errs = append(errs, err)
 	if len(kept) > 0 || !left {
-		errs = append(errs, s.unguard(ctx, f.namespace, guards))
+		errs = append(errs, s.unguard(ctx, f.Namespace, guards))
 	}
 	return again, errors.Join(errs...)
-}
-
-// refusal tells a runtime why its objects could not be written.
-func (s *server) refusal(namespace string, t modelmesh.Runtime, err error) error {
-	s.reports.say(namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
-	return err
-}
-
-// shared tells all runtimes of a namespace why an object that they have in common could not be written: nothing else would.
-func (s *server) shared(f *facts, subject string, err error) error {
-	s.refuseAll(f, subject, forUsers(err))
-	return err
 }
 
 // forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is

@@ -152,7 +152,7 @@ func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("%v", text)
 	}
-	f := &facts{namespace: "ns", settings: w.settings}
+	f := &facts{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, Home: "own"}}
 	problem, err := w.invalid(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("%v, %v", problem, err)

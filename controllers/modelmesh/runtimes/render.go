@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -15,9 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// RenderInputs is what Render goes by beside the runtime.
+// RenderInputs is what Render, and a reconcile of a namespace, goes by beside runtimes and what there is in the namespace.
 type RenderInputs struct {
 	// Namespace is the served namespace that the runtime is rendered for.
 	Namespace string
@@ -47,7 +47,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return nil, nil, problem
 	}
 	if problem := mm.Validate(t.Spec, in.Settings.BuiltInServerTypes); problem != nil {
-		return nil, nil, fmt.Errorf("%s: %w", invalidSpec, problem)
+		return nil, nil, fmt.Errorf("%w: %w", errSpec, problem)
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
@@ -73,30 +73,48 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 
 // runtimeOf reads a runtime of either scope.
 func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
-	var out modelmesh.Runtime
-	var err error
-	if object.GetKind() == capability.ClusterServingRuntime.Kind {
-		r := &v1alpha1.ClusterServingRuntime{}
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
-		out = modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
-	} else {
-		r := &v1alpha1.ServingRuntime{}
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
-		out = modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
-	}
+	r, err := podresources.Decode[v1alpha1.ServingRuntime](object)
 	if err != nil {
-		return modelmesh.Runtime{}, fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		return modelmesh.Runtime{}, err
 	}
-	out.Object.GetObjectKind().SetGroupVersionKind(object.GroupVersionKind())
+	out := modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+	if object.GetKind() == capability.ClusterServingRuntime.Kind {
+		out.Object = (*v1alpha1.ClusterServingRuntime)(r)
+	}
 	return out, nil
 }
 
-// proxy is the sidecar of the pods; nil is none.
-func (in RenderInputs) proxy() *authproxy.Proxy {
-	if in.OnlyOwn {
-		return nil
+// inputs are what objects are built from, with the Secret that pods speak TLS with. Where one namespace is served there is no sidecar: what
+// it needs beside it, an account with rights on the cluster among it, is not made there.
+func (in RenderInputs) inputs(tls *resources.TLSInputs) resources.NamespaceInputs {
+	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), Home: in.Home}
+	if !in.OnlyOwn {
+		out.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}
-	return authproxy.Decide(in.Settings, in.Namespace, in.Served)
+	return out
+}
+
+// guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
+func (in RenderInputs) guards(inputs resources.NamespaceInputs) (apply.Desired, error) {
+	if in.OnlyOwn {
+		return nil, nil
+	}
+	return resources.BuildGuards(inputs)
+}
+
+// account is the service account of pods, "" for the one that every namespace has. Where there is no sidecar, none is made.
+func (in RenderInputs) account() string {
+	if in.OnlyOwn {
+		return in.Settings.ServiceAccountName
+	}
+	return authproxy.AccountOf(in.Settings, in.Served)
+}
+
+// replicas are what the number of pods of a runtime depends on, beside what there is.
+func (in RenderInputs) replicas(t modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
+	return resources.ReplicaInputs{
+		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+	}
 }
 
 // tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.
@@ -109,21 +127,17 @@ func (in RenderInputs) tls() *resources.TLSInputs {
 
 // front is what all runtimes of the namespace have in common.
 func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
-	inputs := resources.NamespaceInputs{
-		Namespace: in.Namespace, Settings: in.Settings, Proxy: in.proxy(), TLS: in.tls(), OpenShift: in.Served.OpenShift(), Home: in.Home,
-	}
+	inputs := in.inputs(in.tls())
 	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	if err != nil {
 		return nil, fmt.Errorf("building ConfigMap %s: %w", resources.ConstraintsName, err)
 	}
 	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
-	if !in.OnlyOwn {
-		guards, err := resources.BuildGuards(inputs)
-		if err != nil {
-			return nil, err
-		}
-		desired = append(desired, guards...)
+	guards, err := in.guards(inputs)
+	if err != nil {
+		return nil, err
 	}
+	desired = append(desired, guards...)
 	if in.Served.Has(capability.ServiceMonitor) && resources.Monitored(in.Settings) {
 		// Its owner is the Service, which has no uid yet.
 		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
@@ -134,20 +148,13 @@ func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (ap
 // pods are the Deployment of the runtime and its autoscaler.
 func (in RenderInputs) pods(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
 	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
-	inputs := resources.RuntimeInputs{
-		Namespace: in.Namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: in.Settings,
-		TLS: in.tls(), Proxy: in.proxy(), OpenShift: in.Served.OpenShift(),
-	}
-	if !in.OnlyOwn {
-		inputs.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, in.Served)
-	}
-	replicas := resources.DecideReplicas(resources.ReplicaInputs{
-		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: in.Used,
-	})
+	inputs := resources.RuntimeInputs{NamespaceInputs: in.inputs(in.tls()), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec}
+	inputs.Settings.ServiceAccountName = in.account()
+	replicas := resources.DecideReplicas(in.replicas(t, scale, in.Used))
 	inputs.Replicas = &replicas.Count
 	built, err := resources.BuildDeployment(inputs)
 	if err != nil {
-		return nil, nil, &specError{err}
+		return nil, nil, fmt.Errorf("%w: %w", errSpec, err)
 	}
 	desired := apply.Desired{{Config: built.Config}}
 	if replicas.Autoscaled {

@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
@@ -33,7 +34,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 		return 0, err
 	}
 	if problem != nil {
-		s.reports.validity(f.namespace, t.Object, problem)
+		s.reports.validity(f.Namespace, t.Object, problem)
 		return 0, nil // its Deployment stays as it is; what mends it wakes us
 	}
 	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
@@ -42,22 +43,20 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 		return 0, err
 	}
 	in := resources.RuntimeInputs{
-		Namespace: f.namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: f.settings,
-		TLS: f.tls, Proxy: s.guard(f),
-		OpenShift: s.Served().OpenShift(), Restricted: f.restricted,
+		NamespaceInputs: f.inputs(f.tls), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Restricted: f.restricted,
 	}
 	replicas := s.replicas(f, name, t, scale, live)
 	in.Replicas = &replicas.Count
 	config, notices, err := s.render(ctx, f, in, live)
-	if unfit, ok := errors.AsType[*specError](err); ok {
-		s.reports.validity(f.namespace, t.Object, unfit)
+	if errors.Is(err, errSpec) {
+		s.reports.validity(f.Namespace, t.Object, err)
 		return replicas.Again, nil
 	}
 	if err != nil {
 		return replicas.Again, err
 	}
-	s.reports.validity(f.namespace, t.Object, nil)
-	s.reports.say(f.namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
+	s.reports.validity(f.Namespace, t.Object, nil)
+	s.reports.say(f.Namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), f.unguarded()...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
@@ -67,15 +66,6 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 	}
 	return replicas.Again, s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale)
 }
-
-// specError says what of a spec that follows the rules cannot be rendered all the same.
-type specError struct{ error }
-
-// Error implements error.
-func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error() }
-
-// Unwrap returns the reason.
-func (e *specError) Unwrap() error { return e.error }
 
 // write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
 func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
@@ -87,12 +77,12 @@ func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in re
 	}
 	deployment.Adopts, deployment.Disowns = adoptsOriginals, disowns
 	desired := apply.Desired{deployment}
-	name := resources.DeploymentName(f.settings.ServiceName, in.Name)
+	name := resources.DeploymentName(f.Settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {
 		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, t.Object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
 	} else {
-		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
+		err = s.removeAll(ctx, f.Namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
 	}
 	return errors.Join(err, s.applier.Apply(ctx, t.Object, desired))
 }
@@ -102,10 +92,10 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	if problem := broken(t); problem != nil {
 		return problem, nil
 	}
-	if problem := mm.Validate(t.Spec, f.settings.BuiltInServerTypes); problem != nil {
-		return fmt.Errorf("%s: %w", invalidSpec, problem), nil
+	if problem := mm.Validate(t.Spec, f.Settings.BuiltInServerTypes); problem != nil {
+		return fmt.Errorf("%w: %w", errSpec, problem), nil
 	}
-	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.namespace)); problem != nil {
+	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.Namespace)); problem != nil {
 		return problem, nil
 	}
 	if f.tlsProblem != nil {
@@ -115,33 +105,23 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	if product == "" {
 		return nil, nil
 	}
-	err = s.Cached.Get(ctx, inside(f.namespace, product), modelmesh.Metadata(configMapKind))
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct), nil
+	head, err := modelmesh.Head(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
+	if err == nil && head == nil {
+		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct)
 	}
-	return nil, err
+	return problem, err
 }
 
 // deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
-// does it at once when that was taken over, and taking it for new then would roll its pods: only what was not there is not
-// looked up again. Nil is none. It must not be changed.
+// does it at once when that was taken over, and taking it for new then would roll its pods. Nil is none. It must not be changed.
 func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
-	key := inside(f.namespace, resources.DeploymentName(f.settings.ServiceName, name))
+	key := inside(f.Namespace, resources.DeploymentName(f.Settings.ServiceName, name))
 	d := &appsv1.Deployment{}
 	err := s.Cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if err == nil {
-		s.missing.Delete(key)
-		return d, nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
-	}
-	if _, missing := s.missing.Get(key); missing {
-		return nil, nil
-	}
-	err = s.live.Get(ctx, key, d)
 	if apierrors.IsNotFound(err) {
-		s.missing.Set(key, struct{}{})
+		err = s.live.Get(ctx, key, d)
+	}
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -152,13 +132,10 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 
 // replicas decides how many pods a runtime has.
 func (s *server) replicas(f *facts, name string, t modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
-	runtime := inside(f.namespace, name)
-	idleSince, _ := s.idle.Get(runtime)
-	in := resources.ReplicaInputs{
-		Wanted: t.Spec.Replicas, PodsPerRuntime: f.settings.PodsPerRuntime, ScaleToZero: f.settings.ScaleToZero, Autoscale: scale,
-		Needed:    needed(f.models, mm.Labels(name, t.Spec, f.settings.RESTProxy.Enabled)),
-		IdleSince: idleSince, Now: s.clock.Now(),
-	}
+	runtime := inside(f.Namespace, name)
+	in := f.RenderInputs.replicas(t, scale, needed(f.models, mm.Labels(name, t.Spec, f.Settings.RESTProxy.Enabled)))
+	in.IdleSince, _ = s.idle.Get(runtime)
+	in.Now = s.clock.Now()
 	if live != nil {
 		in.Live = live.Spec.Replicas
 	}
@@ -180,10 +157,10 @@ func (s *server) render(ctx context.Context, f *facts, in resources.RuntimeInput
 		return nil, nil, err
 	}
 	in.Claims = claims
-	in.Settings.ServiceAccountName = s.account(in.Settings)
+	in.Settings.ServiceAccountName = f.account()
 	built, err := resources.BuildDeployment(in)
 	if err != nil {
-		return nil, nil, &specError{err}
+		return nil, nil, fmt.Errorf("%w: %w", errSpec, err)
 	}
 	notices := append(append([]string{}, f.storage.notices...), built.Notices...)
 	for _, claim := range missing {
@@ -195,11 +172,11 @@ func (s *server) render(ctx context.Context, f *facts, in resources.RuntimeInput
 // original renders the form of the original where the live Deployment has to keep it; nil where it has not.
 func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	recorded, taken := live.Annotations[AnnotationOriginal]
-	ours := wrote(live)
+	ours := s.applier.Made(live)
 	if ours && !taken || !ours && !originals(live) {
 		return nil, nil
 	}
-	in.Form, in.Proxy = resources.Original, originalProxy(f.namespace, &live.Spec.Template)
+	in.Form, in.Proxy = resources.Original, originalProxy(f.Namespace, &live.Spec.Template)
 	if in.Settings.ServiceAccountName == "" {
 		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
 	}
@@ -232,15 +209,22 @@ func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInp
 // claimsFor returns the claims that the pods of a runtime mount, and those that they would if they existed.
 func (s *server) claimsFor(ctx context.Context, f *facts, in resources.RuntimeInputs) (claims, missing []string, err error) {
 	claims, missing = resources.Claims(resources.ClaimInputs{
-		Form: in.Form, Listed: f.storage.claims, AllowAny: f.settings.AllowAnyPVC, Models: f.models,
-		Labels: mm.Labels(in.Name, in.Spec, f.settings.RESTProxy.Enabled),
+		Form: in.Form, Listed: f.storage.claims, AllowAny: f.Settings.AllowAnyPVC, Models: f.models,
+		Labels: mm.Labels(in.Name, in.Spec, f.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			e := s.claims.Get(ctx, inside(f.namespace, claim), modelmesh.Metadata(claimKind))
-			if e != nil && !apierrors.IsNotFound(e) {
-				err = errors.Join(err, fmt.Errorf("reading PersistentVolumeClaim %s from the cache: %w", claim, e))
-			}
-			return e == nil
+			head, e := modelmesh.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+			err = errors.Join(err, e)
+			return head != nil
 		},
 	})
 	return claims, missing, err
+}
+
+// unguarded says that a sidecar was asked for which cannot be; nothing else.
+func (in RenderInputs) unguarded() []string {
+	if in.Settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !in.OnlyOwn {
+		return nil
+	}
+	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST is not guarded: " +
+		"serve all namespaces, or close the port by a NetworkPolicy"}
 }

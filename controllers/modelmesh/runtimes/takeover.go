@@ -1,15 +1,18 @@
 package runtimes
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // AnnotationOriginal on a Deployment that was taken over holds the hash of its pod template as the original rendered it. As long
@@ -28,36 +31,19 @@ func adoptsOriginals(live *unstructured.Unstructured) bool { return originals(li
 // holds tells whether a live pod template has everything of another: applying that one would roll no pod. What the live one has
 // beyond it, from defaults or from third parties, counts for nothing.
 func holds(want any, live *corev1.PodTemplateSpec) (bool, error) {
-	text, err := json.Marshal(want)
+	typed, err := podresources.Apply[corev1.PodTemplateSpec](want) // quantities come out as the API server spells them
 	if err != nil {
-		return false, fmt.Errorf("encoding the pod template: %w", err)
+		return false, fmt.Errorf("the pod template: %w", err)
 	}
-	typed := &corev1.PodTemplateSpec{}
-	if err := json.Unmarshal(text, typed); err != nil { // quantities come out as the API server spells them
-		return false, fmt.Errorf("decoding the pod template: %w", err)
-	}
-	wanted, err := plain(typed)
+	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("the pod template: %w", err)
 	}
-	there, err := plain(live)
+	there, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("the live pod template: %w", err)
 	}
 	return contains(there, wanted), nil
-}
-
-// plain is a template as maps and lists.
-func plain(template *corev1.PodTemplateSpec) (any, error) {
-	text, err := json.Marshal(template)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a pod template: %w", err)
-	}
-	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, fmt.Errorf("decoding a pod template: %w", err)
-	}
-	return out, nil
 }
 
 // contains tells whether live has all that want has.
@@ -121,4 +107,14 @@ func keyOf(items []any) string {
 		}
 	}
 	return ""
+}
+
+// originalProxy is the sidecar that the original put into a live pod template; nil where there is none.
+func originalProxy(namespace string, live *corev1.PodTemplateSpec) *authproxy.Proxy {
+	for i := range live.Spec.Containers {
+		if c := &live.Spec.Containers[i]; c.Name == oauthproxy.ContainerName {
+			return authproxy.Original(namespace, live.Spec.ServiceAccountName, c.Image)
+		}
+	}
+	return nil
 }

@@ -107,7 +107,9 @@ func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := resources.BuildDeployment(resources.RuntimeInputs{Form: resources.Original, Namespace: "ns", Name: r.Name, Spec: &r.Spec, Settings: f.settings, Replicas: new(int32(2))})
+	built, err := resources.BuildDeployment(resources.RuntimeInputs{
+		NamespaceInputs: resources.NamespaceInputs{Namespace: "ns", Settings: f.Settings}, Form: resources.Original, Name: r.Name, Spec: &r.Spec, Replicas: new(int32(2)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +232,7 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 				looks++
 			}
 		}
-		if got := w.deploymentOf("r"); looks != 1+3 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
+		if got := w.deploymentOf("r"); looks != 2*3 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
 			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
 		}
 	})

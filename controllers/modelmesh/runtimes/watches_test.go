@@ -188,8 +188,8 @@ func TestChangesThatMatter(t *testing.T) {
 		lets      []string
 	}{
 		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
-		"models":          {specChanged(), []string{"another one", "deletion", "spec"}},
-		"runtimes":        {specOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
+		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
+		"runtimes":        {modelmesh.SpecOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
 		"claims":          {modelmesh.ComesOrGoes(), []string{"another one"}},
 	} {
 		var lets []string

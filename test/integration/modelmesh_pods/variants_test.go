@@ -84,7 +84,7 @@ func proxied(served capability.Set) func(*resources.RuntimeInputs) {
 // inputs is a runtime of a kind with a change.
 func inputs(namespace string, base, change variant) resources.RuntimeInputs {
 	in := resources.RuntimeInputs{
-		Namespace: namespace, Name: "own", Settings: meshsettings.Default(), Replicas: new(int32(0)),
+		NamespaceInputs: resources.NamespaceInputs{Namespace: namespace, Settings: meshsettings.Default()}, Name: "own", Replicas: new(int32(0)),
 		Spec: &v1alpha1.ServingRuntimeSpec{
 			MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
 		},

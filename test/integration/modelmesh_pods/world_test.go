@@ -68,7 +68,8 @@ func record(name, namespace string) recorded {
 	view := &v1alpha1.ServingRuntime{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.runtime.Object, view)).To(Succeed())
 	r.in = resources.RuntimeInputs{
-		Form: resources.Original, Namespace: namespace, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec, Settings: settings,
+		NamespaceInputs: resources.NamespaceInputs{Namespace: namespace, Settings: settings},
+		Form:            resources.Original, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec,
 	}
 	live := &appsv1.Deployment{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.deployment.Object, live)).To(Succeed())

@@ -1,4 +1,4 @@
-package runtimes
+package modelmesh
 
 import (
 	"context"
@@ -49,10 +49,10 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	world := newCounting(secret)
-	c := newContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(what, want string, there bool, reads int) {
 		t.Helper()
-		got, found, err := c.get(t.Context(), name)
+		got, found, err := c.Get(t.Context(), name)
 		if err != nil || found != there || got != want || world.live != reads {
 			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", what, got, found, err, world.live, want, reads)
 		}
@@ -79,13 +79,13 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 func TestContentsThatCannotBeRead(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	world := newCounting(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
-	c := newContents(world, world, func(*corev1.Secret) int { return 1 })
+	c := NewContents(world, world, func(*corev1.Secret) int { return 1 })
 	world.failLive = errors.New("away")
-	if _, _, err := c.get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
+	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("error %v", err)
 	}
 	world.failLive, world.failCached = nil, errors.New("no cache")
-	if _, _, err := c.get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
+	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -107,13 +107,13 @@ func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
 	world := newCounting(secret("ns"), secret("other"))
-	c := newContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
-		if _, found, err := c.get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
+		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
 			t.Fatal(namespace, err)
 		}
 	}
-	if c.cleanUp("ns"); c.known.Len() != 1 {
+	if c.Forget("ns"); c.known.Len() != 1 {
 		t.Errorf("known %d", c.known.Len())
 	}
 }

@@ -4,21 +4,100 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
+
+// Names that users and the dashboard of Open Data Hub know.
+const (
+	// AnnotationRoute on a runtime publishes its models, AnnotationAuth has their callers checked. Their value is "true".
+	AnnotationRoute = "enable-route"
+	AnnotationAuth  = "enable-auth"
+	// AnnotationTimeout on an InferenceService is that of its Route.
+	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
+	// LabelInferenceService on a Route names its InferenceService.
+	LabelInferenceService = "inferenceservice-name"
+	// Finalizer was put on InferenceServices by the former companion. No other controller removes it where that is gone.
+	Finalizer = "odh.inferenceservice.finalizers"
+	// LabelManaged and LabelDashboard, both "true", make a Secret a data connection; the former also marks the Secret with the
+	// storage entries.
+	LabelManaged   = "opendatahub.io/managed"
+	LabelDashboard = "opendatahub.io/dashboard"
+	// AnnotationConnection is the type of a data connection.
+	AnnotationConnection = "opendatahub.io/connection-type"
+	// BundleConfigMap and BundleKey hold the CAs of the platform in each namespace.
+	BundleConfigMap = "odh-trusted-ca-bundle"
+	BundleKey       = "odh-ca-bundle.crt"
+	// PrometheusBinding lets PrometheusAccount read a namespace; it is also the name of the ClusterRole.
+	PrometheusBinding = "prometheus-ns-access"
+	PrometheusAccount = "prometheus-custom"
+
+	// AuthorityName is the ConfigMap with the CA of the sidecars, and the BackendTLSPolicy by which Gateways trust it.
+	AuthorityName = "model-serving-proxy-ca"
+
+	// kserveBundle is the ConfigMap in which KServe looks for the CAs of the platform.
+	kserveBundle = "odh-kserve-custom-ca-bundle"
+	// formerManager is the name under which the former companion wrote.
+	formerManager = "manager"
+	delegatorTail = "-modelmesh-serving-sa-auth-delegator"
+	yes           = "true"
+)
+
+// BindingName is the ClusterRoleBinding that lets the sidecars of a namespace ask who calls.
+func BindingName(namespace string) string { return namespace + delegatorTail }
+
+var (
+	accountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	bindingKind   = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	ingressKind   = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+)
+
+// place is one object by kind and name.
+type place struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// places are all objects that are ever made for a namespace, but for what publishes models and for the storage entries, whose name the
+// settings decide.
+func places(namespace string, served capability.Set) []place {
+	in := func(kind schema.GroupVersionKind, name string) place {
+		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	all := []place{
+		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding),
+		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
+		in(configMapKind, AuthorityName),
+		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
+	}
+	if served.Has(capability.BackendTLSPolicy) {
+		all = append(all, in(capability.BackendTLSPolicy, AuthorityName))
+	}
+	return all
+}
+
+// ours tells whether this component made an object.
+func ours(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
 
 // Inputs are what the objects of one namespace depend on.
 type Inputs struct {
@@ -108,4 +187,28 @@ func byFormer(live *unstructured.Unstructured) bool {
 // isStorage recognises the storage entries that the former companion gathered. A data connection may have the name of that Secret.
 func isStorage(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[LabelManaged] == yes && live.GetLabels()[LabelDashboard] != yes
+}
+
+// Render returns what stands beside the runtimes of a served namespace. Monitoring is the namespace of the
+// Prometheus that is let in, "" for none. Secrets, whose content comes from elsewhere or by chance, are only named, in notes.
+func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
+	in := Inputs{
+		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
+	}
+	owner := &corev1.Namespace{}
+	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	owner.SetName(namespace)
+	rendered, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	var notes []string
+	for _, o := range rendered {
+		if o.GetKind() == secretKind.Kind {
+			unstructured.RemoveNestedField(o.Object, "data")
+			notes = append(notes, "the data of Secret "+o.GetName()+" is made at random in the cluster")
+		}
+	}
+	if in.Proxy != nil && in.Proxy.NeedsCertificate() {
+		notes = append(notes, "Secret "+authproxy.TLSSecret+" with the certificate of the proxy is made in the cluster")
+	}
+	return rendered, notes, err
 }

@@ -1,0 +1,173 @@
+package modelmesh
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// Store keeps what one reconcile leaves for the next, for any number of workers. The zero value is empty. What is in it may be lost:
+// a restart costs some reads.
+type Store[K comparable, V any] struct {
+	mu    sync.Mutex
+	known map[K]V
+}
+
+// Get returns what is kept under a key, and whether anything is.
+func (s *Store[K, V]) Get(key K) (value V, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, found = s.known[key]
+	return value, found
+}
+
+// Set keeps a value and returns the one before.
+func (s *Store[K, V]) Set(key K, value V) (before V) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[K]V{}
+	}
+	before = s.known[key]
+	s.known[key] = value
+	return before
+}
+
+// Delete drops a key and returns what was kept under it.
+func (s *Store[K, V]) Delete(key K) (before V, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, found = s.known[key]
+	delete(s.known, key)
+	return before, found
+}
+
+// DeleteFunc drops the keys that gone selects.
+func (s *Store[K, V]) DeleteFunc(gone func(K) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.known, func(key K, _ V) bool { return gone(key) })
+}
+
+// Len is how many keys there are.
+func (s *Store[K, V]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known)
+}
+
+// Contents reads Secrets of users, of which the cache holds the metadata alone: one is read live when its version has moved, and
+// what is kept of it is what derive makes of it.
+type Contents[T any] struct {
+	// cached reads metadata from memory, live whole objects from the API server.
+	cached, live client.Reader
+	derive       func(*corev1.Secret) T
+	known        Store[types.NamespacedName, content[T]]
+}
+
+type content[T any] struct {
+	uid     types.UID
+	version string
+	value   T
+}
+
+// NewContents returns contents of which nothing is known.
+func NewContents[T any](cached, live client.Reader, derive func(*corev1.Secret) T) *Contents[T] {
+	return &Contents[T]{cached: cached, live: live, derive: derive}
+}
+
+// Get returns what derive makes of a Secret, and false when there is none.
+func (c *Contents[T]) Get(ctx context.Context, name types.NamespacedName) (value T, found bool, err error) {
+	head, err := Head(ctx, c.cached, corev1.SchemeGroupVersion.WithKind("Secret"), name)
+	if err != nil {
+		return value, false, err
+	}
+	if head == nil {
+		c.known.Delete(name)
+		return value, false, nil
+	}
+	if known, ok := c.known.Get(name); ok && known.uid == head.UID && !newer(head.ResourceVersion, known.version) {
+		return known.value, true, nil
+	}
+	secret := &corev1.Secret{}
+	err = c.live.Get(ctx, name, secret)
+	if apierrors.IsNotFound(err) { // the cache will follow
+		c.known.Delete(name)
+		return value, false, nil
+	}
+	if err != nil {
+		return value, false, fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	value = c.derive(secret)
+	c.known.Set(name, content[T]{uid: secret.UID, version: secret.ResourceVersion, value: value})
+	return value, true, nil
+}
+
+// Forget drops all Secrets of a namespace.
+func (c *Contents[T]) Forget(namespace string) {
+	c.known.DeleteFunc(func(name types.NamespacedName) bool { return name.Namespace == namespace })
+}
+
+// newer tells whether the version of the cache is later than the one that was read; versions that cannot be compared are.
+func newer(cached, known string) bool {
+	order, err := resourceversion.CompareResourceVersion(cached, known)
+	return err != nil || order > 0
+}
+
+// References knows what Predictors refer to and does not exist: entries of the storage Secret, and claims. The controller of runtimes, which
+// reads these anyway, notes it, and that of models reports it. The zero value is ready.
+type References struct {
+	missing  Store[string, map[string][]reference.Missing] // by namespace and Predictor
+	onChange func(namespace, name string)
+}
+
+// Of returns what a Predictor lacks; false says that nothing was noted of its namespace yet, as after a restart.
+func (r *References) Of(namespace, name string) ([]reference.Missing, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, known := r.missing[namespace]
+	return all[name], known
+}
+
+// Set notes what the Predictors of a namespace lack, by their names.
+func (r *References) Set(namespace string, missing map[string][]reference.Missing) {
+	for _, name := range r.replace(namespace, missing) {
+		r.onChange(namespace, name)
+	}
+}
+
+// replace returns the Predictors for which something has changed, if anyone asked for that. Everyone is called for a namespace of which
+// nothing was noted, under an empty name.
+func (r *References) replace(namespace string, missing map[string][]reference.Missing) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, known := r.missing[namespace]
+	if r.missing == nil {
+		r.missing = map[string]map[string][]reference.Missing{}
+	}
+	r.missing[namespace] = missing
+	switch {
+	case r.onChange == nil:
+		return nil
+	case !known:
+		return []string{""}
+	}
+	names := slices.Concat(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(missing)))
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return reflect.DeepEqual(before[name], missing[name]) })
+}
+
+// Subscribe names who is called for each Predictor whose references have changed, and without a name for all of a namespace of
+// which nothing was known. It is called once, before the controllers start.
+func (r *References) Subscribe(changed func(namespace, name string)) { r.onChange = changed }
