@@ -142,12 +142,10 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 func (p *pod) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	seen := map[string]bool{}
 	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
-	for _, from := range [][]corev1.LocalObjectReference{p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets} {
-		for _, secret := range from {
-			if secret.Name != "" && !seen[secret.Name] {
-				seen[secret.Name] = true
-				all = append(all, corev1ac.LocalObjectReference().WithName(secret.Name))
-			}
+	for _, secret := range slices.Concat(p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets) {
+		if secret.Name != "" && !seen[secret.Name] {
+			seen[secret.Name] = true
+			all = append(all, corev1ac.LocalObjectReference().WithName(secret.Name))
 		}
 	}
 	return all

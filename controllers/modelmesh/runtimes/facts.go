@@ -208,12 +208,15 @@ func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]referen
 // errSpec begins the messages about runtimes that cannot be served.
 var errSpec = errors.New("Invalid runtime Spec") //nolint:revive,staticcheck // the original's words
 
-// broken is what of a runtime could not be read, as an error.
-func broken(r modelmesh.Runtime) error {
-	if r.Malformed == "" {
-		return nil
+// specProblem says what is wrong with the spec of a runtime; nil for nothing.
+func (in RenderInputs) specProblem(t modelmesh.Runtime) error {
+	if t.Malformed != "" {
+		return fmt.Errorf("%w: %s", errSpec, t.Malformed)
 	}
-	return fmt.Errorf("%w: %s", errSpec, r.Malformed)
+	if problem := mm.Validate(t.Spec, in.Settings.BuiltInServerTypes); problem != nil {
+		return fmt.Errorf("%w: %w", errSpec, problem)
+	}
+	return nil
 }
 
 // specs are the specs of runtimes by name.

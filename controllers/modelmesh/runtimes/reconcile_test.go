@@ -148,7 +148,7 @@ func TestAPausedRuntimeIsLeftAlone(t *testing.T) {
 func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	w := newWorld(t)
 	odd := localRuntime("odd", "onnx")
-	text := broken(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
+	text := RenderInputs{}.specProblem(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("%v", text)
 	}

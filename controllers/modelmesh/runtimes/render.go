@@ -43,11 +43,8 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if !t.Wanted() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
-	if problem := broken(t); problem != nil {
+	if problem := in.specProblem(t); problem != nil {
 		return nil, nil, problem
-	}
-	if problem := mm.Validate(t.Spec, in.Settings.BuiltInServerTypes); problem != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errSpec, problem)
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)

@@ -89,11 +89,8 @@ func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in re
 
 // invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
 func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (problem, err error) {
-	if problem := broken(t); problem != nil {
+	if problem := f.specProblem(t); problem != nil {
 		return problem, nil
-	}
-	if problem := mm.Validate(t.Spec, f.Settings.BuiltInServerTypes); problem != nil {
-		return fmt.Errorf("%w: %w", errSpec, problem), nil
 	}
 	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.Namespace)); problem != nil {
 		return problem, nil

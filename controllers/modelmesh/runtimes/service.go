@@ -144,18 +144,17 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	if f.etcd == nil || theirs != nil || f.Namespace == own {
 		return nil
 	}
+	var data map[string][]byte
 	account, err := etcdAccount(f)
+	if err == nil {
+		data, err = meshetcd.Copy(f.etcd, own, f.Namespace, account)
+	}
 	if err != nil {
 		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
 		return nil
 	}
 	if err := s.grant(ctx, f.Namespace, account); err != nil {
 		return err
-	}
-	data, err := meshetcd.Copy(f.etcd, own, f.Namespace, account)
-	if err != nil {
-		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
-		return nil
 	}
 	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.Namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
 	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, secretKind, func(o metav1.Object) bool {
