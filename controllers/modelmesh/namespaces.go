@@ -175,7 +175,8 @@ func Head(ctx context.Context, from client.Reader, kind schema.GroupVersionKind,
 }
 
 // Heads lists the metadata of objects. They may be part of the cache and must not be changed.
-func Heads(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func Heads(ctx context.Context, from client.Reader, kind schema.GroupVersionKind,
+	options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := from.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {

@@ -48,23 +48,20 @@ func Copy(source map[string][]byte, managerNamespace, namespace string, account 
 func qualified(endpoints, namespace string) string {
 	all := strings.Split(endpoints, ",")
 	for i, endpoint := range all {
-		scheme, rest, found := strings.Cut(endpoint, "://")
+		_, rest, found := strings.Cut(endpoint, "://")
 		if !found {
-			scheme, rest = "", endpoint
-		} else {
-			scheme += "://"
+			rest = endpoint
 		}
-		end := strings.IndexAny(rest, ":/ ")
-		if end < 0 {
-			end = len(rest)
+		host := rest
+		if end := strings.IndexAny(rest, ":/ "); end >= 0 {
+			host = rest[:end]
 		}
-		host := rest[:end]
 		_, err := netip.ParseAddr(rest)
 		isAddress := err == nil || strings.HasPrefix(rest, "[") // one of version 6 may have no brackets
 		if host == "" || isAddress || strings.Contains(host, ".") || host == "localhost" {
 			continue
 		}
-		all[i] = scheme + host + "." + namespace + rest[end:]
+		all[i] = strings.TrimSuffix(endpoint, rest) + host + "." + namespace + strings.TrimPrefix(rest, host)
 	}
 	return strings.Join(all, ",")
 }

@@ -150,7 +150,7 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 }
 
 // write makes what is wanted, and records an Event about what could not be made.
-func (r *namespaces) write(ctx context.Context, namespace *metav1.PartialObjectMetadata, desired apply.Desired, known *remembered) (time.Duration, error) {
+func (r *namespaces) write(ctx context.Context, namespace client.Object, desired apply.Desired, known *remembered) (time.Duration, error) {
 	problem, retry, err := r.apply(ctx, namespace, desired)
 	if err != nil {
 		problem = err.Error()

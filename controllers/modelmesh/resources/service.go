@@ -105,7 +105,6 @@ func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 // authentication are open to the namespace, the manager and routers only.
 func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
-	peers := resources.PodsWith(map[string]string{LabelManagedBy: ControllerName})
 	unguarded := []int32{s.ServicePort}
 	if s.RESTProxy.Enabled {
 		unguarded = append(unguarded, s.RESTProxy.Port)
@@ -117,9 +116,11 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 	if in.Proxy != nil || in.OpenShift { // pods that are taken over have the sidecar of the original
 		open = append(open, authproxy.Port)
 	}
-	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, map[string]string{LabelManagedBy: ControllerName},
-		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(peers))
-	policy.Spec.PodSelector.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
+	mesh := map[string]string{LabelManagedBy: ControllerName}
+	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, mesh,
+		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(resources.PodsWith(mesh)))
+	policy.Spec.PodSelector.WithMatchExpressions(
+		metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
 	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
 		policy.Spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(trustedPeers(in)...))
 	} else {

@@ -29,7 +29,8 @@ func (s *server) front(ctx context.Context, f *facts) error {
 	inputs := f.inputs(f.tls)
 	desired := apply.Desired{{Config: resources.BuildService(inputs), Adopts: adoptsOriginals}}
 	renamed := func(o metav1.Object) bool { return ofMesh(o) && o.GetName() != f.Settings.ServiceName }
-	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, serviceKind, renamed), s.connect(f), s.monitor(ctx, f, inputs))
+	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, serviceKind, renamed),
+		s.connect(f), s.monitor(ctx, f, inputs))
 }
 
 // remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
