@@ -31,6 +31,9 @@ const ComponentName = "modelmesh"
 // FieldOwner is the manager of every field we set.
 const FieldOwner = "modelmesh-controller"
 
+// MaxNote bounds the note of an Event in bytes: the API server refuses one of more than 1 KiB.
+const MaxNote = 1000
+
 // LegacyManagers are the names under which the original updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
 

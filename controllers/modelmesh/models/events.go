@@ -6,14 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // action of all events.
 const action = "Reconcile"
-
-// maxNote is what an event may say at most, in bytes.
-const maxNote = 1000
 
 // note is one event.
 type note struct{ kind, reason, text string }
@@ -21,7 +19,7 @@ type note struct{ kind, reason, text string }
 // recordEvents records what has changed for users.
 func (r *models) recordEvents(rec *record, after v1alpha1.PredictorStatus) {
 	for _, n := range append(transitions(rec.status, after), ignored(rec)...) {
-		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, maxNote))
+		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, modelmeshcontroller.MaxNote))
 	}
 }
 

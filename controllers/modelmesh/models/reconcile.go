@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -143,7 +144,7 @@ func (r *models) withTrouble(rec *record, e *entry, next v1alpha1.PredictorStatu
 	if silent(rec.status.LastFailureInfo) {
 		next.LastFailureInfo = rec.status.LastFailureInfo // the text of each attempt differs
 	} else {
-		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), maxNote), rec.id())
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), modelmeshcontroller.MaxNote), rec.id())
 	}
 	next.Available = rec.status.Available
 	return next

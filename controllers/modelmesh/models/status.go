@@ -128,8 +128,6 @@ type answer struct {
 	// copies of the target, for where and when it failed.
 	targetCopies []*meshpb.ModelStatusInfo_ModelCopyInfo
 	failed, all  int
-	// loaded tells that the target is in memory, whatever the rest of the answer is.
-	loaded bool
 }
 
 // speechless tells that the target waits for an instance that could load it; of that the mesh says nothing.
@@ -149,7 +147,7 @@ func interpret(info *meshpb.VModelStatusInfo) answer {
 		target = info.GetActiveModelStatus()
 	}
 	a.target, a.targeted = read(target), target != nil
-	a.targetCopies, a.loaded = target.GetModelCopyInfos(), target.GetStatus() == meshpb.ModelStatusInfo_LOADED
+	a.targetCopies = target.GetModelCopyInfos()
 	a.count(a.active, info.GetActiveModelStatus())
 	if !a.same {
 		a.count(a.target, target)
@@ -215,7 +213,7 @@ func withAnswer(s v1alpha1.PredictorStatus, a answer, now time.Time) v1alpha1.Pr
 // failure is why the target is not served; nil for no reason.
 func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.FailureInfo {
 	switch {
-	case !a.targeted || a.loaded:
+	case !a.targeted || a.target.state == v1alpha1.Loaded: // whatever the rest of the answer is
 		return nil
 	case a.target.reason == "":
 		if before != nil && before.Reason == v1alpha1.RuntimeUnhealthy && !silent(before) && a.target.state != v1alpha1.Standby {

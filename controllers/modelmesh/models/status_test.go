@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
@@ -333,7 +334,7 @@ func TestAnswersSettle(t *testing.T) {
 
 // Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
 func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
-	for name, before := range map[string]int{"whole": 10, "cut behind the password": maxNote - 24} {
+	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxNote - 24} {
 		e := &entry{failures: maxFailures, trouble: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
 		got := (&models{}).withTrouble(&record{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
 		if got == nil || !strings.HasPrefix(got.Message, textSilent) || strings.Contains(got.Message, "hunter2") {

@@ -31,8 +31,6 @@ const (
 	strangerRetry = time.Minute
 	// lookAgain is the pause where what is missing comes without an event, such as an API that goes.
 	lookAgain = time.Second
-	// maxNote bounds the note of an event, which the API server limits to 1 KiB.
-	maxNote = 1000
 	// eventAction is what controllers do when they tell something.
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of the events about what could not be made.
@@ -179,7 +177,7 @@ func (a *common) apply(ctx context.Context, owner client.Object, desired apply.D
 }
 
 func (r *namespaces) warn(about runtime.Object, text string) {
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, maxNote))
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxNote))
 }
 
 // clear removes what was made for a namespace and is not among the places that are kept.

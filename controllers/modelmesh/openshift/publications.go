@@ -141,7 +141,7 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string) {
 	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
-		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, maxNote))
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, modelmesh.MaxNote))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Subjects of Events on runtimes, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
@@ -65,7 +66,7 @@ func (r *reporter) tell(kind, namespace string, about client.Object, subject, re
 	changed = before != text
 	if changed && text != "" {
 		related, prefix := scope(about, namespace)
-		r.recorder.Eventf(about, related, kind, reason, subject, "%s", prefix+text)
+		r.recorder.Eventf(about, related, kind, reason, subject, "%s", conditions.Clip(prefix+text, modelmesh.MaxNote))
 	}
 	return changed
 }

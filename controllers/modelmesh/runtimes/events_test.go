@@ -3,11 +3,13 @@ package runtimes
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/events"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
 // heard are the Events so far.
@@ -49,6 +51,8 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 			s.say("a", local, "one", ReasonNotice, "x")
 			s.say("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
+		{"more than the API server takes", func() { s.say("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
+			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxNote-3) + "..."}},
 		{"forgotten", func() {
 			s.keep("a", nil)
 			s.validity("a", global, errors.New("bad"))
