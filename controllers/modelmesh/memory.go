@@ -134,38 +134,29 @@ type References struct {
 
 // Of returns what a Predictor lacks; false says that nothing was noted of its namespace yet, as after a restart.
 func (r *References) Of(namespace, name string) ([]reference.Missing, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all, known := r.missing[namespace]
+	all, known := r.missing.Get(namespace)
 	return all[name], known
 }
 
-// Set notes what the Predictors of a namespace lack, by their names.
+// Set notes what the Predictors of a namespace lack, by their names. One caller at a time sets those of a namespace.
 func (r *References) Set(namespace string, missing map[string][]reference.Missing) {
-	for _, name := range r.replace(namespace, missing) {
-		r.onChange(namespace, name)
+	before, known := r.missing.Get(namespace)
+	r.missing.Set(namespace, missing)
+	if r.onChange == nil {
+		return
 	}
-}
-
-// replace returns the Predictors for which something has changed, if anyone asked for that. Everyone is called for a namespace of which
-// nothing was noted, under an empty name.
-func (r *References) replace(namespace string, missing map[string][]reference.Missing) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, known := r.missing[namespace]
-	if r.missing == nil {
-		r.missing = map[string]map[string][]reference.Missing{}
+	if !known {
+		r.onChange(namespace, "")
+		return
 	}
-	r.missing[namespace] = missing
-	switch {
-	case r.onChange == nil:
-		return nil
-	case !known:
-		return []string{""}
+	all := map[string][]reference.Missing{}
+	maps.Copy(all, before)
+	maps.Copy(all, missing)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(before[name], missing[name]) {
+			r.onChange(namespace, name)
+		}
 	}
-	names := slices.Concat(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(missing)))
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return reflect.DeepEqual(before[name], missing[name]) })
 }
 
 // Subscribe names who is called for each Predictor whose references have changed, and without a name for all of a namespace of
