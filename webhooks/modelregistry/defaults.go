@@ -89,19 +89,10 @@ func carryKept(object, old map[string]any) conversion.Kept {
 			delete(kept.Postgres, other)
 		}
 	}
-	if wanted := kept.Text(); wanted != text {
-		annotate(object, wanted)
+	if kept.Text() != text {
+		kept.Put(object)
 	}
 	return kept
-}
-
-func annotate(object map[string]any, text string) {
-	metadata := ensure(object, "metadata")
-	if text == "" {
-		delete(ensure(metadata, "annotations"), conversion.Annotation)
-		return
-	}
-	ensure(metadata, "annotations")[conversion.Annotation] = text
 }
 
 func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
@@ -185,16 +176,6 @@ func isDefaultResources(resources map[string]any) bool {
 // block returns an object below another, nil when there is none.
 func block(parent map[string]any, name string) map[string]any {
 	child, _ := parent[name].(map[string]any)
-	return child
-}
-
-// ensure returns an object below another, and makes it if need be.
-func ensure(parent map[string]any, name string) map[string]any {
-	child := block(parent, name)
-	if child == nil {
-		child = map[string]any{}
-		parent[name] = child
-	}
 	return child
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
@@ -215,7 +216,9 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 // Annotations that cannot be read are left to the validating webhook, which states it.
 func TestUnreadableAnnotationsAreNotTouched(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
-	ensure(ensure(got, "metadata"), "annotations")[conversion.Annotation] = "{"
+	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
+		t.Fatal(err)
+	}
 	want := decoded(t, mustJSON(t, got))
 	setDefaults(got, nil, settings(false))
 	same(t, "object", want, got)

@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
@@ -117,7 +118,9 @@ func TestValidatorAnswers(t *testing.T) {
 func annotated(t *testing.T, text string) map[string]any {
 	t.Helper()
 	out := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: db, database: d}}")
-	ensure(ensure(out, "metadata"), "annotations")[conversion.Annotation] = text
+	if err := unstructured.SetNestedField(out, text, "metadata", "annotations", conversion.Annotation); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 

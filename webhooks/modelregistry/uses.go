@@ -6,6 +6,7 @@ import (
 
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -35,10 +36,10 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
 		u.Add(author.Image, p.Image, path.Child("postgres", "image"))
-		u.AddReceiver(named(p.PasswordSecret), cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
+		u.AddReceiver(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
 	}
 	if m := spec.MySQL; m != nil {
-		u.AddReceiver(named(m.PasswordSecret), m.Host, m.Port, path.Child("mysql", "host"))
+		u.AddReceiver(ptr.Deref(m.PasswordSecret, v1beta1.SecretKeyValue{}).Name, m.Host, m.Port, path.Child("mysql", "host"))
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
 		if proxy != nil {
@@ -47,13 +48,6 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 		}
 	}
 	return u
-}
-
-func named(secret *v1beta1.SecretKeyValue) string {
-	if secret == nil {
-		return ""
-	}
-	return secret.Name
 }
 
 func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {

@@ -2,11 +2,16 @@ package modelregistry
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -148,3 +153,194 @@ func ReservedName(name string) string {
 	}
 	return ""
 }
+
+// Values that become parts of a connection string or of a manifest. They are wider than what a database allows and narrower
+// than what changes the structure around them.
+var (
+	hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
+	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
+	// identifierPattern is what the image of a generated database accepts as the name of a user or a database.
+	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+	databasePattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+)
+
+const (
+	hostLength, userLength, databaseLength = 253, 128, 64
+
+	hostDetail     = "must be a host name or an IP address, without scheme, port and path"
+	userDetail     = "must be at most 128 letters, digits and characters of _ . @ + - and begin with a letter, a digit or _"
+	databaseDetail = "must be at most 64 letters, digits and characters of _ . - and begin with a letter, a digit or _"
+	// IdentifierDetail says what IsIdentifier demands.
+	IdentifierDetail = "must be at most 63 letters, digits and underscores and begin with no digit, to be that of a generated database"
+	imageDetail      = "must be an image reference such as registry.example.com/team/name:tag"
+)
+
+// text is a value that a user can write, and the rule that it has to follow.
+type text struct {
+	path   *field.Path
+	value  string
+	valid  func(string) bool
+	detail string
+}
+
+// patternErrors refuses values that are no names of what they should be. A value that the registry had before is accepted:
+// it may work, and the registry must stay editable.
+func patternErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
+	before := map[string]string{}
+	if old != nil {
+		for _, t := range texts(&old.Spec) {
+			before[t.path.String()] = t.value
+		}
+	}
+	var errs field.ErrorList
+	for _, t := range texts(&registry.Spec) {
+		if t.value == "" || t.valid(t.value) || before[t.path.String()] == t.value {
+			continue
+		}
+		errs = append(errs, field.Invalid(t.path, t.value, t.detail))
+	}
+	return errs
+}
+
+func texts(s *v1beta1.ModelRegistrySpec) []text {
+	spec := field.NewPath("spec")
+	all := []text{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
+	if p, path := s.Postgres, spec.Child("postgres"); p != nil {
+		user, database := text{path.Child("username"), p.Username, isUser, userDetail}, text{path.Child("database"), p.Database, isDatabase, databaseDetail}
+		if isTrue(p.GenerateDeployment) {
+			user.valid, user.detail, database.valid, database.detail = IsIdentifier, IdentifierDetail, IsIdentifier, IdentifierDetail
+		}
+		all = append(all, user, database,
+			text{path.Child("host"), p.Host, isHost, hostDetail},
+			text{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
+			text{path.Child("image"), p.Image, isImage, imageDetail})
+	}
+	if m, path := s.MySQL, spec.Child("mysql"); m != nil {
+		all = append(all,
+			text{path.Child("host"), m.Host, isHost, hostDetail},
+			text{path.Child("username"), m.Username, isUser, userDetail},
+			text{path.Child("database"), m.Database, isDatabase, databaseDetail})
+	}
+	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": s.OAuthProxy, "kubeRBACProxy": s.KubeRBACProxy} {
+		if proxy != nil {
+			all = append(all, text{spec.Child(name, "image"), proxy.Image, isImage, imageDetail})
+		}
+	}
+	return all
+}
+
+func isHost(value string) bool {
+	if address, err := netip.ParseAddr(value); err == nil {
+		return address.Zone() == "" // a zone is one of the node, which the author does not know
+	}
+	if inner, ok := strings.CutPrefix(value, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		address, err := netip.ParseAddr(inner)
+		return ok && err == nil && address.Is6() && address.Zone() == ""
+	}
+	return len(value) <= hostLength && hostPattern.MatchString(value)
+}
+
+func isUser(value string) bool { return len(value) <= userLength && userPattern.MatchString(value) }
+
+func isDatabase(value string) bool {
+	return len(value) <= databaseLength && databasePattern.MatchString(value)
+}
+
+// IsIdentifier says whether a generated database can have a user or a database of this name. The controller, which makes it, asks
+// too.
+func IsIdentifier(value string) bool { return identifierPattern.MatchString(value) }
+
+func isImage(value string) bool { return imagePattern.MatchString(value) }
+
+// warnings names what of a registry has no effect, unless the registry before it had the same.
+func warnings(registry, old *v1beta1.ModelRegistry) []string {
+	now := ineffective(&registry.Spec)
+	if old != nil {
+		for path := range ineffective(&old.Spec) {
+			delete(now, path)
+		}
+	}
+	texts := late(&registry.Spec, old)
+	if detail := ReservedName(registry.Name); old != nil && detail != "" {
+		texts = append(texts, "metadata.name: "+detail+" when you create it again")
+	}
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		texts = append(texts, path+": "+now[path])
+	}
+	return texts
+}
+
+// late names changes to a generated database that come too late: its data is there.
+func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+	if old == nil || !generated(now) || !generated(&old.Spec) {
+		return nil
+	}
+	var texts []string
+	before, after := old.Spec.Postgres, now.Postgres
+	const fixed = "has no effect on a database that exists, which keeps what it was made with: set it back"
+	if before.Username != after.Username {
+		texts = append(texts, "spec.postgres.username: "+fixed)
+	}
+	if before.Database != after.Database {
+		texts = append(texts, "spec.postgres.database: "+fixed)
+	}
+	was, is := storageOf(before), storageOf(after)
+	if was.Size != nil && is.Size != nil && is.Size.Cmp(*was.Size) < 0 {
+		texts = append(texts, "spec.postgres.storage.size: a claim cannot shrink: set it back")
+	}
+	if class := ptr.Deref(is.StorageClassName, ""); class != "" && class != ptr.Deref(was.StorageClassName, "") {
+		texts = append(texts, "spec.postgres.storage.storageClassName: has no effect on a claim that exists: set it back")
+	}
+	return texts
+}
+
+func storageOf(p *v1beta1.PostgresConfig) v1beta1.PostgresStorage {
+	return ptr.Deref(p.Storage, v1beta1.PostgresStorage{})
+}
+
+// ineffective returns the fields that have no effect, with the reason.
+func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
+	const ignored = "has no effect: remove it"
+	found := map[string]string{}
+	note := func(set bool, path, text string) {
+		if set {
+			found[path] = text
+		}
+	}
+	if g := s.GRPC; g != nil {
+		note(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
+		note(g.Image != "", "spec.grpc.image", ignored)
+		note(g.Resources != nil, "spec.grpc.resources", ignored)
+	}
+	note(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
+	note(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
+	note(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
+	note(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
+	note(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
+		"the server is reached through its proxy only: the Route of spec.kubeRBACProxy.serviceRoute leads there")
+	if s.Postgres != nil {
+		ineffectivePostgres(s.Postgres, note)
+	}
+	if s.MySQL != nil {
+		note(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
+	}
+	return found
+}
+
+func ineffectivePostgres(p *v1beta1.PostgresConfig, note func(bool, string, string)) {
+	const ignored = "has no effect: remove it"
+	note(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
+	note(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
+	note(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
+	if isTrue(p.GenerateDeployment) {
+		note(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
+		return
+	}
+	const generatedOnly = "has no effect on an existing database: remove it, or set spec.postgres.generateDeployment"
+	note(p.Image != "", "spec.postgres.image", generatedOnly)
+	note(p.Storage != nil, "spec.postgres.storage", generatedOnly)
+	note(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
+}
+
+func isTrue(value *bool) bool { return value != nil && *value }

@@ -1,0 +1,334 @@
+package modelregistry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
+)
+
+// The paths of the webhooks. Configurations in clusters call them.
+const (
+	MutatePath          = "/mutate-modelregistry-opendatahub-io-modelregistry"
+	ValidatePath        = "/validate-modelregistry-opendatahub-io-modelregistry"
+	ConvertPath         = "/convert"
+	ValidateCatalogPath = "/validate-aihub-opendatahub-io-catalog"
+)
+
+// The objects that lead to the webhooks and are shipped with the program; each must know the CA of the webhook certificate.
+const (
+	MutatingConfiguration          = "model-registry-operator-mutating-webhook-configuration"
+	ValidatingConfiguration        = "model-registry-operator-validating-webhook-configuration"
+	CatalogValidatingConfiguration = "catalog-validating-webhook-configuration"
+	ConvertedCRD                   = "modelregistries.modelregistry.opendatahub.io"
+)
+
+// Settings are what the rules need to know beside the objects.
+type Settings struct {
+	// Namespace is the only one in which registries and the catalog may live; empty for any.
+	Namespace string
+	// RESTImages are the images that registries without one run, or once ran.
+	RESTImages []string
+	// OpenShift says that the cluster serves Routes: a registry always has a proxy there.
+	OpenShift bool
+}
+
+// Source returns the settings. They may have to be read first, so it can fail. It is called with every request.
+type Source func(context.Context) (Settings, error)
+
+// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. While the component is
+// switched off only the author is judged, with a warning; conversion continues.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
+	server := mgr.GetWebhookServer()
+	server.Register(ConvertPath, converter{})
+	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
+	const off = author.Idle("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
+	var mutating, validating admission.Handler = off, off
+	if enabled {
+		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
+	}
+	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), usesOf)})
+}
+
+// RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
+// judged, with a warning.
+func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
+	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
+	var next admission.Handler = author.Idle("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
+	if enabled {
+		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
+	}
+	handler := guards.Before(next, kind.GroupKind(), catalogUsesOf)
+	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
+}
+
+// find returns the namespaces that hold an object of the name.
+type find func(ctx context.Context, name string) ([]string, error)
+
+// finder asks the API server and not the cache, which may not have heard of an object that was created a moment ago.
+func finder(reader client.Reader, kind schema.GroupVersionKind) find {
+	return func(ctx context.Context, name string) ([]string, error) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := reader.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil {
+			return nil, err
+		}
+		var namespaces []string
+		for i := range list.Items {
+			namespaces = append(namespaces, list.Items[i].Namespace)
+		}
+		return namespaces, nil
+	}
+}
+
+// defaulter answers the mutating webhook of ModelRegistry.
+type defaulter struct{ settings Source }
+
+// Handle implements admission.Handler.
+func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
+	return read(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
+		setDefaults(object, old, s)
+		changed, err := json.Marshal(object)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return admission.PatchResponseFromRaw(request.Object.Raw, changed)
+	})
+}
+
+// validator answers the validating webhook of ModelRegistry.
+type validator struct {
+	settings Source
+	others   find
+}
+
+// Handle implements admission.Handler.
+func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	return read(ctx, request, v.settings, func(object, oldObject map[string]any, s Settings) admission.Response {
+		registry, err := typed(object)
+		var old *v1beta1.ModelRegistry
+		if err == nil && oldObject != nil {
+			old, err = typed(oldObject)
+		}
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if registry.Namespace == "" { // in a request the URL may say it alone
+			registry.Namespace = request.Namespace
+		}
+		errs, err := v.judge(ctx, registry, old, s)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		errs = append(keptErrors(object), errs...)
+		return author.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
+	})
+}
+
+// read decodes what a request changes, and reads the settings, before it is decided. Objects that are being deleted pass.
+func read(ctx context.Context, request admission.Request, source Source,
+	decide func(object, old map[string]any, s Settings) admission.Response,
+) admission.Response {
+	if !author.Changes(request) {
+		return admission.Allowed("")
+	}
+	object, old, err := decode(request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if block(old, "metadata")["deletionTimestamp"] != nil { // by what is stored: a new object can say anything
+		return admission.Allowed("")
+	}
+	settings, err := source(ctx)
+	if err != nil {
+		return unset(err)
+	}
+	return decide(object, old, settings)
+}
+
+func (v *validator) judge(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
+	if old != nil {
+		s.Namespace = "" // it may have changed since, and what is stored elsewhere must be able to change too
+	}
+	errs := append(nameErrors(registry, old), Validate(registry, s)...)
+	errs = append(errs, patternErrors(registry, old)...)
+	if old != nil {
+		return errs, nil
+	}
+	namespaces, err := v.others(ctx, registry.Name)
+	if err != nil {
+		return nil, fmt.Errorf("looking for other registries named %s: %w", registry.Name, err)
+	}
+	return append(errs, taken(registry, namespaces)...), nil
+}
+
+// keptErrors refuses an annotation of conversion that cannot be read: what it keeps would be lost.
+func keptErrors(object map[string]any) field.ErrorList {
+	if err := conversion.Check(object); err != nil {
+		path := field.NewPath("metadata", "annotations").Key(conversion.Annotation)
+		text, _ := block(block(object, "metadata"), "annotations")[conversion.Annotation].(string)
+		return field.ErrorList{field.Invalid(path, text, err.Error()+": leave the annotation as it is served")}
+	}
+	return nil
+}
+
+// decode reads the objects of a request; old is nil for a new one. Anything but a ModelRegistry is an error.
+func decode(request admission.Request) (object, old map[string]any, err error) {
+	if object, err = decodeRaw(request.Object.Raw); err != nil {
+		return nil, nil, err
+	}
+	if request.Operation == admissionv1.Update {
+		old, err = decodeRaw(request.OldObject.Raw)
+	}
+	return object, old, err
+}
+
+func decodeRaw(raw []byte) (map[string]any, error) {
+	var object map[string]any
+	if err := kjson.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
+	}
+	// The conversion knows what a ModelRegistry is.
+	if _, err := conversion.Convert(object, v1beta1.GroupVersion.String()); err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// typed reads a decoded object of either version.
+func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
+	converted, err := conversion.Convert(object, v1beta1.GroupVersion.String())
+	if err != nil {
+		return nil, err
+	}
+	registry := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converted, registry); err != nil {
+		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
+	}
+	return registry, nil
+}
+
+// unset refuses while the settings cannot be read.
+func unset(err error) admission.Response {
+	return author.Undecided("the settings of the component modelregistry", err)
+}
+
+// catalogValidator answers the validating webhook of Catalog. It looks at new ones only.
+type catalogValidator struct {
+	settings Source
+	others   find
+}
+
+// Handle implements admission.Handler.
+func (v *catalogValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	settings, err := v.settings(ctx)
+	if err != nil {
+		return unset(err)
+	}
+	errs := catalogErrors(request.Name, request.Namespace, settings)
+	if settings.Namespace == "" && len(errs) == 0 {
+		namespaces, err := v.others(ctx, request.Name)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("looking for another Catalog: %w", err))
+		}
+		errs = secondCatalog(request.Name, request.Namespace, namespaces)
+	}
+	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
+}
+
+// catalogErrors refuses a new Catalog of another name, or in another namespace than the configured one.
+func catalogErrors(name, namespace string, s Settings) field.ErrorList {
+	var errs field.ErrorList
+	if name != aihubv1alpha1.CatalogName {
+		detail := fmt.Sprintf("catalog resource name must be '%s'", aihubv1alpha1.CatalogName)
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, detail))
+	}
+	return append(errs, namespaceErrors(namespace, s.Namespace, "the catalog lives in")...)
+}
+
+// secondCatalog refuses a Catalog beside one in another namespace: they would share a host and cluster-wide rights.
+func secondCatalog(name, namespace string, namespaces []string) field.ErrorList {
+	for _, other := range namespaces {
+		if other != namespace {
+			detail := fmt.Sprintf("there is one Catalog in a cluster, and it exists in namespace %s already: use it, or delete it first", other)
+			return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf("%s: %s", name, detail))}
+		}
+	}
+	return nil
+}
+
+// maxReview bounds the body of a review, in bytes. A list is converted as one.
+const maxReview = 64 << 20
+
+// converter answers conversion reviews.
+type converter struct{}
+
+// ServeHTTP implements http.Handler. What is no review is answered with status 400; an object that cannot be converted
+// fails its review.
+func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	review := apiextensionsv1.ConversionReview{}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	if err == nil {
+		err = kjson.Unmarshal(body, &review)
+	}
+	if err != nil || review.Request == nil {
+		http.Error(w, fmt.Sprintf("no conversion review: %v", err), http.StatusBadRequest)
+		return
+	}
+	review.Response = answerReview(review.Request)
+	review.Request = nil
+	answer, err := json.Marshal(&review)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // the client is gone
+}
+
+func answerReview(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	for i := range request.Objects {
+		converted, err := convertRaw(request.Objects[i].Raw, request.DesiredAPIVersion)
+		if err != nil {
+			return &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{
+				Status: metav1.StatusFailure, Message: fmt.Sprintf("objects[%d]: %v", i, err),
+			}}
+		}
+		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: converted})
+	}
+	return response
+}
+
+func convertRaw(raw []byte, wanted string) ([]byte, error) {
+	var object map[string]any
+	if err := kjson.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	converted, err := conversion.Convert(object, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(converted)
+}
