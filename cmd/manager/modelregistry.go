@@ -32,7 +32,7 @@ func modelRegistryRow(env *Env) row {
 					if err != nil {
 						return webhook.Settings{}, err
 					}
-					return modelregistry.RuleSettings(modelregistry.Settings{ModelRegistry: decided}, env.Capabilities.Current()), nil
+					return modelregistry.RuleSettings(decided, env.Capabilities.Current()), nil
 				})
 				return nil
 			}),

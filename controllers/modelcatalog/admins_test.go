@@ -9,19 +9,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 func TestInputs(t *testing.T) {
-	s := Settings{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
-	in := s.inputs(capability.NewSet(capability.Route, capability.HTTPRoute), "found.example.com")
+	p := registry.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
+	p.Routers, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
+	in := inputs(&p)
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
-	s.DefaultDomain = "set.example.com"
-	if in := s.inputs(capability.NewSet(), "found.example.com"); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
+	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
+	if in := inputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
-	if !knowsDomain(s, capability.NewSet(capability.OpenShiftIngress), nil) || !knowsDomain(Settings{}, capability.NewSet(), nil) {
+	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
+	if set.AwaitDomain() != nil || plain.AwaitDomain() != nil {
 		t.Error("nothing is to be waited for")
 	}
 }
@@ -33,7 +36,7 @@ func TestRoutedClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool
-	}{resources.DatabaseName: {head(secretKind), true}, "other": {head(secretKind), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
+	}{resources.DatabaseName: {registry.MetadataOf(registry.Secret), true}, "other": {registry.MetadataOf(registry.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
 		err := routed.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, c.object)
 		if (err == nil) != c.found {
 			t.Errorf("%s: %v", name, err)

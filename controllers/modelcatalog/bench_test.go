@@ -37,7 +37,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -86,7 +86,7 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
-	for _, kind := range optionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
+	for _, kind := range registry.Optional { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
@@ -115,7 +115,7 @@ func mapper() meta.RESTMapper {
 	}
 	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind(v1beta1.Kind), meta.RESTScopeNamespace)
-	for _, kind := range optionalKinds {
+	for _, kind := range registry.Optional {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	return m
@@ -137,15 +137,13 @@ func (b *bench) restart() {
 		settings: settings, cached: cached, live: cached, side: side, clock: b.clock,
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
-			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
-		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
+			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{registry.Deployment}}),
+		references: reference.NewTracker(side.routed(cached), cached),
 	}
-	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
-	b.r.databaseCertificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock, Condition: ConditionDatabaseCertificate}
+	b.r.certificates = registry.NewCertificates(side.routed(cached), cached, b.r.applier, b.clock)
 	b.r.admins, b.r.proxy = &follow.Value[[]string]{}, &follow.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
 	b.r.keys.TakeAll(b.hubKeys)
-	b.r.inputs = func() resources.Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,
 	})
@@ -170,7 +168,7 @@ func (b *bench) interceptors() interceptor.Funcs {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			heads, ok := list.(*metav1.PartialObjectMetadataList)
 			kind := schema.GroupVersionKind{}
-			for _, optional := range optionalKinds {
+			for _, optional := range registry.Optional {
 				if ok && heads.Kind == optional.Kind+"List" {
 					kind = optional
 				}
@@ -182,7 +180,7 @@ func (b *bench) interceptors() interceptor.Funcs {
 			whole.SetGroupVersionKind(heads.GroupVersionKind())
 			err := c.List(ctx, whole, opts...)
 			for _, o := range whole.Items {
-				h := head(kind)
+				h := registry.MetadataOf(kind)
 				h.Namespace, h.Name, h.Labels, h.UID, h.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
 				heads.Items = append(heads.Items, *h)
 			}

@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // CreatedAtStart marks the Catalog that was created by the start of this program. The switch that asked for it may take it
 // back.
 const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
-
-var aiHub = schema.GroupVersionKind{Group: "components.platform.opendatahub.io", Version: "v1alpha1", Kind: "AIHub"}
-
-const aiHubName = "default-aihub"
 
 // bootstrapMin and bootstrapMax bound the pauses after trouble.
 const bootstrapMin, bootstrapMax = time.Second, 30 * time.Second
@@ -40,25 +40,16 @@ type bootstrap struct {
 	client   client.Client
 	live     client.Reader
 	applier  *apply.Applier
-	served   func() capability.Set
 	clock    clock.Clock
 	log      logr.Logger
 }
 
 // Start implements manager.Runnable. It tries again until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
-	for pause := bootstrapMin; ; pause = min(2*pause, bootstrapMax) {
-		err := b.run(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		b.log.Info("The start of the catalog failed and is tried again", "reason", err.Error(), "after", pause)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-b.clock.After(pause):
-		}
-	}
+	registry.UntilDone(ctx, b.clock, bootstrapMin, bootstrapMax, b.run, func(err error, after time.Duration) {
+		b.log.Info("The start of the catalog failed and is tried again", "reason", err.Error(), "after", after)
+	})
+	return nil
 }
 
 func (b *bootstrap) run(ctx context.Context) error {
@@ -124,12 +115,12 @@ func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 
 // hubOwns reports whether an AIHub is there, which makes the Catalog by itself.
 func (b *bootstrap) hubOwns(ctx context.Context) (bool, error) {
-	err := b.live.Get(ctx, client.ObjectKey{Name: aiHubName}, head(aiHub))
+	err := b.live.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, registry.MetadataOf(aihub.Kind))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading AIHub %s: %w", aiHubName, err)
+		return false, fmt.Errorf("reading AIHub %s: %w", platformv1alpha1.AIHubName, err)
 	}
 	return true, nil
 }
@@ -154,49 +145,32 @@ func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) err
 		}
 	}
 	for _, namespace := range namespaces {
-		for _, target := range b.targets(namespace) {
-			errs = append(errs, b.removeOne(ctx, target))
-		}
+		errs = append(errs, removeMade(ctx, b.applier, "", b.targets(namespace)))
 	}
 	return errors.Join(errs...)
 }
 
-// place is one object by kind and name, in whatever namespace.
-type place struct {
-	kind schema.GroupVersionKind
-	name string
-}
-
-// target is one object that is to go.
-type target struct {
-	place
-	namespace string
-}
-
 // targets are the objects of a catalog without a Catalog. What its Deployments own goes with them.
-func (b *bootstrap) targets(namespace string) []target {
-	in := b.settings.inputs(b.served(), "")
+func (b *bootstrap) targets(namespace string) []place {
 	places := []place{
-		{deploymentKind, resources.Name}, {serviceAccountKind, resources.Name}, {secretKind, "model-catalog-oauth-cookie-secret"}, {configMapKind, resources.ProxyConfig},
-		{deploymentKind, resources.DatabaseName}, {serviceKind, resources.DatabaseName}, {claimKind, resources.DatabaseName}, {policyKind, resources.DatabaseName},
+		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorBinding}},
+		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.RouteNamespace, Name: resources.Name}},
 	}
-	if !in.SkipDatabase {
-		places = append(places, place{secretKind, resources.DatabaseName})
+	here := func(kind schema.GroupVersionKind, names ...string) {
+		for _, name := range names {
+			places = append(places, place{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+		}
 	}
-	if in.OpenShift {
-		places = append(places, place{capability.Route, resources.RouteName}, place{policyKind, resources.RoutePolicy})
+	here(registry.Deployment, resources.Name, resources.DatabaseName)
+	here(registry.Service, resources.DatabaseName)
+	here(registry.ServiceAccount, resources.Name)
+	here(registry.ConfigMap, resources.ProxyConfig)
+	here(registry.Claim, resources.DatabaseName)
+	here(registry.NetworkPolicy, resources.DatabaseName, resources.RoutePolicy)
+	here(registry.Secret, cookieSecret)
+	here(capability.Route, resources.RouteName)
+	if !b.settings.SkipCatalogDatabase {
+		here(registry.Secret, resources.DatabaseName)
 	}
-	all := []target{{place{clusterBindingKind, resources.DelegatorBinding}, ""}}
-	for _, p := range places {
-		all = append(all, target{p, namespace})
-	}
-	if in.HTTPRoutes {
-		all = append(all, target{place{capability.HTTPRoute, resources.Name}, in.Gateway.RouteNamespace})
-	}
-	return all
-}
-
-func (b *bootstrap) removeOne(ctx context.Context, t target) error {
-	return b.applier.RemoveNamed(ctx, "", t.kind, client.ObjectKey{Namespace: t.namespace, Name: t.name},
-		func(found *metav1.PartialObjectMetadata) (bool, error) { return madeHere(found), nil })
+	return places
 }

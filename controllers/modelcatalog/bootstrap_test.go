@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 )
 
 // start is the start of a program with these settings.
 func (b *bench) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
 	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
-		served: func() capability.Set { return b.served }, clock: b.clock, log: logr.Discard()}
+		clock: b.clock, log: logr.Discard()}
 }
 
 func marked(o client.Object, component string) client.Object {
@@ -34,7 +35,7 @@ func marked(o client.Object, component string) client.Object {
 func legacy() []client.Object {
 	return []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
-		marked(&corev1.Secret{ObjectMeta: named(leftovers[2].name)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
+		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
 		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, resources.Name),
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
@@ -145,7 +146,7 @@ func TestStartTakesItsCatalogBack(t *testing.T) {
 }
 
 func own(c *aihubv1alpha1.Catalog) {
-	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aiHub.GroupVersion().String(), Kind: aiHub.Kind, Name: aiHubName, UID: "hub", Controller: new(true)}}
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aihub.Kind.GroupVersion().String(), Kind: aihub.Kind.Kind, Name: platformv1alpha1.AIHubName, UID: "hub", Controller: new(true)}}
 }
 
 // A start that fails is tried again, with pauses, until it succeeds or the program ends.

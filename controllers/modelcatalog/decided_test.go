@@ -13,6 +13,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -21,7 +22,10 @@ import (
 func TestCatalogAwaitsTheHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
-	r := &catalogs{hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}}
+	r := &catalogs{
+		hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		served: func() capability.Set { return capability.NewSet() },
+	}
 	for name, phase := range map[string]func() error{
 		"the first phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
 		"the end": func() error {
@@ -33,7 +37,7 @@ func TestCatalogAwaitsTheHub(t *testing.T) {
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.hub.Await(); err != nil || r.effective().Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.effective())
+	if err := r.awaitHub(&aihubv1alpha1.Catalog{}); err != nil || r.remembered("").platform.Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.remembered("").platform)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestExposure(t *testing.T) {
 	for kind, want := range map[string][]string{
 		config.ExposeAuto:    nil,
-		config.ExposeGateway: {"ReferenceGrant/allow-gateway-model-catalog", "HTTPRoute/model-catalog", "ConfigMap/model-catalog-ca", "BackendTLSPolicy/model-catalog-ca"},
+		config.ExposeGateway: {"ConfigMap/model-catalog-ca", "BackendTLSPolicy/model-catalog-ca", "ReferenceGrant/allow-gateway-model-catalog", "HTTPRoute/model-catalog"},
 		config.ExposeIngress: {"Ingress/model-catalog-https"},
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -17,23 +17,21 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // ours reports whether this component wrote an object.
 func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
-// metadataOf reads the metadata of an object from the caches; nil when it is not there.
-func (r *catalogs) metadataOf(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	h := head(kind)
-	err := r.cached.Get(ctx, key, h)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+// isGood reports whether an object is, as the cache has it, the one that was found good before.
+func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
+	h := registry.MetadataOf(kind)
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, h)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, key, err)
-	}
-	return h, nil
+	return err == nil && r.remembered(c.UID).good[name] == versionOf(h), nil
 }
 
 // keepUserSources makes the ConfigMaps that users put their sources into, once, and takes out of them the one entry that
@@ -50,12 +48,11 @@ func (r *catalogs) keepUserSources(ctx context.Context, c *aihubv1alpha1.Catalog
 
 func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	known, err := r.metadataOf(ctx, configMapKind, key)
-	if err != nil || known != nil && r.remembered(c.UID).isGood(name, known) {
+	if good, err := r.isGood(ctx, c, registry.ConfigMap, name); err != nil || good {
 		return err
 	}
 	live := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, key, live)
+	err := r.live.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesMap(c, name, content), Ownership: apply.Unowned})
 	}
@@ -65,22 +62,21 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 	if err := r.applier.Adjust(ctx, live, func() { tidy(ctx, live) }); err != nil {
 		return err
 	}
-	r.remembered(c.UID).found(name, live)
+	r.remembered(c.UID).good[name] = versionOf(live)
 	return nil
 }
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
 func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !resources.OwnsDatabase(c, r.snapshot(c).Inputs) {
+	if !resources.OwnsDatabase(c, r.inputs(c)) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
-	known, err := r.metadataOf(ctx, secretKind, key)
-	if err != nil || known != nil && r.remembered(c.UID).isGood(resources.DatabaseName, known) {
+	if good, err := r.isGood(ctx, c, registry.Secret, key.Name); err != nil || good {
 		return err
 	}
 	live := &corev1.Secret{}
-	err = r.live.Get(ctx, key, live)
+	err := r.live.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
@@ -93,7 +89,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 		return r.notApplied(c, err)
 	}
 	if live.UID != "" && ours(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
-		r.remembered(c.UID).found(resources.DatabaseName, live)
+		r.remembered(c.UID).good[key.Name] = versionOf(live)
 	}
 	return nil
 }

@@ -115,12 +115,19 @@ func TestCapabilitiesChange(t *testing.T) {
 	must(b, httpRouteIn("redhat-ods-applications"))
 }
 
+// domainless is a cluster without a domain of routers, and whether it has said so.
+type domainless bool
+
+func (domainless) Domain() string  { return "" }
+func (d domainless) Settled() bool { return bool(d) }
+
 // While the domain of the cluster is not known nothing is written that bears it.
 func TestUnknownDomain(t *testing.T) {
 	b := newBench(t, sample()).onOpenShift()
 	b.settle()
 	b.r.settings.DefaultDomain = ""
-	b.r.knowsDomain = func() bool { return false }
+	b.served = capability.NewSet(append(b.served.Kinds(), capability.OpenShiftIngress)...)
+	b.r.domain = domainless(false)
 	b.writes = nil
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
@@ -129,7 +136,7 @@ func TestUnknownDomain(t *testing.T) {
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
 		t.Errorf("the host was taken back: %q", host)
 	}
-	b.r.knowsDomain = func() bool { return true }
+	b.r.domain = domainless(true)
 	b.settle()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "" {
 		t.Errorf("there is no domain, but the host %q", host)

@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,9 +23,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -41,51 +41,66 @@ const (
 	lookAgain = 30 * time.Second
 	// soon is the pause for what is a matter of moments.
 	soon = time.Second
+	// additions is how often sources may be added in a row, each of which replaces the pod.
+	additions = 6
+	// additionsPerSecond are granted in addition: one a minute.
+	additionsPerSecond = 1.0 / 60
 )
 
 // catalogs reconciles Catalogs. Its phases run in the order in which they stand here.
 type catalogs struct {
 	settings Settings
 	// hub knows the decisions of the platform; nil is none.
-	hub     *aihub.Watcher
-	cached  client.Client
-	live    client.Reader
-	side    *sideCaches
-	applier *apply.Applier
-	admins  *follow.Value[[]string]
-	proxy   *follow.Value[resources.EgressProxy]
-	keys    *huggingface.Watcher
-	served  func() capability.Set
-	inputs  func() resources.Inputs
-	// knowsDomain is false until the cluster has said what the domain of its routers is.
-	knowsDomain func() bool
-	clock       clock.Clock
+	hub    *aihub.Watcher
+	served func() capability.Set
+	// domain is that of the cluster's routers.
+	domain       registry.Domain
+	cached       client.Client
+	live         client.Reader
+	side         *sideCaches
+	applier      *apply.Applier
+	admins       *follow.Value[[]string]
+	proxy        *follow.Value[resources.EgressProxy]
+	keys         *huggingface.Watcher
+	clock        clock.Clock
+	references   *reference.Tracker
+	certificates *registry.Certificates
 	// recollections hold what is remembered of each Catalog.
 	recollections reconciler.Memory[*recollection]
-	// snapshots hold the snapshot of the present reconcile, by the uid of the Catalog.
-	snapshots  reconciler.Memory[snapshot]
-	references *reference.Tracker
-	// certificates keeps the serving certificate where no platform makes it.
-	certificates *servingcert.Keeper
-	// databaseCertificates keeps that of the database.
-	databaseCertificates *servingcert.Keeper
 }
 
-func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
-	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
-		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
-		{Name: "checking the images", Run: r.checkImages},
-		{Name: "checking what the pods use", Run: r.checkUses},
-		{Name: "keeping the sources of users", Run: r.keepUserSources},
-		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
-		{Name: "keeping the serving certificate", Run: r.keepCertificate},
-		{Name: "keeping the certificate of the database", Run: r.keepDatabaseCertificate},
-		{Name: "applying objects", Run: r.applyObjects},
-		{Name: "removing what is not wanted", Run: r.removeUnwanted},
-		{Name: "observing the rollout", Run: r.observe},
-		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
-	}
+// recollection is what is remembered of one Catalog as long as the process lives. It saves reading what was read, and bounds how often
+// pods are replaced. Reconciles of one Catalog never overlap.
+type recollection struct {
+	// platform is what the present reconcile has taken.
+	platform registry.Platform
+	// good are the versions of objects that were read and found as they should be, by name.
+	good map[string]string
+	// present is when objects that the pods mount were found, by kind and name.
+	present map[string]time.Time
+	budget  flowcontrol.PassiveRateLimiter // of additions
+	// sources are those that were taken last, before the cache shows it; postponed means that there are others.
+	sources   []string
+	postponed bool
+	// withoutLeftovers: nothing of older releases is left, and withoutSharedGrant: nor is their grant, or it is needed no more.
+	withoutLeftovers, withoutSharedGrant bool
 }
+
+// remembered returns the recollection of a Catalog.
+func (r *catalogs) remembered(uid types.UID) *recollection {
+	known, ok := r.recollections.Get(uid)
+	if !ok {
+		known = &recollection{
+			good: map[string]string{}, present: map[string]time.Time{},
+			budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock),
+		}
+		r.recollections.Set(uid, known)
+	}
+	return known
+}
+
+// versionOf identifies one state of one object.
+func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
 // forget drops what is remembered of a Catalog that is gone.
 func (r *catalogs) forget(uid types.UID) {
@@ -93,20 +108,53 @@ func (r *catalogs) forget(uid types.UID) {
 	r.references.Forget(uid)
 	r.recollections.Forget(uid)
 	r.certificates.Forget(uid)
-	r.databaseCertificates.Forget(uid)
-	r.snapshots.Forget(uid)
+}
+
+func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
+	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
+		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
+		{Name: "checking the spec", Run: r.checkSpec},
+		{Name: "keeping the sources of users", Run: r.keepUserSources},
+		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
+		{Name: "keeping the certificates", Run: r.keepCertificates},
+		{Name: "applying objects", Run: r.applyObjects},
+		{Name: "removing what is not wanted", Run: r.removeUnwanted},
+		{Name: "observing the rollout", Run: r.observe},
+		{Name: "awaiting the renewal of the certificates", Run: r.awaitRenewal},
+	}
+}
+
+// awaitHub waits for the decisions of the platform and takes them for this reconcile.
+func (r *catalogs) awaitHub(c *aihubv1alpha1.Catalog) error {
+	if err := r.hub.Await(); err != nil {
+		return err
+	}
+	r.remembered(c.UID).platform = registry.Take(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	return nil
+}
+
+// inputs are what of the platform decides about the objects of the present reconcile.
+func (r *catalogs) inputs(c *aihubv1alpha1.Catalog) resources.Inputs {
+	return inputs(&r.remembered(c.UID).platform)
+}
+
+func inputs(p *registry.Platform) resources.Inputs {
+	return resources.Inputs{
+		Publishing: p.Publishing(), Domain: clusterdomain.Prefer(p.DefaultDomain, p.Routers),
+		Images: p.Images, SkipDatabase: p.SkipCatalogDatabase,
+	}
 }
 
 // checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
 func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if err := r.hub.Await(); err != nil {
+	if err := r.awaitHub(c); err != nil {
 		return err
 	}
 	list := &aihubv1alpha1.CatalogList{}
 	if err := r.cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
-	problem := standing(c, list.Items, r.takeSnapshot(c).namespace)
+	problem := standing(c, list.Items, r.remembered(c.UID).platform.Namespace)
 	if problem.Reason == "" {
 		return nil
 	}
@@ -117,41 +165,35 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
 
-// checkImages leaves everything as it is while an image cannot be chosen: another one than was asked for is no answer.
-func (r *catalogs) checkImages(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	err := resources.CheckImages(c)
+// checkSpec leaves everything as it is while an image cannot be chosen, since another one than was asked for is no answer, or while pods
+// would use what no author may let them use. Admission refuses both; objects may have been stored while it did not.
+func (r *catalogs) checkSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
+	reason, err := ReasonConfiguration, resources.CheckImages(c)
+	if err == nil {
+		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogUses(r.settings.Authors, c))
+	}
 	if err == nil {
 		return nil
 	}
-	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: ReasonConfiguration, Message: err.Error()})
-	return &reconciler.Wait{For: "a spec with images that can be chosen"}
-}
-
-// checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not.
-func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	err := r.settings.Authors.Forbidden(webhook.CatalogUses(r.settings.Authors, c))
-	if err == nil {
-		return nil
-	}
-	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: ReasonForbidden, Message: err.Error()})
-	return &reconciler.Wait{For: "a spec without what is forbidden", Stalled: true}
+	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
+	return &reconciler.Wait{For: "a spec that may be followed", Stalled: true}
 }
 
 // current joins what is known outside of the Catalog; judged are its further sources.
 func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
-	seen := r.snapshot(c)
-	in := seen.Inputs
-	if !seen.knowsDomain {
-		return in, &reconciler.Wait{For: "the domain of the cluster", Retry: soon}
+	memory, in := r.remembered(c.UID), r.inputs(c)
+	if err := memory.platform.AwaitDomain(); err != nil {
+		return in, err
 	}
 	groups, known := r.admins.Current()
 	if !known {
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
 	}
 	in.AdminGroups, in.Authority = groups, r.certificates.Authority(c.UID)
-	var err error
-	if in.Proxy, err = r.proxyFor(c); err != nil {
-		return in, err
+	if !resources.ChoosesProxy(c) {
+		if in.Proxy, known = r.proxy.Current(); !known {
+			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: soon}
+		}
 	}
 	if err := r.addHubKeys(c, &in); err != nil {
 		return in, err
@@ -160,11 +202,10 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 	if err != nil {
 		return in, err
 	}
-	d, err := r.deployment(ctx, c, resources.Name)
-	if client.IgnoreNotFound(err) != nil {
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	if err != nil {
 		return in, err
 	}
-	memory := r.remembered(c.UID)
 	present := append(presentSources(d.Spec.Template.Spec.Volumes), memory.sources...)
 	v := judge(candidates, present, memory.budget.TryAccept)
 	memory.sources, memory.postponed = v.mounted, v.postponed
@@ -201,8 +242,8 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 		return err
 	}
 	desired = adopting(desired)
-	if others, outdated, err := r.outdated(ctx, c, desired); err != nil || len(outdated) > 0 {
-		return errors.Join(err, r.deleteOutdated(ctx, c, others, outdated))
+	if err := r.replaceOutdated(ctx, c, desired); err != nil {
+		return err
 	}
 	if err := errors.Join(r.stamp(ctx, c, desired), r.followDatabase(ctx, c, desired)); err != nil {
 		return err
@@ -210,59 +251,19 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 	if err := r.applier.Apply(ctx, c, desired); err != nil {
 		return r.notApplied(c, err)
 	}
-	if err := r.applier.Prune(ctx, c, withKept(c, in, desired), prunable(in), nil); err != nil {
+	if err := r.applier.Prune(ctx, c, withKept(c, in, desired), in.Prunable(registry.RoleBinding), nil); err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
 	return nil
 }
 
-// withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone.
+// withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone. Secrets stay, and so do the
+// ConfigMaps of users, which have no owner.
 func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.Elsewhere(c) {
 		return desired
 	}
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
-}
-
-// prunable are the kinds of which an object may become unwanted, as far as the cluster serves them. Secrets stay, and so do
-// the ConfigMaps of users, which have no owner.
-func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, budgetKind, roleBindingKind, ingressKind}
-	if in.OpenShift {
-		kinds = append(kinds, capability.Route)
-	}
-	if in.ReferenceGrants {
-		kinds = append(kinds, capability.ReferenceGrant)
-	}
-	if in.BackendTLSPolicies {
-		kinds = append(kinds, capability.BackendTLSPolicy)
-	}
-	return kinds
-}
-
-// findDeployment returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
-// none, or when it has another owner.
-func (r *catalogs) findDeployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
-	d, err := r.deployment(ctx, c, name)
-	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, d)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Deployment %s: %w", name, err)
-	}
-	if other := metav1.GetControllerOfNoCopy(d); other != nil && other.UID != c.UID && !formerOwner(*other) && other.Kind != aihubv1alpha1.Kind {
-		return nil, nil // reported when it is to be written
-	}
-	return d, nil
-}
-
-func (r *catalogs) deployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
-	d := &appsv1.Deployment{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, d)
-	return d, err
 }
 
 // notApplied reports what stays until a user acts, and says when to try again. What passes by itself is retried, and the
@@ -284,18 +285,13 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 
 // observe reports how far the catalog is, and why it is not further.
 func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	d, err := r.deployment(ctx, c, resources.Name)
-	if client.IgnoreNotFound(err) != nil {
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	if err != nil {
 		return err
 	}
 	c.Status.Scale = common.Scaled(d, resources.Selector(resources.Name))
-	if d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
-		return &reconciler.Wait{For: "the Deployment controller", Retry: soon, Unready: true} // a matter of milliseconds
-	}
-	before := conditions.IsTrue(c.Status.Conditions, ConditionAvailable)
-	a, err := serving.Judge(d, resources.Name, r.clock.Now(), before, func() ([]discoveryv1.EndpointSlice, error) {
-		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, resources.Name)
-	})
+	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
+	a, err := registry.Judge(ctx, r.cached, r.live, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {
 		return err
 	}
@@ -333,34 +329,22 @@ func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 	return resources.Proxied(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// keepCertificate issues the serving certificate where neither platform nor user does, and renews what it issued.
-func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !issues(c, r.snapshot(c).Inputs) {
-		r.certificates.Leave(c)
-		return nil
+// keepCertificates issues the serving certificate where neither platform nor user does, and that of a database that serves TLS.
+func (r *catalogs) keepCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	var server, database *servingcert.Wanted
+	if issues(c, r.inputs(c)) {
+		server = &servingcert.Wanted{
+			Namespace: c.Namespace, Name: resources.CertificateSecret, Authority: certificateAuthority, Service: resources.Name,
+			Labels: resources.Labels(resources.Name), Disowns: formerOwner,
+		}
 	}
-	err := r.certificates.Keep(ctx, c, servingcert.Wanted{
-		Namespace: c.Namespace, Name: resources.CertificateSecret, Authority: certificateAuthority, Service: resources.Name,
-		Labels: resources.Labels(resources.Name), Disowns: formerOwner,
-	})
-	if err != nil {
-		return r.notApplied(c, err)
+	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputs(c)) {
+		database = &servingcert.Wanted{
+			Namespace: c.Namespace, Name: resources.DatabaseCertificate, Authority: databaseAuthority, Service: resources.DatabaseName,
+			Labels: resources.Labels(resources.DatabaseName),
+		}
 	}
-	return nil
-}
-
-// keepDatabaseCertificate issues the certificate of a database that serves TLS. Its only client is ours, so that no platform needs to
-// know the CA.
-func (r *catalogs) keepDatabaseCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !resources.EncryptsDatabase(c) || !resources.OwnsDatabase(c, r.snapshot(c).Inputs) {
-		r.databaseCertificates.Leave(c)
-		return nil
-	}
-	err := r.databaseCertificates.Keep(ctx, c, servingcert.Wanted{
-		Namespace: c.Namespace, Name: resources.DatabaseCertificate, Authority: databaseAuthority, Service: resources.DatabaseName,
-		Labels: resources.Labels(resources.DatabaseName),
-	})
-	if err != nil {
+	if err := r.certificates.Keep(ctx, c, server, database); err != nil {
 		return r.notApplied(c, err)
 	}
 	return nil
@@ -368,5 +352,5 @@ func (r *catalogs) keepDatabaseCertificate(ctx context.Context, c *aihubv1alpha1
 
 // awaitRenewal brings the Catalog back when one of its certificates is due.
 func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.databaseCertificates.AwaitRenewal(c.UID))
+	return r.certificates.AwaitRenewal(c.UID)
 }

@@ -2,9 +2,10 @@ package modelcatalog
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -43,13 +45,8 @@ func sourcesOfUsers() []reference.Reference {
 	return refs
 }
 
-// reportMissing names in a condition what pods need and does not exist, but for missing objects that are about to be made here.
-func reportMissing(c *aihubv1alpha1.Catalog, in resources.Inputs, missing, absent []reference.Missing) {
-	missing = slices.DeleteFunc(missing, func(x reference.Missing) bool {
-		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, in))
-	})
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
-}
+// presence is how long an object that the pods mount counts as there once it was found.
+const presence = 10 * time.Minute
 
 // absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
 // for Hugging Face; an installation without it learns nothing of them. What was found is looked for again after a while only, since nothing
@@ -76,10 +73,8 @@ func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]refe
 // stamp records on Deployments what their pods read, and rolls those for which that has changed.
 func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	refs := sourcesOfUsers()
-	for _, o := range desired {
-		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
-			refs = append(refs, references(c, *d.Name)...)
-		}
+	for _, d := range deployments(desired) {
+		refs = append(refs, references(c, *d.Name)...)
 	}
 	resolved, err := r.references.Resolve(ctx, c.UID, c.Namespace, refs)
 	if err != nil {
@@ -89,18 +84,14 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 	if err != nil {
 		return err
 	}
-	reportMissing(c, r.snapshot(c).Inputs, resolved.Missing, absent)
-	for _, o := range desired {
-		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
-		if !ok {
-			continue
-		}
-		live, err := r.findDeployment(ctx, c, *d.Name) // also one that lost our label, or its pods would roll
+	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which is about to be made here
+		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputs(c)))
+	})
+	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
+	for _, d := range deployments(desired) {
+		live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, *d.Name) // also one that lost our label, or its pods would roll
 		if err != nil {
 			return err
-		}
-		if live == nil {
-			live = &appsv1.Deployment{}
 		}
 		stamp, err := reference.NextOn(live, resolved.Hashes, references(c, *d.Name))
 		if err != nil {
@@ -109,4 +100,92 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 		stamp.Mark(d)
 	}
 	return nil
+}
+
+// deployments are those among the wanted objects.
+func deployments(desired apply.Desired) []*appsv1ac.DeploymentApplyConfiguration {
+	var all []*appsv1ac.DeploymentApplyConfiguration
+	for _, o := range desired {
+		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// annotationDatabasePod is the uid of the pod of the database: on the Deployment of the server that which was seen last, on its pods
+// that for which they were replaced.
+const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
+
+// followDatabase replaces the pods of the server when that of its database was replaced: the new one starts empty, and a server fills
+// its database when it starts, and only then. Server pods that are younger than the database need not be.
+func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	want := desired.Deployment(resources.Name)
+	if want == nil || !resources.OwnsDatabase(c, r.inputs(c)) {
+		return nil
+	}
+	live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	if err != nil || live.Name == "" {
+		return err
+	}
+	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
+	pods, err := r.changedPods(ctx, c, known != "")
+	if err != nil {
+		return err
+	}
+	if present := databasePod(pods); present != nil {
+		if known != "" && known != string(present.UID) && olderServer(pods, present) {
+			replaced = string(present.UID)
+		}
+		known = string(present.UID)
+	}
+	if known != "" {
+		want.WithAnnotations(map[string]string{annotationDatabasePod: known})
+	}
+	if replaced != "" {
+		want.Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: replaced})
+	}
+	return nil
+}
+
+// changedPods lists the pods of server and database when the Deployment of an available database has changed, or when the Deployment of
+// the server, which another client may have deleted, has no mark; else there are none.
+func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog, marked bool) ([]corev1.Pod, error) {
+	database, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName)
+	good := r.remembered(c.UID).good
+	if err != nil || database.Status.AvailableReplicas == 0 || marked && good[annotationDatabasePod] == versionOf(database) {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	all := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
+	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
+		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
+	}
+	if databasePod(pods.Items) != nil {
+		good[annotationDatabasePod] = versionOf(database)
+	}
+	return pods.Items, nil
+}
+
+// databasePod is the one pod of the database that is to stay; nil while there are none or two.
+func databasePod(pods []corev1.Pod) *corev1.Pod {
+	var found *corev1.Pod
+	for i := range pods {
+		if pods[i].Labels[resources.LabelName] != resources.DatabaseName || !pods[i].DeletionTimestamp.IsZero() || pods[i].Status.Phase == corev1.PodFailed {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = &pods[i]
+	}
+	return found
+}
+
+// olderServer says whether a pod of the server was there before the database.
+func olderServer(pods []corev1.Pod, database *corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		older := p.CreationTimestamp.Before(&database.CreationTimestamp)
+		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && older
+	})
 }

@@ -12,15 +12,16 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // removeUnwanted removes what garbage collection does not see: what older releases left, and what stands outside of the
 // namespace and is no longer wanted.
 func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	errs := []error{r.removeLeftovers(ctx, c)}
-	in := r.snapshot(c).Inputs
+	in := r.inputs(c)
+	errs := []error{r.removeLeftovers(ctx, c, in)}
 	if !resources.Proxied(c) {
-		errs = append(errs, r.removeOutside(ctx, c, clusterBindingKind, ""))
+		errs = append(errs, r.removeOutside(ctx, c, registry.ClusterBinding, ""))
 	}
 	if in.HTTPRoutes {
 		keep := ""
@@ -29,7 +30,6 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 		}
 		errs = append(errs, r.removeOutside(ctx, c, capability.HTTPRoute, keep))
 	}
-	errs = append(errs, r.removeSharedGrant(ctx, c))
 	return errors.Join(errs...)
 }
 
@@ -47,13 +47,11 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 	if c.Name != aihubv1alpha1.CatalogName {
 		return nil
 	}
-	if err := r.hub.Await(); err != nil {
+	if err := r.awaitHub(c); err != nil {
 		return err
 	}
-	in := r.takeSnapshot(c)
-	errs := []error{
-		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: resources.DelegatorBinding}),
-	}
+	in := r.inputs(c)
+	errs := []error{r.removeLive(ctx, c, registry.ClusterBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
 	if in.HTTPRoutes {
 		errs = append(errs,
 			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
@@ -74,7 +72,7 @@ func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kin
 		if err := r.cached.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
-		first := inCharge(list.Items, r.snapshot(c).namespace)
+		first := inCharge(list.Items, r.remembered(c.UID).platform.Namespace)
 		return first == nil || first.UID == c.UID, nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // Render returns what a Catalog would create in an empty cluster that serves the given APIs. Domain is that of its routers, "" where
@@ -27,7 +28,7 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if err := resources.CheckImages(c); err != nil {
 		return nil, nil, fmt.Errorf("rendering Catalog %s: %w", c.Name, err)
 	}
-	in := settings.inputs(served, domain)
+	in := inputs(&registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served, Routers: domain})
 	var desired apply.Desired
 	for _, m := range resources.UserSources {
 		desired = append(desired, apply.Object{Config: resources.UserSourcesMap(c, m.Name, m.Content), Ownership: apply.Unowned})

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // shipped are the rules of the roles of this component.
@@ -78,9 +79,9 @@ func TestRightsOnTheRest(t *testing.T) {
 	for _, c := range []struct{ resource, name, verbs string }{
 		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
 		{"secrets", resources.CertificateSecret, "create get list watch patch"},
-		{"secrets", leftovers[2].name, "get delete"},
+		{"secrets", cookieSecret, "get delete"},
 		{"persistentvolumeclaims", resources.DatabaseName, "get delete"},
-		{"configmaps", leftovers[1].name, "get delete"},
+		{"configmaps", formerSources, "get delete"},
 		{"configmaps", resources.ModelSources, "create get patch"},
 		{"configmaps", resources.McpSources, "create get patch"},
 		{"configmaps", resources.AgentSources, "create get patch"},
@@ -94,12 +95,14 @@ func TestRightsOnTheRest(t *testing.T) {
 		}
 	}
 	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
-		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", sharedGrantName) != want {
+		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", registry.SharedGrantName) != want {
 			t.Errorf("%s on the grant of the original: not %v", verb, want)
 		}
 	}
-	if !may(rules, "list", "modelregistry.opendatahub.io", "modelregistries", "") {
-		t.Error("registries beside the catalog cannot be seen")
+	for _, resource := range []string{"referencegrants", "httproutes"} {
+		if !may(rules, "list", "gateway.networking.k8s.io", resource, "") {
+			t.Errorf("%s that need that grant cannot be seen", resource)
+		}
 	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
 		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {

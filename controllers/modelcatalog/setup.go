@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -36,7 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -88,95 +84,11 @@ type Environment struct {
 	Clock   func() clock.Clock
 }
 
-// effective lays the decisions of the platform over the settings of the process.
-func (r *catalogs) effective() Settings {
-	s := r.settings
-	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
-	return s
-}
-
-// snapshot is what is known outside of a Catalog at the start of a reconcile: all its objects follow the same decisions.
-type snapshot struct {
-	resources.Inputs
-	// namespace is the only one for catalogs; empty for any.
-	namespace string
-	// knowsDomain is false until the cluster has said what the domain of its routers is.
-	knowsDomain bool
-}
-
-// takeSnapshot takes the snapshot of a reconcile.
-func (r *catalogs) takeSnapshot(c *aihubv1alpha1.Catalog) snapshot {
-	s := snapshot{knowsDomain: r.knowsDomain(), Inputs: r.inputs(), namespace: r.effective().Namespace}
-	r.snapshots.Set(c.UID, s)
-	return s
-}
-
-// snapshot is the snapshot of the present reconcile.
-func (r *catalogs) snapshot(c *aihubv1alpha1.Catalog) snapshot {
-	if s, ok := r.snapshots.Get(c.UID); ok {
-		return s
-	}
-	return r.takeSnapshot(c)
-}
-
-// inputs joins the settings with what the cluster serves.
-func (s Settings) inputs(served capability.Set, domain string) resources.Inputs {
-	in := resources.Inputs{
-		OpenShift:       served.Has(capability.Route),
-		HTTPRoutes:      served.Has(capability.HTTPRoute),
-		ReferenceGrants: served.Has(capability.ReferenceGrant),
-		Gateway:         s.Gateway,
-		Domain:          clusterdomain.Prefer(s.DefaultDomain, domain),
-		Images:          s.Images,
-		SkipDatabase:    s.SkipCatalogDatabase,
-
-		BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
-	}
-	if !in.OpenShift {
-		in.Exposure = s.Exposure
-	}
-	return in
-}
-
-// knowsDomain reports whether the domain of Routes is certain, be it none.
-func knowsDomain(s Settings, served capability.Set, domain *clusterdomain.Watcher) bool {
-	return s.DefaultDomain != "" || !served.Has(capability.OpenShiftIngress) || domain.Settled()
-}
-
-var (
-	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
-	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
-	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
-	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
-	sliceKind          = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
-)
-
-// optionalKinds are the children whose APIs may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
-
 // Caches says what is held in memory: children by our label. What belongs to users is held in narrow caches.
 func Caches(namespace string) []component.CacheNeed {
-	needs := []component.CacheNeed{
-		{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), Whole: true, Everything: true},
-		{Kind: deploymentKind, Namespace: namespace, Whole: true},
-		{Kind: sliceKind, Namespace: namespace, Whole: true},
-		{Kind: clusterBindingKind},
-	}
-	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, budgetKind, roleKind, roleBindingKind, ingressKind} {
-		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
-	}
-	for _, kind := range optionalKinds {
-		needs = append(needs, component.CacheNeed{Kind: kind})
-	}
-	return needs
+	return append(registry.Caches(namespace),
+		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), Whole: true, Everything: true},
+		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace})
 }
 
 // Setup registers the controller of Catalogs with a manager, and what happens once at its start.
@@ -198,18 +110,15 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
-			admins: admins, proxy: proxy, keys: keys, served: served.Current, clock: env.Clock(),
-			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
-			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
+			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
+			references: reference.NewTracker(reader, mgr.GetAPIReader()),
 		}
-		r.certificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
-		r.databaseCertificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock, Condition: ConditionDatabaseCertificate}
-		r.inputs = func() resources.Inputs { return r.effective().inputs(served.Current(), domain.Domain()) }
+		r.certificates = registry.NewCertificates(reader, r.live, r.applier, r.clock)
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
-		for _, kind := range optionalKinds {
+		for _, kind := range registry.Optional {
 			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
 		}
 		for _, followed := range []manager.Runnable{admins, proxy, keys} {
@@ -218,7 +127,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			}
 		}
 		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
-			served: served.Current, clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
+			clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
 	}
 }
 
@@ -229,19 +138,10 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, Gone: r.forget,
 	})
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(catalog, builder.WithPredicates(changed)).
+	b := registry.OwnsServer(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+		For(catalog, builder.WithPredicates(registry.Asked()))).
 		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
-		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}, builder.OnlyMetadata).
-		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
-		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
-		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
-		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
-		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
-		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).

@@ -5,28 +5,33 @@ import (
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-const sharedGrantGone = "delete ReferenceGrant/" + sharedGrantName
+const sharedGrantGone = "delete ReferenceGrant/" + registry.SharedGrantName
 
 // sharedGrant is the one of the original.
 func sharedGrant() *unstructured.Unstructured {
 	g := &unstructured.Unstructured{}
 	g.SetGroupVersionKind(capability.ReferenceGrant)
 	g.SetNamespace(sample().Namespace)
-	g.SetName(sharedGrantName)
+	g.SetName(registry.SharedGrantName)
 	g.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 	return g
 }
 
-func registryIn(namespace string) *v1beta1.ModelRegistry {
-	return &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}
+// routeTo publishes a registry of a namespace.
+func routeTo(namespace string) *unstructured.Unstructured {
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(capability.HTTPRoute)
+	route.SetNamespace("routes")
+	route.SetName("model-registry-demo")
+	route.Object["spec"] = map[string]any{"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": "demo", "namespace": namespace}}}}}
+	return route
 }
 
 // gatewayBench serves what gateway mode takes.
@@ -37,27 +42,27 @@ func gatewayBench(t *testing.T, domain string) *bench {
 	return b
 }
 
-// D26: the grant of the original to every Service goes where the catalog alone lived by it.
+// D26: the grant of the original to every Service goes where nothing but the catalog lived by it, or all have their own.
 func TestSharedGrantGoes(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
 	for name, test := range map[string]struct {
-		domain   string
-		grant    *unstructured.Unstructured
-		registry *v1beta1.ModelRegistry
-		want     bool
+		domain string
+		grant  *unstructured.Unstructured
+		route  *unstructured.Unstructured
+		want   bool
 	}{
 		"alone":                        {"gateway.example.com", sharedGrant(), nil, true},
 		"alone, gateway mode is off":   {"", sharedGrant(), nil, true},
-		"a registry beside it":         {"gateway.example.com", sharedGrant(), registryIn(sample().Namespace), false},
-		"a registry elsewhere":         {"gateway.example.com", sharedGrant(), registryIn("elsewhere"), true},
+		"a registry without its own":   {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
+		"a registry elsewhere":         {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
 		"one that another client made": {"gateway.example.com", alien, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := gatewayBench(t, test.domain)
 			b.create(test.grant)
-			if test.registry != nil {
-				b.create(test.registry)
+			if test.route != nil {
+				b.create(test.route)
 			}
 			b.settle()
 			if gone := !b.get(test.grant); gone != test.want {

@@ -3,6 +3,7 @@ package modelcatalog
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
@@ -67,6 +69,19 @@ func candidateOf(m *corev1.ConfigMap) candidate {
 	return candidate{name: m.Name, hasKey: hasKey, problem: problem}
 }
 
+// candidates are the labelled ConfigMaps of a namespace.
+func (s *sideCaches) candidates(ctx context.Context, namespace string) ([]candidate, error) {
+	list := &corev1.ConfigMapList{}
+	if err := s.labelled.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ConfigMaps with sources: %w", err)
+	}
+	var all []candidate
+	for i := range list.Items {
+		all = append(all, candidateOf(&list.Items[i]))
+	}
+	return all, nil
+}
+
 // contentProblem says what keeps the catalog from understanding sources; empty when nothing does. Sections and keys that are
 // not known here may be known to a newer server.
 func contentProblem(text string) string {
@@ -105,75 +120,53 @@ type verdict struct {
 }
 
 // judge decides which sources are mounted. The content decides nothing: editing a source must not replace the pod. Those that
-// are mounted already stay; of new ones as many are taken as the budget says, or none.
+// are mounted already stay, and no other can replace them; of new ones as many are taken as there is room for and the budget says, or none.
 func judge(candidates []candidate, present []string, mayAdd func() bool) verdict {
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
-	usable := usableNames(candidates, present)
-	var added bool
-	for name := range usable {
-		added = added || !slices.Contains(present, name)
-	}
-	postpone := added && !mayAdd()
-	v := verdict{postponed: postpone}
+	mounted := func(c candidate) bool { return slices.Contains(present, c.name) }
+	isNew := func(c candidate) bool { return !mounted(c) }
+	usable := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return c.flaw() != nil })
+	usable = slices.Concat(slices.DeleteFunc(slices.Clone(usable), isNew), slices.DeleteFunc(usable, mounted))
+	usable = usable[:min(len(usable), maxSources)]
+	v := verdict{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
 	for _, c := range candidates {
-		s := report(c, usable)
-		if s.State == aihubv1alpha1.SourceAccepted && postpone && !slices.Contains(present, c.name) {
-			s = rejected(c, ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes")
-		}
-		if s.State == aihubv1alpha1.SourceAccepted {
+		s := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
+		switch flaw := c.flaw(); {
+		case flaw != nil:
+			s.Reason, s.Message = flaw.reason, flaw.message
+		case !slices.Contains(usable, c):
+			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources)
+		case v.postponed && isNew(c):
+			s.Reason, s.Message = ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes"
+		default:
+			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
+			if c.problem != "" {
+				s.Reason, s.Message = ReasonContent, "it is mounted, but "+resources.SourcesKey+" is not understood: "+c.problem
+			}
 			v.mounted = append(v.mounted, c.name)
 		}
-		v.add(s)
+		if len(v.reported) == maxReported {
+			v.omitted++
+			continue
+		}
+		v.reported = append(v.reported, s)
 	}
 	return v
 }
 
-func (v *verdict) add(s aihubv1alpha1.CatalogSource) {
-	if len(v.reported) == maxReported {
-		v.omitted++
-		return
-	}
-	v.reported = append(v.reported, s)
-}
+// flaw is why a source cannot be mounted, whatever others there are.
+type flaw struct{ reason, message string }
 
-// usableNames are the sources that can be mounted, as many as there is room for: first those that are mounted already, which
-// no other can replace, then others by name.
-func usableNames(sorted []candidate, present []string) map[string]bool {
-	usable := map[string]bool{}
-	for _, mounted := range []bool{true, false} {
-		for _, c := range sorted {
-			fits := c.hasKey && len(c.name) <= maxSourceName && isLabel(c.name)
-			if fits && slices.Contains(present, c.name) == mounted && len(usable) < maxSources {
-				usable[c.name] = true
-			}
-		}
-	}
-	return usable
-}
-
-func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
-
-// report says what becomes of one source and why.
-func report(c candidate, usable map[string]bool) aihubv1alpha1.CatalogSource {
+func (c candidate) flaw() *flaw {
 	switch {
-	case usable[c.name] && c.problem != "":
-		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonContent,
-			Message: "it is mounted, but " + resources.SourcesKey + " is not understood: " + c.problem}
-	case usable[c.name]:
-		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonMounted}
 	case !c.hasKey:
-		return rejected(c, ReasonMissingKey, "it has no key "+resources.SourcesKey+"; add it, or remove the label "+resources.SourceLabel)
+		return &flaw{ReasonMissingKey, "it has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
 	case len(c.name) > maxSourceName:
-		return rejected(c, ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceName))
-	case !isLabel(c.name):
-		return rejected(c, ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots")
-	default:
-		return rejected(c, ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources))
+		return &flaw{ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceName)}
+	case len(validation.IsDNS1123Label(c.name)) > 0:
+		return &flaw{ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots"}
 	}
-}
-
-func rejected(c candidate, reason, message string) aihubv1alpha1.CatalogSource {
-	return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected, Reason: reason, Message: message}
+	return nil
 }
 
 // presentSources are the labelled sources that the pods of a Deployment mount.

@@ -12,42 +12,60 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // This file takes over what the original operator left behind, and may go with release 1.0: who comes from the original has to run
 // an earlier release first.
 
-// leftovers are what older releases made and nothing uses any more.
-var leftovers = []place{{claimKind, resources.DatabaseName}, {configMapKind, "model-catalog-default-sources"}, {secretKind, "model-catalog-oauth-cookie-secret"}}
+// place is where an object is.
+type place struct {
+	kind schema.GroupVersionKind
+	types.NamespacedName
+}
 
-// removeLeftovers removes them, once in the life of the process: nothing makes more of them.
-func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if r.remembered(c.UID).withoutLeftovers {
-		return nil
+// What releases of the original left under names that are not used any more.
+const cookieSecret, formerSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
+
+// removeLeftovers removes what older releases made and nothing uses any more, once in the life of the process: nothing makes more of it.
+// Of the grant that the original made for registries too, that is so when they need it no more.
+func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
+	memory, errs := r.remembered(c.UID), make([]error, 2)
+	if !memory.withoutLeftovers {
+		here := func(name string) types.NamespacedName {
+			return types.NamespacedName{Namespace: c.Namespace, Name: name}
+		}
+		errs[0] = removeMade(ctx, r.applier, c.UID, []place{
+			{registry.Claim, here(resources.DatabaseName)}, {registry.ConfigMap, here(formerSources)}, {registry.Secret, here(cookieSecret)},
+		})
+		memory.withoutLeftovers = errs[0] == nil
 	}
+	if in.ReferenceGrants && !memory.withoutSharedGrant {
+		memory.withoutSharedGrant, errs[1] = registry.RemoveSharedGrant(ctx, r.live, r.applier, c.UID, c.Namespace, in.Gateway.RouteNamespace)
+	}
+	return errors.Join(errs...)
+}
+
+// removeMade removes objects that this operator or the one before it made.
+func removeMade(ctx context.Context, applier *apply.Applier, forOwner types.UID, places []place) error {
 	var errs []error
-	for _, p := range leftovers {
-		errs = append(errs, r.applier.RemoveNamed(ctx, c.UID, p.kind, client.ObjectKey{Namespace: c.Namespace, Name: p.name},
+	for _, p := range places {
+		errs = append(errs, applier.RemoveNamed(ctx, forOwner, p.kind, p.NamespacedName,
 			func(found *metav1.PartialObjectMetadata) (bool, error) { return madeHere(found), nil }))
 	}
-	err := errors.Join(errs...)
-	r.remembered(c.UID).withoutLeftovers = err == nil
-	return err
+	return errors.Join(errs...)
 }
 
 // madeHere reports whether this operator or the one before it made an object.
@@ -80,40 +98,30 @@ func adopting(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].Disowns = formerOwner
 		objects[i].Adopts = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
-		if kind, _, err := objects[i].Place(); err == nil && (kind == clusterBindingKind || kind.Kind == capability.HTTPRoute.Kind) {
+		if kind, _, err := objects[i].Place(); err == nil && (kind == registry.ClusterBinding || kind.Kind == capability.HTTPRoute.Kind) {
 			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return madeHere(live) }
 		}
 	}
 	return objects
 }
 
-// outdated returns the live Deployments whose selector is that of an older release and cannot be changed, and all wanted objects
-// but Deployments.
-func (r *catalogs) outdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) (others apply.Desired, old []*appsv1.Deployment, err error) {
-	for _, o := range desired {
-		want, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
-		if !ok {
-			others = append(others, o)
-			continue
-		}
-		live, err := r.findDeployment(ctx, c, *want.Name)
+// replaceOutdated deletes the Deployments that have to be recreated, once all other objects are free of them, and waits until their pods
+// are gone. Nothing else makes a Deployment go.
+func (r *catalogs) replaceOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	var outdated []*appsv1.Deployment
+	for _, want := range deployments(desired) {
+		live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, *want.Name)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		if live != nil && isOutdated(live, *want.Name) {
-			old = append(old, live)
+		if isOutdated(live, c) {
+			outdated = append(outdated, live)
 		}
 	}
-	return others, old, nil
-}
-
-// deleteOutdated deletes Deployments that have to be recreated, once the other objects are free of them, and waits until their pods are
-// gone. Nothing else makes a Deployment go.
-func (r *catalogs) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, others apply.Desired, outdated []*appsv1.Deployment) error {
 	if len(outdated) == 0 {
 		return nil
 	}
-	if err := r.applier.Apply(ctx, c, others); err != nil {
+	if err := r.applier.Apply(ctx, c, desired.Of(apply.Guards, apply.Exposure)); err != nil {
 		return r.notApplied(c, err)
 	}
 	for _, d := range outdated {
@@ -124,11 +132,15 @@ func (r *catalogs) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog,
 	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: soon}
 }
 
-// isOutdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
-// not leave RollingUpdate while the settings of that are stored.
-func isOutdated(d *appsv1.Deployment, name string) bool {
-	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: resources.Selector(name)})
-	return !selectors || name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
+// isOutdated reports whether a Deployment of ours cannot become what is wanted of it: its selector never changes, and the database may
+// not leave RollingUpdate while the settings of that are stored. One that belongs to something else is reported when it is to be written.
+func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
+	other := metav1.GetControllerOfNoCopy(d)
+	if other != nil && other.UID != c.UID && !formerOwner(*other) && other.Kind != aihubv1alpha1.Kind {
+		return false
+	}
+	wanted := &metav1.LabelSelector{MatchLabels: resources.Selector(d.Name)}
+	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, wanted) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
 // tidy marks a ConfigMap of users as one that we watch, and removes what older releases left in it. What users wrote stays,
@@ -200,51 +212,4 @@ func isFormerDefault(entry *yaml.Node) bool {
 	}
 	id := valueOf(entry, "id")
 	return id != nil && id.Kind == yaml.ScalarNode && id.Value == formerDefault
-}
-
-// sharedGrantName is the ReferenceGrant to every Service of a namespace that the original made for registries and the catalog.
-const sharedGrantName = "allow-gateway-httproutes"
-
-// removeSharedGrant removes the grant of the original where the catalog alone lived by it: its own one was written before. Where
-// there are registries, their controller knows whether they need it still. It is looked for once: nothing makes another one.
-func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	past := &metav1.PartialObjectMetadata{}
-	past.Name = sharedGrantName
-	past.UID = c.UID
-	if !r.snapshot(c).ReferenceGrants || r.remembered(c.UID).isGood(sharedGrantName, past) {
-		return nil
-	}
-	grant := head(capability.ReferenceGrant)
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: sharedGrantName}, grant)
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("reading ReferenceGrant %s: %w", sharedGrantName, err)
-	}
-	if err == nil && (ours(grant) || grant.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy) { // its labels name the component of registries
-		alone, err := r.withoutRegistries(ctx, c.Namespace)
-		if err != nil {
-			return err
-		}
-		if alone {
-			err = r.applier.Remove(ctx, c.UID, grant)
-		}
-		if err != nil && !apierrors.IsConflict(err) { // a conflict: another one has the name
-			return err
-		}
-	}
-	r.remembered(c.UID).found(sharedGrantName, past)
-	return nil
-}
-
-// withoutRegistries says whether no registry lives in a namespace.
-func (r *catalogs) withoutRegistries(ctx context.Context, namespace string) (bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind + "List"))
-	err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("listing model registries: %w", err)
-	}
-	return len(list.Items) == 0, nil
 }

@@ -111,7 +111,7 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
-			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(leftovers[1].name)}, &corev1.Secret{ObjectMeta: named(leftovers[2].name)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(formerSources)}, &corev1.Secret{ObjectMeta: named(cookieSecret)},
 		}
 	}
 	b := newBench(t, append(all(), sample())...)

@@ -31,8 +31,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	shared "github.com/odh-platform/odh-platform-operator/pkg/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -75,13 +75,12 @@ func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		clock: clocktesting.NewFakeClock(now), cached: writing, whole: w.server, live: w.server, pods: w.server,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
-			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind, claimKind, cronJobKind, sliceKind},
+			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
 		}),
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
 		readLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
-	w.certificates = &servingcert.Keeper{Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock}
-	w.databaseCertificates = &servingcert.Keeper{Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock, Condition: ConditionDatabaseCertificate}
+	w.certificates = registry.NewCertificates(writing, w.server, w.applier, w.clock)
 	return w
 }
 
@@ -132,11 +131,11 @@ func listHeads(ctx context.Context, c client.WithWatch, list client.ObjectList, 
 // scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
 func scopes() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []schema.GroupVersionKind{clusterBindingKind, capability.UserGroup} {
+	for _, kind := range []schema.GroupVersionKind{registry.ClusterBinding, capability.UserGroup} {
 		m.Add(kind, meta.RESTScopeRoot)
 	}
 	for _, kind := range []schema.GroupVersionKind{
-		deploymentKind, serviceKind, serviceAccountKind, secretKind, configMapKind, claimKind, cronJobKind, policyKind, roleKind, roleBindingKind, sliceKind,
+		registry.Deployment, registry.Service, registry.ServiceAccount, registry.Secret, registry.ConfigMap, registry.Claim, cronJobKind, registry.NetworkPolicy, registry.Role, registry.RoleBinding, registry.EndpointSlice,
 		capability.Route, capability.HTTPRoute, capability.ReferenceGrant, v1beta1.GroupVersion.WithKind(v1beta1.Kind), corev1.SchemeGroupVersion.WithKind("Pod"),
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)

@@ -1,15 +1,18 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -29,21 +33,15 @@ const (
 	annotationDatabase = "modelregistry.opendatahub.io/database"
 )
 
-// ownerOfData are the annotations of the claim.
-func (r *registries) ownerOfData(m *v1beta1.ModelRegistry) map[string]string {
-	known, _ := r.stored.Get(m.UID) // which keepCredentials has read
-	return map[string]string{annotationUser: known.user, annotationDatabase: known.database}
-}
-
-// claim reads a claim from the cache, which holds those that bear our label, or from the API server.
-func (r *registries) claim(ctx context.Context, key client.ObjectKey) (*corev1.PersistentVolumeClaim, error) {
+// claim finds a claim; nil when there is none.
+func (r *registries) claim(ctx context.Context, m *v1beta1.ModelRegistry, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.cached.Get(ctx, key, claim)
-	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, claim)
-	}
+	found, err := registry.Find(ctx, r.cached, r.live, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
 	if err != nil {
-		return nil, fmt.Errorf("reading PersistentVolumeClaim %s: %w", key, err)
+		return nil, fmt.Errorf("reading PersistentVolumeClaim %s: %w", name, err)
+	}
+	if !found {
+		return nil, nil
 	}
 	return claim, nil
 }
@@ -51,45 +49,47 @@ func (r *registries) claim(ctx context.Context, key client.ObjectKey) (*corev1.P
 // keepClaim makes the volume claim, or puts the marks of the one that is there right and lets it grow. It returns what of
 // spec.postgres.storage the claim does not follow.
 func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
-	claim, err := r.claim(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)})
-	if apierrors.IsNotFound(err) {
-		r.wrote.Forget(m.UID)
+	s := r.of(m)
+	s.wrote = database.Image{}
+	notes := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
+	claim, err := r.claim(ctx, m, resources.ClaimName(m))
+	if err != nil {
+		return "", err
+	}
+	if claim == nil {
 		fresh := resources.ClaimFor(m)
 		if config, ok := fresh.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
-			config.WithAnnotations(r.ownerOfData(m)).WithAnnotations(database.Empty())
+			config.WithAnnotations(notes).WithAnnotations(database.Empty())
 		}
 		return "", r.applier.Create(ctx, m, fresh)
 	}
+	server, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m))
 	if err != nil {
 		return "", err
 	}
-	wrote, err := r.wroteClaim(ctx, m, claim)
-	if err != nil {
-		return "", err
-	}
-	r.wrote.Set(m.UID, wrote)
-	if isOurData(claim) {
+	wanted, _ := s.wantedDatabase(m)
+	s.wrote = database.Wrote(claim, server, wanted)
+	if isOurs(claim) {
+		maps.Copy(notes, s.wrote.Annotations())
 		if err := r.applier.Adjust(ctx, claim, func() {
 			adjustData(claim, m)
-			annotations := maps.Clone(claim.Annotations)
-			if annotations == nil {
-				annotations = map[string]string{}
+			for key, value := range notes {
+				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
 			}
-			maps.Copy(annotations, r.ownerOfData(m))
-			wrote.Annotate(annotations)
-			claim.Annotations = annotations
 		}); err != nil {
 			return "", err
 		}
 	}
-	return r.growClaim(ctx, m.UID, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
+	return r.growClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
 }
 
 // growClaim raises the size of a claim of ours to the one that a field of the spec asks for. It returns what of it the claim does not
 // follow, and why.
-func (r *registries) growClaim(ctx context.Context, owner types.UID, claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) (string, error) {
+func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
+	wish *v1beta1.PostgresStorage, field string,
+) (string, error) {
 	if claim.DeletionTimestamp != nil {
-		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
+		return apply.Deleting(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
 	}
 	if wish == nil {
 		return "", nil
@@ -101,11 +101,13 @@ func (r *registries) growClaim(ctx context.Context, owner types.UID, claim *core
 	if wish.Size == nil {
 		return "", nil
 	}
-	return r.growTo(ctx, owner, claim, *wish.Size, field)
+	return r.growTo(ctx, m, claim, *wish.Size, field)
 }
 
 // growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.
-func (r *registries) growTo(ctx context.Context, owner types.UID, claim *corev1.PersistentVolumeClaim, wish resource.Quantity, field string) (string, error) {
+func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
+	wish resource.Quantity, field string,
+) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch wish.Cmp(size) {
 	case 0:
@@ -114,40 +116,116 @@ func (r *registries) growTo(ctx context.Context, owner types.UID, claim *corev1.
 		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s and cannot shrink to %s: set %s.size back, or move the data",
 			claim.Name, &size, &wish, field), nil
 	}
-	if !isOurData(claim) {
+	if !isOurs(claim) {
 		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
 	}
-	asked := refusedSize{version: claim.ResourceVersion, size: wish.String()}
-	refusals, _ := r.refusals.Get(owner)
-	if before, ok := refusals[field]; ok && before.version == asked.version && before.size == asked.size {
+	refusals := r.of(m).refusals
+	if before := refusals[field]; before.version == claim.ResourceVersion && before.size == wish.String() {
 		return before.because, nil
 	}
+	asked := refusedSize{version: claim.ResourceVersion, size: wish.String()}
 	err := r.applier.Adjust(ctx, claim, func() {
-		requests := maps.Clone(claim.Spec.Resources.Requests)
-		if requests == nil {
-			requests = corev1.ResourceList{}
-		}
-		requests[corev1.ResourceStorage] = wish
-		claim.Spec.Resources.Requests = requests
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: wish}
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		delete(refusals, field)
 		return "", err
 	}
 	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
-	if refusals == nil {
-		refusals = map[string]refusedSize{}
-		r.refusals.Set(owner, refusals)
-	}
 	refusals[field] = asked
 	return asked.because, nil
 }
 
-// reportClaim shows what of the spec the live claims do not follow, and hides the condition when they follow.
-func reportClaim(m *v1beta1.ModelRegistry, difference string) {
-	if difference == "" {
+// reportClaims shows what of the spec the live claims do not follow, and hides the condition when they follow.
+func reportClaims(m *v1beta1.ModelRegistry, differences ...string) {
+	differences = slices.DeleteFunc(differences, func(text string) bool { return text == "" })
+	if len(differences) == 0 {
 		conditions.Remove(&m.Status.Conditions, ConditionStorage)
 		return
 	}
-	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
+	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, strings.Join(differences, "; "))
+}
+
+// wantedDatabase is the image that the spec or the settings ask for, and the field that names it.
+func (s *state) wantedDatabase(m *v1beta1.ModelRegistry) (image database.Image, field string) {
+	field = "spec.postgres.image"
+	if m.Spec.Postgres.Image == "" {
+		field = "the image of databases in the settings of the operator (RELATED_IMAGE_POSTGRESQL_16_IMAGE)"
+	}
+	return database.Wanted(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
+}
+
+// keepVersion leaves a generated database at its image while the wanted one has another major version of PostgreSQL.
+func (r *registries) keepVersion(m, used *v1beta1.ModelRegistry) {
+	reason, message, s := "", "", r.of(m)
+	if generates(m) {
+		wanted, field := s.wantedDatabase(m)
+		reason, message = database.Refusal(wanted, s.wrote, resources.ClaimName(m), field)
+	}
+	if reason == "" {
+		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
+		return
+	}
+	used.Spec.Postgres.Image = s.wrote.Name
+	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
+}
+
+// backsUp says whether backups of a generated database are to be made.
+func backsUp(m *v1beta1.ModelRegistry) bool { return generates(m) && m.Spec.Postgres.Backup != nil }
+
+// keepBackupClaim makes the claim of the backups, or lets it grow. It returns what of spec.postgres.backup.storage the claim does not
+// follow. A foreign claim is not used.
+func (r *registries) keepBackupClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
+	if !backsUp(m) {
+		return "", nil
+	}
+	claim, err := r.claim(ctx, m, resources.BackupClaimName(m))
+	switch {
+	case err != nil:
+		return "", err
+	case claim == nil:
+		return "", r.applier.Create(ctx, m, resources.BackupClaimFor(m))
+	case !isOurs(claim):
+		r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
+			"PersistentVolumeClaim %s was not made by this operator, so nothing is written to it: rename or delete it, or let the operator use it with the label %s=%s",
+			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)}
+		return "", nil
+	}
+	return r.growClaim(ctx, m, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
+}
+
+// writeBackup writes what makes backups. What the API server refuses of it holds up nothing else, and is reported.
+func (r *registries) writeBackup(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
+	if r.of(m).unsaved != nil || !backsUp(m) {
+		return nil
+	}
+	err := r.applier.Apply(ctx, m, resources.BuildBackup(used, in))
+	if !apply.Only(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
+		return err
+	}
+	r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(
+		"No backups are made, because the CronJob for them could not be written: correct spec.postgres.backup, or what the message names: %v", err)}
+	return nil
+}
+
+// reportBackup says how the backups are.
+func (r *registries) reportBackup(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if !backsUp(m) {
+		conditions.Remove(&m.Status.Conditions, ConditionBackup)
+		return nil
+	}
+	c := r.of(m).unsaved
+	if c == nil {
+		job := &batchv1.CronJob{}
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
+		}
+		if err != nil {
+			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // the cache has not seen it yet
+		}
+		c = database.BackupsOf(job)
+	}
+	setCondition(m, ConditionBackup, c.Status, c.Reason, c.Message)
+	return nil
 }

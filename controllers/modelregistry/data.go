@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -24,78 +25,50 @@ import (
 // created once, never respecified, and by default without an owner. An owner reference that were removed only on deletion
 // would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
-// credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from;
-// the password is never kept.
+// credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from, and
+// whether that was to outlive the registry; the password is never kept.
 type credentials struct {
 	uid            types.UID
 	version        string
+	retained       bool
 	user, database string
 }
 
-// keepData sees to credentials and volume of a generated database, credentials first: those of the original lie open in an
-// annotation.
+// keepData sees to credentials and volumes of a generated database, credentials first: those of the original lie open in an
+// annotation. Data of before must not go with a registry that does not use it any more, by an owner reference that it may still have.
 func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	s := r.of(m)
+	s.unsaved = nil
 	if !generates(m) {
-		reportClaim(m, "")
-		return r.keepFormerData(ctx, m)
+		reportClaims(m)
+		if s.released == m.Generation {
+			return nil
+		}
+		_, err := r.releaseData(ctx, m)
+		if err == nil {
+			s.released = m.Generation
+		}
+		return err
 	}
+	s.released = 0
 	if err := r.keepCredentials(ctx, m); err != nil {
 		return err
 	}
-	return r.keepClaims(ctx, m)
-}
-
-// keepFormerData puts the marks of data right that a registry does not use any more: it must not go with its registry by an owner
-// reference of before. Where the cache shows none with the right marks, the API server is queried once for each registry, since
-// what the original made does not bear our label.
-func (r *registries) keepFormerData(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): secretKind, resources.ClaimName(m): claimKind} {
-		known, err := r.dataInCache(ctx, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
-		if err != nil {
-			return err
-		}
-		if known != nil && !settledData(known, m) {
-			_, err := r.releaseData(ctx, m)
-			return err
-		}
-	}
-	if _, looked := r.stored.Get(m.UID); looked {
-		return nil
-	}
-	if _, err := r.releaseData(ctx, m); err != nil {
-		return err
-	}
-	r.stored.Set(m.UID, credentials{})
-	return nil
-}
-
-// dataInCache returns volume or credentials as the cache has them, nil where it has none.
-func (r *registries) dataInCache(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
-	var object client.Object = &corev1.PersistentVolumeClaim{} // which are held whole
-	if kind != claimKind {
-		object = metadataOf(kind)
-	}
-	err := r.cached.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
-	}
-	return object, nil
+	data, err := r.keepClaim(ctx, m)
+	backups, failed := r.keepBackupClaim(ctx, m)
+	reportClaims(m, data, backups)
+	return errors.Join(err, failed)
 }
 
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
 func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(secretKind)
+	key, head := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}, registry.MetadataOf(registry.Secret)
 	err := r.cached.Get(ctx, key, head)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
 	}
-	known, ok := r.stored.Get(m.UID)
-	if err == nil && ok && known.uid == head.UID && known.version == head.ResourceVersion && settledData(head, m) {
+	known := &r.of(m).credentials
+	if err == nil && known.uid == head.UID && known.version == head.ResourceVersion && known.retained == retains(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
@@ -112,22 +85,29 @@ func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegist
 	return r.takeCredentials(ctx, m, secret)
 }
 
+// wishedCredentials are those that a new database gets.
+func wishedCredentials(m *v1beta1.ModelRegistry) credentials {
+	to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
+	defaultTo(&to.user, resources.DefaultDatabaseUser)
+	defaultTo(&to.database, resources.DefaultDatabase)
+	return to
+}
+
 func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	user, database := m.Spec.Postgres.Username, m.Spec.Postgres.Database
-	if err := errors.Join(resources.CheckIdentifier("spec.postgres.username", user), resources.CheckIdentifier("spec.postgres.database", database)); err != nil {
+	if err := errors.Join(resources.CheckIdentifier("spec.postgres.username", m.Spec.Postgres.Username),
+		resources.CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database)); err != nil {
 		return refuse(m, err)
 	}
-	defaultTo(&user, resources.DefaultDatabaseUser)
-	defaultTo(&database, resources.DefaultDatabase)
 	claim := &corev1.PersistentVolumeClaim{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
+	to := wishedCredentials(m)
 	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
-		user, database = made[annotationUser], made[annotationDatabase]
+		to.user, to.database = made[annotationUser], made[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.SecretFor(m, user, database, common.NewPassword()))
+	return r.applier.Create(ctx, m, resources.SecretFor(m, to.user, to.database, common.NewPassword()))
 }
 
 // takeCredentials puts the marks of a Secret of ours right and remembers what it says. A foreign one is used as it is.
@@ -137,40 +117,29 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 			return fmt.Errorf("the generated database has a Secret %s without the key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
 		}
 	}
-	if isOurData(secret) {
+	if isOurs(secret) {
 		if err := r.applier.Adjust(ctx, secret, func() { adjustData(secret, m) }); err != nil {
 			return err
 		}
 	}
-	read := credentials{uid: secret.UID, version: secret.ResourceVersion, user: string(secret.Data[resources.KeyUsername]), database: resources.DefaultDatabase}
-	if named := secret.Data[resources.KeyDatabase]; len(named) > 0 {
-		read.database = string(named)
+	read := credentials{
+		uid: secret.UID, version: secret.ResourceVersion, retained: retains(m),
+		user: string(secret.Data[resources.KeyUsername]), database: string(secret.Data[resources.KeyDatabase]),
 	}
-	r.stored.Set(m.UID, read)
+	defaultTo(&read.database, resources.DefaultDatabase)
+	r.of(m).credentials = read
 	return nil
 }
 
-// credentials returns what keepCredentials has read.
-func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) {
-	known, ok := r.stored.Get(m.UID)
-	if !ok {
-		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", resources.CredentialsName(m))
-	}
-	return known, nil
-}
-
-// releaseData makes volume and credentials outlive a registry that is being deleted, unless it says otherwise. It reports
-// whether there are any that stay.
+// releaseData makes volume and credentials outlive a registry that is being deleted, or does not use them, unless it says otherwise. It
+// reports whether there are any that stay.
 func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) (stays bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		if client.IgnoreNotFound(err) != nil {
 			return stays, fmt.Errorf("reading %s: %w", name, err)
 		}
-		if !isOurData(object) {
+		if err != nil || !isOurs(object) {
 			continue
 		}
 		stays = stays || retains(m)
@@ -181,43 +150,26 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 	return stays, nil
 }
 
-// isOurData says whether volume or credentials were made by this operator or by the one that it replaces.
-func isOurData(object client.Object) bool {
+// isOurs says whether an object bears a sign of this operator or of the one that it replaces. Labels may have been taken away.
+func isOurs(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
-		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry)
-}
-
-// settledData says whether the marks of volume or credentials are right. Of what is not ours there are none to see.
-func settledData(object client.Object, m *v1beta1.ModelRegistry) bool {
-	if !isOurData(object) {
-		return true
-	}
-	if _, copied := object.GetAnnotations()[LastApplied]; copied {
-		return false
-	}
-	for key, value := range names.Labels(ComponentName) {
-		if object.GetLabels()[key] != value {
-			return false
-		}
-	}
-	return slices.EqualFunc(object.GetOwnerReferences(), ownersOfData(object, m), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
+		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry) ||
+		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
 }
 
 // adjustData brings the marks of volume or credentials up to date: our labels, no copy of the content in an annotation, and
 // the owner that the retention policy demands.
 func adjustData(object client.Object, m *v1beta1.ModelRegistry) {
-	marks := maps.Clone(object.GetLabels())
-	if marks == nil {
-		marks = map[string]string{}
-	}
-	maps.Copy(marks, names.Labels(ComponentName))
-	object.SetLabels(marks)
-	if _, copied := object.GetAnnotations()[LastApplied]; copied {
-		kept := maps.Clone(object.GetAnnotations())
-		delete(kept, LastApplied)
-		object.SetAnnotations(kept)
-	}
+	adjustMarks(object, names.Labels(ComponentName))
 	object.SetOwnerReferences(ownersOfData(object, m))
+}
+
+// adjustMarks adds labels, and removes the copy of the object that the original kept in an annotation.
+func adjustMarks(object client.Object, marks map[string]string) {
+	object.SetLabels(labels.Merge(object.GetLabels(), marks))
+	annotations := object.GetAnnotations()
+	delete(annotations, LastApplied)
+	object.SetAnnotations(annotations)
 }
 
 // ownersOfData are the owners that volume or credentials should have: all others that they have, and the registry itself only if

@@ -68,9 +68,6 @@ func TestAdjustData(t *testing.T) {
 		},
 		Data: map[string][]byte{"password": []byte("p")},
 	}
-	if settledData(secret, m) {
-		t.Error("there is something to put right")
-	}
 	before := secret.DeepCopy()
 	adjustData(secret, m)
 	want := before.DeepCopy()
@@ -82,18 +79,9 @@ func TestAdjustData(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
-	if !settledData(secret, m) {
-		t.Error("nothing is left to do")
-	}
-	lost := secret.DeepCopy()
-	delete(lost.Labels, names.ComponentLabel)
-	if settledData(lost, m) {
-		t.Error("a lost label is put back")
-	}
 }
 
-func TestIsOurData(t *testing.T) {
-	m := withData("")
+func TestIsOurs(t *testing.T) {
 	for name, test := range map[string]struct {
 		meta metav1.ObjectMeta
 		want bool
@@ -106,11 +94,8 @@ func TestIsOurData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}
-			if got := isOurData(secret); got != test.want {
+			if got := isOurs(secret); got != test.want {
 				t.Errorf("got %v", got)
-			}
-			if !test.want && !settledData(secret, m) {
-				t.Error("what is not ours is left alone")
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -20,7 +21,9 @@ import (
 func TestRegistriesAwaitTheHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
-	r := &registries{hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}}
+	r := &registries{
+		hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, served: func() capability.Set { return capability.NewSet() },
+	}
 	for name, phase := range map[string]func() error{
 		"the first phase": func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
 		"the end":         func() error { return r.finalize(t.Context(), &v1beta1.ModelRegistry{}) },
@@ -30,7 +33,8 @@ func TestRegistriesAwaitTheHub(t *testing.T) {
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.awaitHub(t.Context(), &v1beta1.ModelRegistry{}); err != nil || r.effective(&v1beta1.ModelRegistry{}).Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.effective(&v1beta1.ModelRegistry{}))
+	m := &v1beta1.ModelRegistry{}
+	if err := r.awaitHub(t.Context(), m); err != nil || r.of(m).platform.Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.of(m).platform)
 	}
 }

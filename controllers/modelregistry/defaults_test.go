@@ -1,14 +1,15 @@
 package modelregistry
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -34,11 +35,12 @@ func TestMoveProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: *test.spec.DeepCopy()}
-			if got := needsMove(m, test.openShift); got != test.moves {
-				t.Errorf("moves: %v", got)
-			}
 			moveProxy(&m.Spec, test.openShift)
-			if m.Spec.OAuthProxy != nil || needsMove(m, test.openShift) {
+			once := m.Spec.DeepCopy()
+			if moved := !reflect.DeepEqual(test.spec, m.Spec); moved != test.moves {
+				t.Errorf("moves: %v", moved)
+			}
+			if moveProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
 				t.Error("once is enough")
 			}
 			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
@@ -50,11 +52,11 @@ func TestMoveProxy(t *testing.T) {
 
 // [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
 func TestFill(t *testing.T) {
-	s := Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}}
+	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, Routers: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
-	s.fill(m, "apps")
+	fill(m, p)
 	want := v1beta1.ModelRegistrySpec{
 		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: new(rules.DefaultRESTResources())},
 		Postgres:   &v1beta1.PostgresConfig{Image: "p", Port: new(int32(5432))},
@@ -70,7 +72,9 @@ func TestFill(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	given := m.DeepCopy()
-	Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}}.fill(m, "x")
+	fill(m, &registry.Platform{
+		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, Routers: "x",
+	})
 	if diff := cmp.Diff(given, m); diff != "" {
 		t.Errorf("what is reported stays (-want +got):\n%s", diff)
 	}
@@ -85,12 +89,8 @@ func TestDomainOrder(t *testing.T) {
 		"none":    {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &registries{
-				domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}},
-				served: func() capability.Set { return capability.NewSet() },
-			}
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			r.settings.fill(m, r.defaultDomain(&v1beta1.ModelRegistry{}))
+			fill(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, Routers: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

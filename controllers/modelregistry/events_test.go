@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -119,10 +120,10 @@ func TestCaches(t *testing.T) {
 				t.Errorf("%s is declared twice", need.Kind)
 			}
 			seen[need.Kind.String()] = true
-			if need.Everything && need.Kind != secretKind && need.Kind != configMapKind {
+			if need.Everything && need.Kind != registry.Secret && need.Kind != registry.ConfigMap {
 				t.Errorf("%s owned by others is held", need.Kind)
 			}
-			if need.Whole && (need.Kind == secretKind || need.Kind == configMapKind) {
+			if need.Whole && (need.Kind == registry.Secret || need.Kind == registry.ConfigMap) {
 				t.Errorf("the content of %s is held", need.Kind)
 			}
 			if scoped := need.Namespace != ""; scoped && need.Namespace != namespace {

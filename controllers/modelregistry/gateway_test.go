@@ -5,11 +5,15 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -23,8 +27,8 @@ func TestGatewayModeComes(t *testing.T) {
 		w.must(w.awaitHub(t.Context(), m))
 		used, err := w.completed(m)
 		w.must(err)
-		in, err := w.inputs(t.Context(), m, used)
-		w.must(err)
+		in := inputs(m, &w.of(m).platform)
+		w.must(w.addReferences(t.Context(), m, used, &in))
 		w.must(reportSpec(m, used, in))
 		desired, err := resources.Build(used, in)
 		w.must(err)
@@ -72,14 +76,14 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		served []schema.GroupVersionKind
 		want   resources.Inputs
 	}{
-		"everything":             {everything, resources.Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}},
+		"everything":             {everything, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}},
 		"nothing":                {nil, resources.Inputs{}},
 		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, resources.Inputs{HasUserAPI: true}},
-		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{OpenShift: true}},
-		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{HTTPRoutes: true}},
+		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{Publishing: registry.Publishing{OpenShift: true}}},
+		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: registry.Publishing{HTTPRoutes: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Settings{}.inputs(capability.NewSet(test.served...))
+			got := inputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
 			if got.OpenShift != test.want.OpenShift || got.HasUserAPI != test.want.HasUserAPI || got.HTTPRoutes != test.want.HTTPRoutes ||
 				got.ReferenceGrants != test.want.ReferenceGrants {
 				t.Errorf("got %+v", got)
@@ -108,19 +112,23 @@ func TestGroupIsKept(t *testing.T) {
 	}
 	w.get(live, "", "demo-users")
 	users, _, err := unstructured.NestedStringSlice(live.Object, "users")
-	if err != nil || len(users) != 1 || !bears(live, groupLabels(m)) || live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
+	if err != nil || len(users) != 1 || !labels.SelectorFromSet(labels.Merge(resources.ClusterLabels(m, "demo-users"), names.Labels(ComponentName))).Matches(labels.Set(live.GetLabels())) ||
+		live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
 		t.Errorf("Group %v", live.Object)
 	}
 	other := stored("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
 	w.must(w.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
-	if err := w.keepGroup(t.Context(), other); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
+	group := func(m *v1beta1.ModelRegistry) apply.Desired {
+		return apply.Desired{{Config: resources.Group(m, nil), Ownership: apply.Unowned}}
+	}
+	if err := w.publish(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
 		t.Errorf("D30: %v", err)
 	}
 	stranger := wholeObject(capability.UserGroup)
 	stranger.SetName("foreign-users")
 	w.must(w.server.Create(t.Context(), stranger))
-	if err := w.keepGroup(t.Context(), stored("foreign")); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
+	if err := w.publish(t.Context(), stored("foreign"), group(stored("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
 		t.Errorf("a Group of another client: %v", err)
 	}
 }

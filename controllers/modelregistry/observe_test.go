@@ -199,6 +199,7 @@ func TestAwaitDomain(t *testing.T) {
 				w = newBench(t, openShiftConfig)
 			}
 			w.domain, w.settings.DefaultDomain = test.domain, test.setting
+			w.must(w.awaitHub(t.Context(), stored("demo")))
 			if err := w.awaitDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
 				t.Errorf("ended with %v", err)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -32,38 +33,57 @@ type registries struct {
 	hub    *aihub.Watcher
 	served func() capability.Set
 	// domain is that of the cluster's routers.
-	domain     routersDomain
-	clock      clock.Clock
-	cached     client.Client
-	whole      client.Reader // objects of which cached holds the metadata only
-	live       client.Reader
-	pods       client.Reader
-	applier    *apply.Applier
-	references *reference.Tracker
-	recorder   events.EventRecorder
-	readLog    readLog
-	logs       reconciler.Memory[logRun]
-	stored     reconciler.Memory[credentials]
-	leftovers  leftovers
-	// certificates keeps the serving certificates where no platform makes them.
-	certificates *servingcert.Keeper
-	// snapshots hold the Settings of the present reconcile, by the uid of the registry.
-	snapshots reconciler.Memory[Settings]
-	// databaseCertificates keeps those of generated databases.
-	databaseCertificates *servingcert.Keeper
-	// refusals hold the refusals of claims to grow, by the uid of the registry and the field that asks for the size.
-	refusals reconciler.Memory[map[string]refusedSize]
-	// wrote is what wrote the data of generated databases, unsaved why there can be no backups of them, by the uid of the registry.
-	wrote   reconciler.Memory[database.Image]
-	unsaved reconciler.Memory[database.Backups]
+	domain       registry.Domain
+	clock        clock.Clock
+	cached       client.Client
+	whole        client.Reader // objects of which cached holds the metadata only
+	live         client.Reader
+	pods         client.Reader
+	applier      *apply.Applier
+	references   *reference.Tracker
+	certificates *registry.Certificates
+	recorder     events.EventRecorder
+	readLog      readLog
+	states       reconciler.Memory[*state]
+	leftovers    leftovers
 	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
 	publishing sync.Mutex
 }
 
-// routersDomain is what *clusterdomain.Watcher knows.
-type routersDomain interface {
-	Domain() string
-	Settled() bool
+// state is what is remembered of one registry. Reconciles of one registry never overlap.
+type state struct {
+	// platform is what the present reconcile has taken.
+	platform registry.Platform
+	// missing are the objects without which no pods start, as the present reconcile has found them.
+	missing []reference.Missing
+	// credentials of a generated database, as they were read last.
+	credentials credentials
+	// released is the generation of a spec without a generated database for which the marks of data of before were put right.
+	released int64
+	// wrote is what wrote the data of a generated database, and unsaved why there can be no backups of it, if so.
+	wrote   database.Image
+	unsaved *metav1.Condition
+	// refusals of claims to grow, by the field that asks for the size.
+	refusals map[string]refusedSize
+	log      *logRun
+}
+
+// of returns what is remembered of a registry.
+func (r *registries) of(m *v1beta1.ModelRegistry) *state {
+	s, known := r.states.Get(m.UID)
+	if !known {
+		s = &state{refusals: map[string]refusedSize{}}
+		r.states.Set(m.UID, s)
+	}
+	return s
+}
+
+// forget drops what is remembered of a registry that is gone.
+func (r *registries) forget(uid types.UID) {
+	r.applier.Forget(uid)
+	r.references.Forget(uid)
+	r.certificates.Forget(uid)
+	r.states.Forget(uid)
 }
 
 func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
@@ -85,26 +105,11 @@ func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 		{Name: "checking the spec", Run: r.reportErrors(r.checkSpec)},
 		{Name: "learning the domain", Run: r.awaitDomain},
 		{Name: "keeping the data", Run: r.reportErrors(r.keepData)},
-		{Name: "keeping the serving certificate", Run: r.reportErrors(r.keepCertificate)},
-		{Name: "keeping the certificate of the database", Run: r.reportErrors(r.keepDatabaseCertificate)},
+		{Name: "keeping the certificates", Run: r.reportErrors(r.keepCertificates)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
 		{Name: "observing the server", Run: r.reportErrors(r.observe)},
-		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
+		{Name: "awaiting the renewal of the certificates", Run: r.awaitRenewal},
 	}
-}
-
-// forget drops what is remembered of a registry that is gone.
-func (r *registries) forget(uid types.UID) {
-	r.applier.Forget(uid)
-	r.references.Forget(uid)
-	r.logs.Forget(uid)
-	r.certificates.Forget(uid)
-	r.stored.Forget(uid)
-	r.snapshots.Forget(uid)
-	r.refusals.Forget(uid)
-	r.databaseCertificates.Forget(uid)
-	r.wrote.Forget(uid)
-	r.unsaved.Forget(uid)
 }
 
 // reportErrors reports whatever ends a phase in the condition that users look at. Waiting is no failure.
@@ -125,6 +130,36 @@ func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegist
 	}
 }
 
+// The common names of the CAs of server and database.
+const (
+	certificateAuthority = "odh-platform-operator-model-registry-ca"
+	databaseAuthority    = "odh-platform-operator-model-registry-database-ca"
+)
+
+// keepCertificates issues the serving certificate of the proxy where no platform does, and the user brings none, and that of a generated
+// database that serves TLS.
+func (r *registries) keepCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	var server, database *servingcert.Wanted
+	if m.Spec.KubeRBACProxy != nil && issued(m) && !r.of(m).platform.Served.Has(capability.Route) {
+		server = &servingcert.Wanted{
+			Namespace: m.Namespace, Name: resources.ServingSecretName(m), Authority: certificateAuthority, Service: resources.ServiceName(m),
+			Labels: resources.Labels(m, resources.ServiceName(m)),
+		}
+	}
+	if generates(m) && resources.EncryptsDatabase(m) {
+		database = &servingcert.Wanted{
+			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), Authority: databaseAuthority, Service: resources.DatabaseName(m),
+			Labels: resources.Labels(m, resources.DatabaseName(m)),
+		}
+	}
+	return r.certificates.Keep(ctx, m, server, database)
+}
+
+// awaitRenewal brings the registry back when one of its certificates is due.
+func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
+	return r.certificates.AwaitRenewal(m.UID)
+}
+
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
 func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.Count(ctx)
@@ -133,8 +168,9 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 		return err
 	}
 	r.keepVersion(m, used)
-	in, err := r.inputs(ctx, m, used)
-	if err != nil {
+	in := inputs(m, &r.of(m).platform)
+	in.Authority = r.certificates.Authority(m.UID)
+	if err := r.addReferences(ctx, m, used, &in); err != nil {
 		return err
 	}
 	if err := reportSpec(m, used, in); err != nil {
@@ -193,60 +229,6 @@ func (r *registries) writeDatabase(ctx context.Context, m, used *v1beta1.ModelRe
 	return unexposed, r.writeBackup(ctx, m, used, in)
 }
 
-// refuse ends the reconcile until the spec changes: nothing else can help.
-func refuse(m *v1beta1.ModelRegistry, err error) error {
-	reportFailure(m, err)
-	return &reconciler.Wait{For: "a valid spec", Stalled: true}
-}
-
-// inputs joins the settings with what the cluster serves and what the pods were started with.
-func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (resources.Inputs, error) {
-	in := r.effective(m).inputs(r.served())
-	in.NamedDomain = m.Spec.KubeRBACProxy != nil && m.Spec.KubeRBACProxy.Domain != ""
-	in.Authority = r.certificates.Authority(m.UID)
-	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
-	if err != nil {
-		return in, err
-	}
-	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
-	if err != nil {
-		return in, err
-	}
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
-	if in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, references(used)); err != nil {
-		return in, err
-	}
-	if generates(m) {
-		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, databaseReferences(m))
-	}
-	return in, err
-}
-
-// consumed is all that the pods of a registry read of other objects.
-func consumed(m, used *v1beta1.ModelRegistry) []reference.Reference {
-	all := append(references(used), servingReferences(used)...)
-	if generates(m) {
-		all = append(all, databaseReferences(m)...)
-	}
-	return all
-}
-
-// stamp decides whether running pods must be replaced because something they consume has changed. A Deployment that cannot become what
-// it should be is recreated.
-func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
-	resolved reference.Resolved, refs []reference.Reference,
-) (reference.Stamp, error) {
-	d, err := r.deployment(ctx, m.Namespace, deployment)
-	if err == nil {
-		err = r.recreate(ctx, m, d, selector)
-	}
-	if err != nil {
-		return reference.Stamp{}, err
-	}
-	return reference.NextOn(d, resolved.Hashes, refs)
-}
-
 // eventf sends an event about a registry.
 func (r *registries) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
@@ -265,23 +247,4 @@ func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistr
 	default:
 		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonCreated, "Deployment was successfully created")
 	}
-}
-
-const certificateAuthority = "odh-platform-operator-model-registry-ca"
-
-// keepCertificate issues the serving certificate of the proxy where no platform does, and the user brings none.
-func (r *registries) keepCertificate(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret != nil || r.served().Has(capability.Route) {
-		r.certificates.Leave(m)
-		return nil
-	}
-	return r.certificates.Keep(ctx, m, servingcert.Wanted{
-		Namespace: m.Namespace, Name: resources.ServingSecretName(m), Authority: certificateAuthority, Service: resources.ServiceName(m),
-		Labels: resources.Labels(m, resources.ServiceName(m)),
-	})
-}
-
-// awaitRenewal brings the registry back when one of its certificates is due.
-func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.databaseCertificates.AwaitRenewal(m.UID))
 }

@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,8 +9,48 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
+
+// addReferences adds what the pods were started with, and names what of it is missing. A Deployment that cannot become what it should be is
+// recreated.
+func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRegistry, in *resources.Inputs) error {
+	var ofDatabase []reference.Reference
+	if generates(m) {
+		ofDatabase = databaseReferences(m)
+	}
+	ofServer := references(used)
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(ofServer, servingReferences(used), ofDatabase))
+	if err != nil {
+		return err
+	}
+	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	if err != nil {
+		return err
+	}
+	r.of(m).missing = slices.Concat(resolved.Missing, absent)
+	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
+	in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
+	if err == nil && generates(m) {
+		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)
+	}
+	return err
+}
+
+// stamp decides whether running pods must be replaced because something they consume has changed.
+func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
+	resolved reference.Resolved, refs []reference.Reference,
+) (reference.Stamp, error) {
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, deployment)
+	if err == nil {
+		err = r.recreate(ctx, m, d, selector)
+	}
+	if err != nil {
+		return reference.Stamp{}, err
+	}
+	return reference.NextOn(d, resolved.Hashes, refs)
+}
 
 // references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
 // serving certificate is not among them, since the proxy reads it again by itself, nor is the rule of the proxy, which is the same
@@ -54,9 +95,10 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 // awaitedOfUsers leaves out what is about to be made without users: credentials and certificate of a generated database, and the
 // serving certificate unless the spec names one.
 func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
-	issued := m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m)))
+		serving := issued(m) && x.Name == resources.ServingSecretName(m)
+		database := generates(m) && madeForDatabase(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
+		return x.Kind == reference.Secret && (serving || database)
 	})
 }
 

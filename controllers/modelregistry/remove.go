@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,44 +22,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // place is where an object is.
 type place struct {
-	schema.GroupKind
+	schema.GroupVersionKind
 	types.NamespacedName
-}
-
-func placesOf(desired apply.Desired) (map[place]bool, error) {
-	taken := map[place]bool{}
-	for _, o := range desired {
-		kind, name, err := o.Place()
-		if err != nil {
-			return nil, err
-		}
-		taken[place{kind.GroupKind(), name}] = true
-	}
-	return taken, nil
 }
 
 // removeUnwanted removes what the registry does not want any more: its own objects, those that only their labels lead to it, and
 // what the original left that never became ours. At rest that costs no request.
 func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	kept := keptDatabase(m)
-	if backsUp(m) {
-		kept.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
-	}
-	if err := r.applier.Prune(ctx, m, append(desired[:len(desired):len(desired)], kept...), prunable(in), nil); err != nil {
-		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
-	}
-	wanted, err := placesOf(desired)
-	if err != nil {
-		return err
-	}
-	for _, kind := range publishedKinds(in) {
-		if err := r.removePublished(ctx, m, kind, wanted); err != nil {
-			return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+	wanted := map[place]bool{}
+	for _, o := range desired {
+		kind, name, err := o.Place()
+		if err != nil {
+			return err
 		}
+		wanted[place{kind, name}] = true
+	}
+	err := r.applier.Prune(ctx, m, slices.Concat(desired, keptDatabase(m)), in.Prunable(cronJobKind), nil)
+	for _, kind := range publishedKinds(in) {
+		err = errors.Join(err, r.removePublished(ctx, m, kind, wanted))
+	}
+	if err != nil {
+		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
 	if err := r.removeLeftovers(ctx, m, wanted, in); err != nil {
 		return fmt.Errorf("removing what the original left: %w", err)
@@ -65,33 +56,21 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 	return nil
 }
 
-// prunable are the kinds that a registry owns and of which an object may become unwanted.
-func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{cronJobKind, policyKind, budgetKind, configMapKind, deploymentKind, serviceKind, ingressKind}
-	if in.OpenShift {
-		kinds = append(kinds, capability.Route)
-	}
-	if in.ReferenceGrants {
-		kinds = append(kinds, capability.ReferenceGrant)
-	}
-	if in.BackendTLSPolicies {
-		kinds = append(kinds, capability.BackendTLSPolicy)
-	}
-	return kinds
-}
-
 // keptDatabase names what a generated database consists of, which stays where the registry turned to another one: its data is
-// for people to move.
+// for people to move. What makes backups stays only while it is wanted.
 func keptDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var kept apply.Desired
 	kept.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
 		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.DatabaseEgressName(m), m.Namespace))
+	if backsUp(m) {
+		kept.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
+	}
 	return kept
 }
 
 // publishedKinds are the kinds of objects that no registry can own, as far as they are served.
 func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{clusterBindingKind}
+	kinds := []schema.GroupVersionKind{registry.ClusterBinding}
 	if in.HTTPRoutes {
 		kinds = append(kinds, capability.HTTPRoute)
 	}
@@ -106,7 +85,7 @@ func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
 func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, wanted map[place]bool) error {
 	mine := map[string]string{resources.LabelApp: resources.LabelOf(m.Name), resources.LabelNamespace: m.Namespace}
 	return r.applier.RemoveLabelled(ctx, m.UID, kind, mine, func(o client.Object) bool {
-		return wanted[place{kind.GroupKind(), client.ObjectKeyFromObject(o)}]
+		return wanted[place{kind, client.ObjectKeyFromObject(o)}]
 	})
 }
 
@@ -115,9 +94,10 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 	if err := r.awaitHub(ctx, m); err != nil {
 		return err
 	}
+	written := &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
 	if meta.FindStatusCondition(m.Status.Conditions, ConditionDegraded) == nil {
 		setCondition(m, ConditionDegraded, metav1.ConditionUnknown, ReasonFinalizing, "Performing finalizer operations for the custom resource: "+m.Name)
-		return waitForStatus()
+		return written
 	}
 	stays, err := r.releaseData(ctx, m)
 	if err != nil {
@@ -136,26 +116,21 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 			resources.ClaimName(m), resources.CredentialsName(m))
 	}
 	setCondition(m, ConditionDegraded, metav1.ConditionTrue, ReasonFinalizing, "Finalizer operations for custom resource "+m.Name+" were successfully accomplished")
-	return waitForStatus()
+	return written
 }
 
 // removeAllPublished removes Group, ClusterRoleBinding and HTTPRoute of a registry, also those that never got our labels. An API
 // that is not there is no obstacle.
 func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := r.effective(m).inputs(r.served())
+	in := inputs(m, &r.of(m).platform)
+	older := map[schema.GroupVersionKind]types.NamespacedName{
+		registry.ClusterBinding: {Name: resources.DelegatorName(m)},
+		capability.HTTPRoute:    {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
+		capability.UserGroup:    {Name: resources.UsersName(m)},
+	}
 	var errs []error
 	for _, kind := range publishedKinds(in) {
-		errs = append(errs, r.removePublished(ctx, m, kind, nil))
-	}
-	older := map[schema.GroupVersionKind]types.NamespacedName{clusterBindingKind: {Name: resources.DelegatorName(m)}}
-	if in.HTTPRoutes {
-		older[capability.HTTPRoute] = types.NamespacedName{Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)}
-	}
-	if in.HasUserAPI {
-		older[capability.UserGroup] = types.NamespacedName{Name: resources.UsersName(m)}
-	}
-	for kind, name := range older {
-		errs = append(errs, r.applier.RemoveNamed(ctx, m.UID, kind, name, leftFor(m)))
+		errs = append(errs, r.removePublished(ctx, m, kind, nil), r.applier.RemoveNamed(ctx, m.UID, kind, older[kind], leftFor(m)))
 	}
 	return errors.Join(errs...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -194,14 +195,14 @@ func TestSweep(t *testing.T) {
 
 // Kinds that are not served are not asked for (D2).
 func TestKindsToLookAt(t *testing.T) {
-	plainKinds, all := resources.Inputs{}, resources.Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}
-	if got := len(prunable(plainKinds)); got != 7 {
+	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
+	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
 	}
-	if got := prunable(all); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
+	if got := all.Prunable(cronJobKind); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
 		t.Errorf("kinds %v", got)
 	}
-	if got := publishedKinds(plainKinds); len(got) != 1 || got[0] != clusterBindingKind {
+	if got := publishedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterBinding {
 		t.Errorf("kinds %v", got)
 	}
 	if got := publishedKinds(all); len(got) != 3 {

@@ -10,6 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -20,7 +21,8 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
 	}
-	facts := RuleSettings(settings, served)
+	p := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
+	facts := RuleSettings(settings.ModelRegistry, served)
 	m, err := rules.Default(m, facts)
 	if err != nil {
 		return nil, fmt.Errorf("defaulting ModelRegistry %s: %w", object.GetName(), err)
@@ -28,38 +30,30 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if errs := rules.Validate(m, facts); len(errs) > 0 {
 		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
 	}
-	desired, err := assembled(settings, served, m)
+	desired, err := assembled(m, p)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
 	}
 	return apply.Render(desired, ComponentName, m)
 }
 
-func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistry) (apply.Desired, error) {
-	in := settings.inputs(served)
-	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
-	used := m.DeepCopy()
-	var desired apply.Desired
-	if generates(m) {
-		to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-		defaultTo(&to.user, resources.DefaultDatabaseUser)
-		defaultTo(&to.database, resources.DefaultDatabase)
-		connect(used, to)
-		desired = append(desired, resources.ClaimFor(m))
-		if backsUp(m) {
-			desired = append(desired, resources.BackupClaimFor(m))
-		}
+func assembled(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, error) {
+	in := inputs(m, p)
+	if !generates(m) {
+		return resources.Build(complete(m, p, credentials{}), in)
 	}
-	settings.fill(used, settings.ownDomain(served))
-	if generates(m) {
-		database, err := resources.BuildDatabase(used, in)
-		if err != nil {
-			return nil, err
-		}
-		desired = append(desired, database...)
-		if backsUp(m) {
-			desired = append(desired, resources.BuildBackup(used, in)...)
-		}
+	used := complete(m, p, wishedCredentials(m))
+	desired := apply.Desired{resources.ClaimFor(m)}
+	if backsUp(m) {
+		desired = append(desired, resources.BackupClaimFor(m))
+	}
+	database, err := resources.BuildDatabase(used, in)
+	if err != nil {
+		return nil, err
+	}
+	desired = append(desired, database...)
+	if backsUp(m) {
+		desired = append(desired, resources.BuildBackup(used, in)...)
 	}
 	server, err := resources.Build(used, in)
 	return append(desired, server...), err

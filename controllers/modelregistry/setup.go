@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,10 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
@@ -34,7 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -64,70 +66,21 @@ const LastApplied = "banzaicloud.com/last-applied"
 // Settings are what the manager's configuration says about registries.
 type Settings struct {
 	config.ModelRegistry
-	// Version of the program, for nothing but messages.
-	Version string
 	// Authors says what no author may let pods use.
 	Authors admission.Rules
 }
 
-// effective returns the settings of the process with the decisions of the platform laid over them. They are taken once at the start
-// of a reconcile, so that all objects of a registry follow the same ones.
-func (r *registries) effective(m *v1beta1.ModelRegistry) Settings {
-	if s, ok := r.snapshots.Get(m.UID); ok {
-		return s
-	}
-	return r.takeDecisions(m)
-}
+var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
-// takeDecisions takes the decisions of the platform as they are now.
-func (r *registries) takeDecisions(m *v1beta1.ModelRegistry) Settings {
-	s := r.settings
-	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
-	r.snapshots.Set(m.UID, s)
-	return s
-}
-
-var (
-	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
-	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
-	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
-	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
-	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
-	sliceKind          = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
-)
-
-// Caches says what is held in memory: children by our label, which EndpointSlices copy from their Service, and of Secrets and
-// ConfigMaps, which belong to users, the metadata. An empty namespace is all. Pods have a cache of their own, see Setup.
+// Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the metadata. An empty
+// namespace is all. Pods have a cache of their own, see Setup.
 func Caches(namespace string) []component.CacheNeed {
-	return []component.CacheNeed{
-		{Kind: deploymentKind, Namespace: namespace, Whole: true},
-		{Kind: sliceKind, Namespace: namespace, Whole: true},
-		{Kind: claimKind, Namespace: namespace, Whole: true},
-		{Kind: cronJobKind, Namespace: namespace, Whole: true},
-		{Kind: serviceKind, Namespace: namespace},
-		{Kind: serviceAccountKind, Namespace: namespace},
-		{Kind: policyKind, Namespace: namespace},
-		{Kind: budgetKind, Namespace: namespace},
-		{Kind: roleKind, Namespace: namespace},
-		{Kind: roleBindingKind, Namespace: namespace},
-		{Kind: secretKind, Namespace: namespace, Everything: true},
-		{Kind: configMapKind, Namespace: namespace, Everything: true},
-		{Kind: clusterBindingKind},
-		{Kind: capability.Route},
-		{Kind: capability.UserGroup},
-		{Kind: capability.HTTPRoute},
-		{Kind: capability.ReferenceGrant},
-		{Kind: capability.BackendTLSPolicy},
-		{Kind: ingressKind, Namespace: namespace},
-	}
+	return append(registry.Caches(namespace),
+		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, Whole: true},
+		component.CacheNeed{Kind: cronJobKind, Namespace: namespace, Whole: true},
+		component.CacheNeed{Kind: registry.Secret, Namespace: namespace, Everything: true},
+		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace, Everything: true},
+		component.CacheNeed{Kind: capability.UserGroup})
 }
 
 // Environment is what Setup needs from the program. What the functions return is needed when the controller starts, not before.
@@ -169,8 +122,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			recorder:   mgr.GetEventRecorder(ComponentName),
 			readLog:    logs,
 		}
-		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
-		r.databaseCertificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock, Condition: ConditionDatabaseCertificate}
+		r.certificates = registry.NewCertificates(r.cached, r.live, r.applier, r.clock)
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -179,28 +131,20 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		log := mgr.GetLogger().WithName(ComponentName)
 		return errors.Join(
 			mgr.Add(&sweeper{live: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
-			mgr.Add(storage.New(storage.Options{
+			mgr.Add(&storage.Migration{
 				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
 				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
-			})))
+			}))
 	}
 }
 
 // watch builds the controller on all kinds that are always there.
 func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(changed)).
-		Owns(&appsv1.Deployment{}).
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(registry.Asked()))
+	return registry.OwnsServer(b).
 		Owns(&batchv1.CronJob{}).
-		Owns(&corev1.Service{}, builder.OnlyMetadata).
-		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
-		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
-		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
-		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
-		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
-		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Watches(&discoveryv1.EndpointSlice{}, byServiceName()).
 		Watches(&corev1.PersistentVolumeClaim{}, r.consumers(usesClaim)).
@@ -217,16 +161,128 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 // watchOptional follows the children whose APIs may come and go.
 func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
-	for kind, h := range map[schema.GroupVersionKind]handler.EventHandler{
-		capability.Route: owned, capability.ReferenceGrant: owned, capability.BackendTLSPolicy: owned, capability.HTTPRoute: byLabels(), capability.UserGroup: byLabels(),
-	} {
-		served.WatchMetadata(ctx, c, kind, h)
+	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
+		served.WatchMetadata(ctx, c, kind, owned)
 	}
-	for _, kind := range []schema.GroupVersionKind{capability.ReferenceGrant, capability.HTTPRoute} {
-		served.WatchMetadata(ctx, c, kind, r.besideCatalog())
+	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
+		served.WatchMetadata(ctx, c, kind, byLabels())
 	}
 	// Whether a router admits a Route is in its status, which is not among its metadata.
 	served.Watch(ctx, c, capability.Route, func() source.Source {
 		return source.Kind(mgr.GetCache(), client.Object(wholeObject(capability.Route)), owned)
 	})
+}
+
+// podCache holds the pods of registries, and of their databases, without what is not read.
+func podCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
+	if namespace != "" {
+		by.Namespaces = map[string]cache.Config{namespace: {}}
+	}
+	return component.Narrow(mgr, &corev1.Pod{}, by, slimPod)
+}
+
+// slimPod keeps of a pod its labels, the names of its containers and its status.
+func slimPod(in any) (any, error) {
+	pod, ok := in.(*corev1.Pod)
+	if !ok {
+		return in, nil // a tombstone carries an object that was transformed before
+	}
+	pod.ManagedFields, pod.Annotations, pod.OwnerReferences = nil, nil, nil
+	containers := make([]corev1.Container, len(pod.Spec.Containers))
+	for i, c := range pod.Spec.Containers {
+		containers[i].Name = c.Name
+	}
+	pod.Spec = corev1.PodSpec{Containers: containers}
+	return pod, nil
+}
+
+// request names a registry, unless something of its name is missing.
+func request(namespace, name string) []reconcile.Request {
+	if namespace == "" || name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// byLabels leads objects that have no owner to their registry.
+func byLabels() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if !apply.IsOurs(o, ComponentName) {
+			return nil
+		}
+		return request(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
+	})
+}
+
+// byApp leads pods to their registry.
+func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return request(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
+	})
+}
+
+// byServiceName leads endpoints to the registry whose Service they belong to.
+func byServiceName() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if !apply.IsOurs(o, ComponentName) {
+			return nil
+		}
+		return request(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
+	})
+}
+
+// consumers maps an object to the registries in its namespace that use it.
+func (r *registries) consumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
+	})
+}
+
+// every maps whatever happened to all registries.
+func (r *registries) every() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
+	})
+}
+
+// matching returns the registries of a namespace, "" for all, that something concerns.
+func (r *registries) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
+	list := &v1beta1.ModelRegistryList{}
+	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if m := &list.Items[i]; concerned(m) {
+			requests = append(requests, request(m.Namespace, m.Name)...)
+		}
+	}
+	return requests
+}
+
+func usesClaim(m *v1beta1.ModelRegistry, name string) bool {
+	return generates(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
+}
+
+func usesSecret(m *v1beta1.ModelRegistry, name string) bool {
+	return name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, name) || refersTo(m, reference.Secret, name)
+}
+
+func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
+	return refersTo(m, reference.ConfigMap, name)
+}
+
+// refersTo says whether the stored spec names an object that the pods consume.
+func refersTo(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
+	all := slices.Concat(references(m), servingReferences(m), reference.OfPods(&m.Spec.Pods))
+	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
+}
+
+// wholeObject is an empty object of a kind that has no Go type here.
+func wholeObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u
 }

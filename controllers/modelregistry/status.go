@@ -1,15 +1,22 @@
 package modelregistry
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -34,11 +41,8 @@ const (
 	ConditionDatabaseImage = "DatabaseImageInSync"
 	// ConditionBackup exists while spec.postgres.backup is set, and says how the last one ended. It takes nothing from Ready.
 	ConditionBackup = "BackupReady"
-	// ConditionDatabaseCertificate exists, and is False, only while a certificate of a generated database runs out that the operator
-	// did not issue.
-	ConditionDatabaseCertificate = "DatabaseCertificateReady"
-	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
-	// servingcert.Condition exists, and is False, only while a certificate runs out that the operator did not issue.
+	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names; servingcert.Condition
+	// and registry.ConditionDatabaseCertificate, only while a certificate runs out that the operator did not issue.
 )
 
 // Reasons of the conditions, beside those of package serving.
@@ -106,7 +110,97 @@ func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
 	return nil
 }
 
-// waitForStatus ends a reconcile so that its status is written before the next one.
-func waitForStatus() error {
-	return &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
+// lookAgain is how often a server that is not available is checked although there was no event: the log of a container changes without
+// one.
+const lookAgain = 30 * time.Second
+
+// observe reports whether the server answers, and if not, why.
+func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if err := errors.Join(r.reportLeftover(ctx, m), r.reportBackup(ctx, m)); err != nil {
+		return err
+	}
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.ServiceName(m))
+	if err != nil {
+		return err
+	}
+	m.Status.Scale = common.Scaled(d, resources.ServerSelector(m))
+	s, err := r.judge(ctx, m, d)
+	if err != nil {
+		return err
+	}
+	if s.Status != metav1.ConditionTrue {
+		reportUnavailable(m, finding{s.Reason, s.Message})
+		return &reconciler.Wait{
+			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
+		}
+	}
+	return r.reportRollout(ctx, m, d, s.AskPods)
+}
+
+// judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
+func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
+	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
+	before := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
+	s, err := registry.Judge(ctx, r.cached, r.live, d, service, r.clock.Now(), before)
+	switch available := s.Status == metav1.ConditionTrue; {
+	case err != nil:
+		return s, err
+	case available && m.Spec.KubeRBACProxy != nil:
+		message, err := r.checkProxy(ctx, m, d)
+		if message != "" {
+			s = serving.Following(d, r.clock.Now(), message)
+			if s.Reason != serving.ReasonStarting {
+				s.Reason = ReasonResourcesUnavailable
+			}
+		}
+		return s, err
+	case available, !s.AskPods:
+		return s, nil
+	case d.Status.UnavailableReplicas != 0:
+		f, err := r.diagnose(ctx, m, d)
+		if f != nil {
+			s.Reason, s.Message = f.reason, f.message
+		}
+		return s, err
+	}
+	if len(d.Status.Conditions) > 0 {
+		s.Reason = serving.ReasonUnavailable
+	}
+	return s, nil
+}
+
+// reportRollout reports that the server answers. While some of its pods do not, others serve, and the condition says why.
+func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
+	if !incomplete {
+		reportAvailable(m, "")
+		return nil
+	}
+	f, err := r.diagnose(ctx, m, d)
+	if err != nil {
+		return err
+	}
+	rollout := ""
+	if f.reason != serving.ReasonStarting {
+		rollout = f.message
+	}
+	reportAvailable(m, rollout)
+	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+}
+
+// reportLeftover reports a generated database that still runs although the registry turned to another one.
+func (r *registries) reportLeftover(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	d := &appsv1.Deployment{}
+	if !generates(m) {
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Deployment %s: %w", resources.DatabaseName(m), err)
+		}
+	}
+	if !metav1.IsControlledBy(d, m) {
+		conditions.Remove(&m.Status.Conditions, ConditionLeftover)
+		return nil
+	}
+	setCondition(m, ConditionLeftover, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
+		"Deployment %s is not used any more: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
+	return nil
 }

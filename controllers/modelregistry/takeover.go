@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,16 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -72,19 +68,26 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		l.namespaces[m.Namespace] = found
 	}
 	var errs []error
-	for _, at := range olderPlaces(m, r.effective(m).Gateway.RouteNamespace) {
+	for _, at := range olderPlaces(m, in.Gateway.RouteNamespace) {
 		object := found[at]
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue
 		}
-		err := r.applier.RemoveNamed(ctx, m.UID, object.GroupVersionKind(), at.NamespacedName, leftFor(m))
+		err := r.applier.RemoveNamed(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, leftFor(m))
 		if err == nil || apierrors.IsConflict(err) { // another object has the name
 			delete(found, at)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, r.removeSharedGrant(ctx, m, found, in))...)
+	shared := place{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
+	if found[shared] != nil {
+		settled, err := registry.RemoveSharedGrant(ctx, r.live, r.applier, m.UID, m.Namespace, in.Gateway.RouteNamespace)
+		if errs = append(errs, err); settled {
+			delete(found, shared)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // leftFor recognizes what the original made for a registry and is still its own.
@@ -108,37 +111,31 @@ func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool
 	return !ownable || object.Name == resources.CookieSecretName(m)
 }
 
-// ofAnother says whether its labels name another component as the one that an object was made for.
-func ofAnother(object client.Object) bool {
-	former, said := object.GetLabels()[resources.LabelComponent]
-	return apply.OfAnother(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
-}
-
 // olderPlaces are the names under which releases of the original left objects that a registry may not want.
 func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
-	at := func(kind schema.GroupVersionKind, namespace, name string) place {
-		return place{kind.GroupKind(), types.NamespacedName{Namespace: namespace, Name: name}}
+	here := func(kind schema.GroupVersionKind, name string) place {
+		return place{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
 	}
 	return []place{
-		at(capability.Route, m.Namespace, resources.PlainRouteName(m)),
-		at(capability.Route, m.Namespace, resources.SecureRouteName(m)),
-		at(capability.Route, m.Namespace, m.Name+"-catalog-https"),
-		at(policyKind, m.Namespace, resources.RoutePolicyName(m)),
-		at(policyKind, m.Namespace, m.Name+"-catalog-https-route"),
-		at(configMapKind, m.Namespace, resources.ProxyConfigName(m)),
-		at(deploymentKind, m.Namespace, m.Name+"-catalog"),
-		at(serviceKind, m.Namespace, m.Name+"-catalog"),
-		at(secretKind, m.Namespace, resources.CookieSecretName(m)),
-		at(clusterBindingKind, "", resources.DelegatorName(m)),
-		at(capability.HTTPRoute, routeNamespace, resources.HTTPRouteName(m)),
+		here(capability.Route, resources.PlainRouteName(m)),
+		here(capability.Route, resources.SecureRouteName(m)),
+		here(capability.Route, m.Name+"-catalog-https"),
+		here(registry.NetworkPolicy, resources.RoutePolicyName(m)),
+		here(registry.NetworkPolicy, m.Name+"-catalog-https-route"),
+		here(registry.ConfigMap, resources.ProxyConfigName(m)),
+		here(registry.Deployment, m.Name+"-catalog"),
+		here(registry.Service, m.Name+"-catalog"),
+		here(registry.Secret, resources.CookieSecretName(m)),
+		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
+		{capability.HTTPRoute, types.NamespacedName{Namespace: routeNamespace, Name: resources.HTTPRouteName(m)}},
 	}
 }
 
 // lookBack lists what the original made in a namespace, and of the kinds without one.
 func (r *registries) lookBack(ctx context.Context, namespace string, in resources.Inputs) (map[place]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
-		deploymentKind: namespace, serviceKind: namespace, policyKind: namespace, configMapKind: namespace, secretKind: namespace,
-		clusterBindingKind: "",
+		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
+		registry.Secret: namespace, registry.ClusterBinding: "",
 	}
 	if in.OpenShift {
 		kinds[capability.Route] = namespace
@@ -166,122 +163,10 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in resource
 				continue // the cache knows it
 			}
 			object.SetGroupVersionKind(kind)
-			found[place{kind.GroupKind(), client.ObjectKeyFromObject(object)}] = object
+			found[place{kind, client.ObjectKeyFromObject(object)}] = object
 		}
 	}
 	return found, nil
-}
-
-// The catalog shared the grant of the original with registries. These are the names of its own objects.
-const (
-	catalogComponent = "modelcatalog"
-	catalogGrantName = "allow-gateway-model-catalog"
-	catalogRouteName = "model-catalog"
-)
-
-// removeSharedGrant removes the ReferenceGrant by which the original let HTTPRoutes lead to every Service of a namespace,
-// databases too, when nothing in the namespace lives by it any more. Only while it is there does that cost a request.
-func (r *registries) removeSharedGrant(ctx context.Context, m *v1beta1.ModelRegistry, found map[place]*metav1.PartialObjectMetadata, in resources.Inputs) error {
-	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: m.Namespace, Name: resources.SharedGrantName}}
-	grant := found[at]
-	if grant == nil {
-		return nil
-	}
-	needed, err := r.registriesNeedSharedGrant(ctx, m.Namespace, in)
-	if err == nil && !needed {
-		needed, err = r.catalogNeedsSharedGrant(ctx, m.Namespace, in)
-	}
-	if err != nil || needed {
-		return err
-	}
-	err = r.applier.Remove(ctx, m.UID, grant)
-	if err == nil || apierrors.IsConflict(err) { // another one has the name
-		delete(found, at)
-		return nil
-	}
-	return err
-}
-
-// registriesNeedSharedGrant says whether a registry of a namespace has no grant of its own yet. Without gateway mode that
-// matters to those only that are left as they are.
-func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace string, in resources.Inputs) (bool, error) {
-	list := &v1beta1.ModelRegistryList{}
-	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing model registries: %w", err)
-	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		paused, _ := names.Paused(m.Annotations)
-		if m.DeletionTimestamp != nil || !in.GatewayMode() && !paused {
-			continue
-		}
-		own, err := r.cachedGrant(ctx, namespace, resources.GrantName(m))
-		if err != nil {
-			return false, err
-		}
-		if own == nil || !metav1.IsControlledBy(own, m) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// catalogNeedsSharedGrant says whether the catalog is published out of a namespace without a grant of its own.
-func (r *registries) catalogNeedsSharedGrant(ctx context.Context, namespace string, in resources.Inputs) (bool, error) {
-	own, err := r.cachedGrant(ctx, namespace, catalogGrantName)
-	if err != nil || own != nil || !in.HTTPRoutes {
-		return false, err
-	}
-	route := wholeObject(capability.HTTPRoute)
-	key := client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: catalogRouteName}
-	err = r.live.Get(ctx, key, route)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading HTTPRoute %s: %w", key, err)
-	}
-	typed, err := common.Decode[gatewayv1.HTTPRoute](route)
-	if err != nil {
-		return false, err
-	}
-	return leadsTo(typed, namespace), nil
-}
-
-// cachedGrant returns a ReferenceGrant that bears our label, nil where there is none.
-func (r *registries) cachedGrant(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	grant := metadataOf(capability.ReferenceGrant)
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, grant)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of ReferenceGrant %s/%s: %w", namespace, name, err)
-	}
-	return grant, nil
-}
-
-// leadsTo says whether an HTTPRoute has a backend in a namespace.
-func leadsTo(route *gatewayv1.HTTPRoute, namespace string) bool {
-	return slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool {
-		return slices.ContainsFunc(rule.BackendRefs, func(backend gatewayv1.HTTPBackendRef) bool {
-			return backend.Namespace != nil && string(*backend.Namespace) == namespace
-		})
-	})
-}
-
-// besideCatalog leads objects of the catalog to the registries in its namespace, which may wait for it to have its own grant.
-func (r *registries) besideCatalog() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		if !apply.IsOurs(o, catalogComponent) {
-			return nil
-		}
-		namespace := o.GetLabels()[resources.LabelNamespace]
-		if namespace == "" {
-			namespace = o.GetNamespace()
-		}
-		return r.matching(ctx, namespace, func(*v1beta1.ModelRegistry) bool { return true })
-	})
 }
 
 const sweepRetry = time.Minute
@@ -297,18 +182,10 @@ type sweeper struct {
 
 // Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
 func (s *sweeper) Start(ctx context.Context) error {
-	for {
-		err := s.sweep(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		s.log.Error(err, "Removing ClusterRoleBindings of registries that are gone; trying again", "after", sweepRetry)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.clock.After(sweepRetry):
-		}
-	}
+	registry.UntilDone(ctx, s.clock, sweepRetry, sweepRetry, s.sweep, func(err error, after time.Duration) {
+		s.log.Error(err, "Removing ClusterRoleBindings of registries that are gone; trying again", "after", after)
+	})
+	return nil
 }
 
 func (s *sweeper) sweep(ctx context.Context) error {

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	userv1 "github.com/openshift/api/user/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,12 +22,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 // goneRetry is the pause while a Deployment is being deleted to be recreated.
 const goneRetry = 2 * time.Second
+
+// The catalog has objects of the same kinds, and some of its names could be those of a registry.
+const catalogComponent, catalogName = "modelcatalog", "model-catalog"
 
 // split separates what a registry owns from what is of cluster scope or in another namespace, and has no owner reference.
 func split(desired apply.Desired) (own, published apply.Desired) {
@@ -56,6 +64,68 @@ func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, liv
 	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry, Unready: true}
 }
 
+// held is what waits while a registry gets a proxy or loses it: what leads to the server follows the pods that serve, and not the
+// template of those that are to come.
+type held struct {
+	// pods: those that are ready are all of the other form.
+	pods bool
+	// proxied: the registry is to have a proxy.
+	proxied bool
+	// secret: there is no certificate for the proxy, so that pods with it could not start.
+	secret bool
+}
+
+func (r *registries) held(ctx context.Context, m, used *v1beta1.ModelRegistry) (held, error) {
+	h := held{proxied: used.Spec.KubeRBACProxy != nil}
+	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
+	if err != nil {
+		return h, err
+	}
+	for i := range pods {
+		if !pods[i].DeletionTimestamp.IsZero() || !isReady(&pods[i]) {
+			continue
+		}
+		if hasProxy(&pods[i]) == h.proxied {
+			return held{proxied: h.proxied}, nil
+		}
+		h.pods = true
+	}
+	certificate := servingReferences(used)
+	h.secret = slices.ContainsFunc(r.of(m).missing, func(missing reference.Missing) bool {
+		return slices.ContainsFunc(certificate, func(ref reference.Reference) bool { return ref.ID() == missing.ID() })
+	})
+	return h, nil
+}
+
+// without leaves out what is not to be written yet. A Service that gets a proxy is written, in the form of the pods that serve: it
+// asks the platform for the certificate.
+func (h held) without(desired apply.Desired) apply.Desired {
+	if !h.pods {
+		return desired
+	}
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		switch kind, _, _ := o.Place(); kind {
+		case capability.Route, capability.HTTPRoute, registry.Ingress:
+			return true
+		case registry.Service:
+			return !h.proxied
+		case registry.Deployment:
+			return h.secret
+		}
+		return false
+	})
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func hasProxy(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName })
+}
+
 // publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One
 // that serves another registry of the same name is reported and left alone.
 func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
@@ -64,16 +134,20 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 	var errs []error
 	free := make(apply.Desired, 0, len(published))
 	for _, o := range published {
-		if isGroup(o) {
-			errs = append(errs, r.keepGroup(ctx, m))
-			continue
+		kind, key, err := o.Place()
+		var live *metav1.PartialObjectMetadata
+		if err == nil {
+			live, err = r.present(ctx, m, kind, key)
 		}
-		if err := r.contested(ctx, m, o); err != nil {
+		switch {
+		case err != nil:
 			errs = append(errs, err)
-			continue
+		case kind == capability.UserGroup:
+			errs = append(errs, r.keepGroup(ctx, m, live))
+		default:
+			o.Adopts = adoptable(m)
+			free = append(free, o)
 		}
-		o.Adopts = adoptable(m)
-		free = append(free, o)
 	}
 	return errors.Join(append(errs, r.applier.Apply(ctx, m, free))...)
 }
@@ -87,34 +161,33 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	}
 }
 
-// contested returns an error when an object serves a registry of the same name in another namespace.
-func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o apply.Object) error {
-	kind, name, err := o.Place()
-	if err != nil {
-		return err
+// present reads the metadata of an object, nil when it is not there. One that serves a registry of the same name in another namespace, or
+// the catalog, is an error.
+func (r *registries) present(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
+	*metav1.PartialObjectMetadata, error,
+) {
+	live := registry.MetadataOf(kind)
+	found, err := registry.Find(ctx, r.cached, r.live, key, live)
+	if err == nil && found {
+		err = r.servesAnother(ctx, m, live)
 	}
-	live := metadataOf(kind)
-	err = r.cached.Get(ctx, name, live)
-	if apierrors.IsNotFound(err) { // the cache holds those that bear our label
-		err = r.live.Get(ctx, name, live)
+	switch {
+	case err != nil:
+		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Stage: apply.StageOf(kind.GroupKind()), Err: err}
+	case !found:
+		return nil, nil
 	}
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Stage: o.Stage(), Err: err}
-	}
-	return r.servesAnother(ctx, m, live)
+	return live, nil
 }
 
 // servesAnother returns an error when an object was made for the catalog, or bears the namespace of another registry that exists.
-func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live client.Object) error {
-	other := live.GetLabels()[resources.LabelNamespace]
+func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+	other := live.Labels[resources.LabelNamespace]
 	foreign := foreignError(live)
 	switch {
 	case ofAnother(live):
-		foreign.Controller = strings.TrimSpace("component " + live.GetLabels()[names.ComponentLabel])
-		if live.GetLabels()[names.ComponentLabel] == catalogComponent || live.GetLabels()[resources.LabelComponent] == catalogRouteName {
+		foreign.Controller = strings.TrimSpace("component " + live.Labels[names.ComponentLabel])
+		if live.Labels[names.ComponentLabel] == catalogComponent || live.Labels[resources.LabelComponent] == catalogName {
 			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
 		}
 	case other == "" || other == m.Namespace:
@@ -126,16 +199,29 @@ func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry
 		}
 		foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
 	}
-	stage := apply.StageOf(live.GetObjectKind().GroupVersionKind().GroupKind())
-	return &apply.Error{Kind: foreign.Kind, Namespace: foreign.Namespace, Name: foreign.Name, Stage: stage, Err: foreign}
+	return foreign
+}
+
+// ofAnother says whether its labels name another component as the one that an object was made for.
+func ofAnother(object client.Object) bool {
+	former, said := object.GetLabels()[resources.LabelComponent]
+	return apply.OfAnother(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
 }
 
 func foreignError(live client.Object) *apply.ForeignError {
 	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }
 
-func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
+// keepGroup makes the Group, or puts the labels of the one that is there right. It holds what administrators put into it. Its list of users
+// is made empty, because the API demands one, and is never written again: not even as a field that a server-side apply gives up.
+func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+	if live == nil {
+		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
+	}
+	if !isOurs(live) {
+		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
+	}
+	return r.applier.Adjust(ctx, live, func() {
+		adjustMarks(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
+	})
 }

@@ -117,10 +117,9 @@ func webhooks(env render.Env) map[string]admission.Handler {
 	guards := author.Guards{Rules: env.Config.Authors, May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
-	registries := registrycontroller.Settings{ModelRegistry: env.Config.ModelRegistry}
 	mlflow.Register(m, true, guards, env.Config.Namespace)
 	modelregistry.Register(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
-		return registrycontroller.RuleSettings(registries, env.Capabilities), nil
+		return registrycontroller.RuleSettings(env.Config.ModelRegistry, env.Capabilities), nil
 	})
 	modelregistry.RegisterCatalog(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
 		return modelregistry.Settings{Namespace: env.Config.ModelRegistry.Namespace}, nil

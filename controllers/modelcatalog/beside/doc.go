@@ -39,4 +39,3 @@ package beside
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-httproutes,verbs=get;delete
-// +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=list

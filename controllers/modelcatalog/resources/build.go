@@ -3,24 +3,18 @@ package resources
 import (
 	"cmp"
 
+	"k8s.io/utils/ptr"
+
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Inputs is what the objects of a Catalog depend on beside its spec.
 type Inputs struct {
-	// OpenShift: Routes are served, and the platform signs serving certificates.
-	OpenShift bool
-	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies say which kinds of the Gateway API are served.
-	HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
-	// Exposure says what publishes the catalog; empty on OpenShift.
-	Exposure config.Exposure
-	// Authority is the CA of the certificate, if that was issued here.
-	Authority []byte
-	// Gateway says how the catalog is published; without a domain it is not.
-	Gateway config.RegistryGateway
+	registry.Publishing
 	// Domain is that of Routes, empty where none is known.
 	Domain string
 	Images config.RegistryImages
@@ -40,11 +34,6 @@ type Inputs struct {
 // HubKey is a key for Hugging Face: a variable of the server, and where its value stands.
 type HubKey struct{ Variable, Secret, Key string }
 
-// GatewayMode reports whether the catalog is published behind the Gateway.
-func (in Inputs) GatewayMode() bool {
-	return (in.OpenShift || in.Exposure.Gateway()) && in.HTTPRoutes && in.Gateway.Domain != ""
-}
-
 // Proxied reports whether clients are authenticated by a sidecar.
 func Proxied(c *aihubv1alpha1.Catalog) bool {
 	return authProxy(c).Mode != aihubv1alpha1.Disabled
@@ -55,20 +44,17 @@ func readable(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
 }
 
-// External is the database that the spec names, nil when there is none.
-func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
-	if c.Spec.Database == nil {
-		return nil
-	}
-	return c.Spec.Database.External
+// database is what the spec says of the database, which may be nothing.
+func database(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
+	return ptr.Deref(c.Spec.Database, aihubv1alpha1.CatalogDatabase{})
 }
+
+// External is the database that the spec names, nil when there is none.
+func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase { return database(c).External }
 
 // Connection is the database that the spec describes by a Secret alone, nil when there is none.
 func Connection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
-	if c.Spec.Database == nil {
-		return nil
-	}
-	return c.Spec.Database.Connection
+	return database(c).Connection
 }
 
 // Elsewhere reports whether the spec names an existing database.
@@ -81,7 +67,7 @@ func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
 
 // EncryptsDatabase reports whether the database that is run beside the server serves TLS.
 func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
-	return !Elsewhere(c) && c.Spec.Database != nil && c.Spec.Database.ServerTLS == aihubv1alpha1.Enabled
+	return !Elsewhere(c) && database(c).ServerTLS == aihubv1alpha1.Enabled
 }
 
 // ServingSecret names the Secret with the certificate of the proxy.
@@ -110,7 +96,7 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	}
 	objects = append(objects, published(c, in)...)
 	if Proxied(c) {
-		config, err := proxyConfigMap(c)
+		config, err := registry.ProxyConfig(metaOf(c, ProxyConfig), Name)
 		if err != nil {
 			return nil, err
 		}

@@ -26,8 +26,6 @@ func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 }
 
 func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	meta := metaOf(c, DatabaseName)
-	meta.Labels = Labels(DatabaseName)
 	server := resources.Postgres{
 		Container: databaseContainer, Image: in.Images.Postgres, Port: databasePort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
@@ -48,7 +46,8 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 			server.Security.WithFSGroup(PodGroup)
 		}
 	}
-	d := server.Deployment(meta).WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
+	d := server.Deployment(databaseMeta(c, DatabaseName)).
+		WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
 	d.Spec.WithRevisionHistoryLimit(0).Template.WithLabels(map[string]string{"sidecar.istio.io/inject": "false"})
 	resources.Place(d.Spec.Template.Spec, &c.Spec.Pods)
 	container := d.Spec.Template.Spec.Containers[0].
@@ -66,8 +65,8 @@ func bashProbe(command string, delay, timeout int32) *corev1ac.ProbeApplyConfigu
 }
 
 func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
-	if d := c.Spec.Database; d != nil && d.Volume != nil && d.Volume.SizeLimit != nil {
-		return *d.Volume.SizeLimit
+	if v := database(c).Volume; v != nil && v.SizeLimit != nil {
+		return *v.SizeLimit
 	}
 	return resource.MustParse(defaultSize)
 }

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"path"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -41,7 +43,8 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 	if !in.OpenShift {
 		security.WithFSGroup(PodGroup)
 	}
-	container, volumes := server(c, in), serverVolumes(in)
+	volumes, mounts := serverVolumes(in)
+	container := server(c, in).WithVolumeMounts(mounts...)
 	if mode, secret := verification(c); secret != "" {
 		volumes = append(volumes, resources.VerifyPostgres(container, mode, secret))
 	}
@@ -60,19 +63,11 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
 	}
 	resources.PlaceServer(pod, Selector(Name), &c.Spec.Pods)
-	annotations := map[string]string{"openshift.io/required-scc": "restricted-v2"}
+	d := registry.ServerDeployment(metaOf(c, Name), c.Spec.Replicas, Selector(Name), pod)
 	if in.HubKeysHash != "" {
-		annotations[annotationHubKeys] = in.HubKeysHash
+		d.Spec.Template.WithAnnotations(map[string]string{annotationHubKeys: in.HubKeysHash})
 	}
-	return appsv1ac.Deployment(Name, c.Namespace).WithLabels(Labels(Name)).
-		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(resources.OrOne(c.Spec.Replicas)).
-			WithRevisionHistoryLimit(0).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(Name))).
-			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(Selector(Name)).
-				WithAnnotations(annotations).
-				WithSpec(pod)))
+	return d
 }
 
 // copying is an init container that hands the content of its image to the server.
@@ -100,8 +95,7 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
 		WithResources(serverResources(c)).
-		WithSecurityContext(resources.ContainerSecurity()).
-		WithVolumeMounts(serverMounts(in)...)
+		WithSecurityContext(resources.ContainerSecurity())
 }
 
 // probe runs every five seconds after a delay in seconds.
@@ -109,53 +103,53 @@ func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithInitialDelaySeconds(delay).WithPeriodSeconds(5).WithTimeoutSeconds(2)
 }
 
+// sources is a ConfigMap with sources, the volume that it makes, and where the server finds it.
+type sources struct{ configMap, volume, dir string }
+
+// defaults are the sources that come with the catalog, ofUsers those that users fill, and labelled the further ones.
+var defaults = sources{DefaultSources, defaultVolume, path.Join(sourcesDir, defaultVolume)}
+
+func ofUsers() []sources {
+	all := make([]sources, 0, len(UserSources))
+	for _, s := range UserSources {
+		all = append(all, sources{s.Name, s.volume, path.Join(sourcesDir, s.volume)})
+	}
+	return all
+}
+
+func labelled(in Inputs) []sources {
+	all := make([]sources, 0, len(in.Sources))
+	for _, name := range in.Sources {
+		all = append(all, sources{name, LabelledPrefix + name, path.Join(labelledDir, name)})
+	}
+	return all
+}
+
 // serverArguments name the sources; of two that say different things the earlier one counts.
 func serverArguments(in Inputs) []string {
-	source := func(elements ...string) string {
-		return "--catalogs-path=" + path.Join(append(elements, SourcesKey)...)
-	}
-	arguments := []string{
-		"--listen=0.0.0.0:8080",
-		source(sourcesDir, defaultVolume),
-	}
-	for _, s := range UserSources {
-		arguments = append(arguments, source(sourcesDir, s.volume))
-	}
-	for _, name := range in.Sources {
-		arguments = append(arguments, source(labelledDir, name))
+	arguments := []string{"--listen=0.0.0.0:8080"}
+	for _, s := range slices.Concat([]sources{defaults}, ofUsers(), labelled(in)) {
+		arguments = append(arguments, "--catalogs-path="+path.Join(s.dir, SourcesKey))
 	}
 	return append(arguments, "--performance-metrics="+benchmarkDir)
 }
 
-func serverMounts(in Inputs) []*corev1ac.VolumeMountApplyConfiguration {
-	var mounts []*corev1ac.VolumeMountApplyConfiguration
-	for _, s := range UserSources {
-		mounts = append(mounts, mount(s.volume, path.Join(sourcesDir, s.volume)))
+// serverVolumes are the volumes of the server, and where it mounts them.
+func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mounts []*corev1ac.VolumeMountApplyConfiguration) {
+	add := func(all ...sources) {
+		for _, s := range all {
+			volumes = append(volumes, corev1ac.Volume().WithName(s.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.configMap)))
+			mounts = append(mounts, mount(s.volume, s.dir))
+		}
 	}
-	mounts = append(mounts, mount(defaultVolume, path.Join(sourcesDir, defaultVolume)), mount(dataVolume, dataDir), mount(benchmarkVolume, benchmarkDir))
-	for _, name := range in.Sources {
-		mounts = append(mounts, mount(LabelledPrefix+name, path.Join(labelledDir, name)))
+	add(ofUsers()...)
+	add(defaults)
+	for _, data := range []sources{{volume: dataVolume, dir: dataDir}, {volume: benchmarkVolume, dir: benchmarkDir}} {
+		volumes = append(volumes, corev1ac.Volume().WithName(data.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+		mounts = append(mounts, mount(data.volume, data.dir))
 	}
-	return mounts
-}
-
-func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
-	var volumes []*corev1ac.VolumeApplyConfiguration
-	add := func(volume, configMap string) {
-		volumes = append(volumes, corev1ac.Volume().WithName(volume).
-			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap)))
-	}
-	for _, s := range UserSources {
-		add(s.volume, s.Name)
-	}
-	add(defaultVolume, DefaultSources)
-	for _, name := range []string{dataVolume, benchmarkVolume} {
-		volumes = append(volumes, corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
-	}
-	for _, name := range in.Sources {
-		add(LabelledPrefix+name, name)
-	}
-	return volumes
+	add(labelled(in)...)
+	return volumes, mounts
 }
 
 // databaseEnv is where its database is.
@@ -167,21 +161,17 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 		}
 		return env
 	}
-	host, secret := DatabaseName, DatabaseName
-	ext := External(c)
-	if ext != nil {
-		host, secret = ext.Host, ext.SecretName
-	}
+	ext := ptr.Deref(External(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
 	env := []*corev1ac.EnvVarApplyConfiguration{
-		corev1ac.EnvVar().WithName("PGHOST").WithValue(host),
-		resources.FromSecret("PGDATABASE", secret, KeyDatabase),
-		resources.FromSecret("PGUSER", secret, KeyUser),
-		resources.FromSecret("PGPASSWORD", secret, KeyPassword),
+		corev1ac.EnvVar().WithName("PGHOST").WithValue(ext.Host),
+		resources.FromSecret("PGDATABASE", ext.SecretName, KeyDatabase),
+		resources.FromSecret("PGUSER", ext.SecretName, KeyUser),
+		resources.FromSecret("PGPASSWORD", ext.SecretName, KeyPassword),
 	}
-	if ext != nil && ext.Port != nil {
+	if ext.Port != nil {
 		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
 	}
-	if ext != nil && ext.SSLMode != "" {
+	if ext.SSLMode != "" {
 		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(ext.SSLMode))
 	}
 	return env
@@ -225,11 +215,9 @@ func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApp
 	if r := c.Spec.Resources; r != nil && r.Catalog != nil {
 		return resources.Requirements(r.Catalog.Requests, r.Catalog.Limits)
 	}
-	return resources.Requirements(amounts("100m", "256Mi"), corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})
-}
-
-func amounts(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	memory := resource.MustParse("256Mi")
+	return resources.Requirements(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+		corev1.ResourceList{corev1.ResourceMemory: memory})
 }
 
 func mount(volume, dir string) *corev1ac.VolumeMountApplyConfiguration {

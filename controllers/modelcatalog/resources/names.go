@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"maps"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -85,13 +83,18 @@ func Selector(name string) map[string]string {
 	return map[string]string{LabelApp: Name, LabelComponent: Name, LabelName: name}
 }
 
-func withLabels(component string, more map[string]string) map[string]string {
-	all := Labels(component)
-	maps.Copy(all, more)
-	return all
-}
-
-// metaOf is the metadata of an object of the server.
+// metaOf is the metadata of an object of the server, databaseMeta that of one of its database.
 func metaOf(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(Name)}
+}
+
+func databaseMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(DatabaseName)}
+}
+
+// clusterMeta is that of an object that no Catalog can own, whose labels lead to its own.
+func clusterMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+	meta := metaOf(c, name)
+	meta.Labels[LabelNamespace] = c.Namespace
+	return meta
 }

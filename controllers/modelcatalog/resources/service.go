@@ -1,43 +1,35 @@
 package resources
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// endpoint is the port at which clients reach the catalog.
-type endpoint struct {
-	name, protocol string
-	port           int32
-}
-
-func endpointOf(c *aihubv1alpha1.Catalog) endpoint {
+// asPublished is the catalog as its Service shows it.
+func asPublished(c *aihubv1alpha1.Catalog) registry.Server {
 	if Proxied(c) {
-		return endpoint{httpsPortName, "https", proxyPort}
+		return registry.Server{Name: Name, Namespace: c.Namespace, Port: proxyPort, PortName: httpsPortName, Proxied: true}
 	}
-	return endpoint{PortName, "http", serverPort}
+	return registry.Server{Name: Name, Namespace: c.Namespace, Port: serverPort, PortName: PortName}
 }
 
 func service(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	annotations := map[string]string{}
+	meta := metaOf(c, Name)
+	meta.Annotations = map[string]string{}
 	if Proxied(c) && ServingSecret(c) == CertificateSecret {
-		annotations[AnnotationServingCert] = CertificateSecret
+		meta.Annotations[AnnotationServingCert] = CertificateSecret
 	}
 	if address := externalAddress(in); address != "" {
-		annotations[AnnotationAddress] = address
+		meta.Annotations[AnnotationAddress] = address
 	}
-	e := endpointOf(c)
-	s := corev1ac.Service(Name, c.Namespace).WithLabels(Labels(Name)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(Selector(Name)).
-			WithPorts(corev1ac.ServicePort().WithName(e.name).WithPort(e.port).WithProtocol(corev1.ProtocolTCP).WithAppProtocol(e.protocol)))
-	if len(annotations) > 0 {
-		s.WithAnnotations(annotations)
-	}
-	return s
+	return asPublished(c).Service(meta, Selector(Name))
 }
 
 // externalAddress is where the catalog is reached from outside; empty where nothing publishes it.
@@ -52,4 +44,43 @@ func externalAddress(in Inputs) string {
 	default:
 		return ""
 	}
+}
+
+// published are the objects that let clients in: policies everywhere, Routes and HTTPRoutes on OpenShift.
+func published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+	var objects apply.Desired
+	if in.GatewayMode() {
+		objects = asPublished(c).BehindGateway("catalog", registry.GatewayNames{
+			Grant: metaOf(c, GrantName), Authority: metaOf(c, AuthorityName), Route: clusterMeta(c, Name),
+		}, &in.Publishing)
+	}
+	if in.Exposure.Ingress() {
+		objects.Add(asPublished(c).Ingress(metaOf(c, RouteName), ingressHost(in), &in.Publishing))
+	}
+	if in.OpenShift {
+		objects.Add(route(c, in), routerPolicy(c))
+		return objects
+	}
+	objects.Add(openPolicy(c))
+	return objects
+}
+
+func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
+
+// route publishes the catalog at the routers. References are spelled out in full, defaults included.
+func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
+	p := resources.Published{
+		Service:  Name,
+		Port:     intstr.FromString(asPublished(c).PortName),
+		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
+		Weight:   new(resources.RouteWeight),
+		Wildcard: routev1.WildcardPolicyNone,
+	}
+	if !Proxied(c) {
+		p.TLS.Termination = routev1.TLSTerminationEdge
+	}
+	if in.Domain != "" {
+		p.Host = Name + "." + in.Domain
+	}
+	return p.Route(metaOf(c, RouteName))
 }

@@ -96,11 +96,9 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 
 // secretEnv takes a variable from a Secret, if there is one.
 func (b *backend) secretEnv(name string, from *v1beta1.SecretKeyValue) {
-	if from == nil {
-		return
+	if from != nil {
+		b.env = append(b.env, resources.FromSecret(name, from.Name, from.Key))
 	}
-	ref := corev1ac.SecretKeySelector().WithName(from.Name).WithKey(from.Key)
-	b.env = append(b.env, corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref)))
 }
 
 // file mounts the one of the two that is given, the ConfigMap first, and names the file to the server.

@@ -11,13 +11,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // The two platforms, and OpenShift with a gateway.
 var (
 	plain     = Inputs{ServingCertificate: true}
-	openshift = Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true, ServingCertificate: true}
-	gateway   = with(openshift, func(in *Inputs) {
+	openshift = Inputs{HasUserAPI: true, ServingCertificate: true, Publishing: registry.Publishing{
+		OpenShift: true, HTTPRoutes: true, ReferenceGrants: true,
+	}}
+	gateway = with(openshift, func(in *Inputs) {
 		in.Gateway = config.RegistryGateway{
 			Domain: "gateway.example.com", Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "opendatahub",
 		}

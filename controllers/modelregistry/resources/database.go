@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
@@ -53,11 +55,7 @@ func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.
 
 // ClaimFor is the volume claim of a generated database. It is made once, and can only grow later.
 func ClaimFor(m *v1beta1.ModelRegistry) apply.Object {
-	var storage *v1beta1.PostgresStorage
-	if p := m.Spec.Postgres; p != nil {
-		storage = p.Storage
-	}
-	return apply.Object{Config: claim(m, ClaimName(m), storage), Ownership: dataOwnership(m)}
+	return apply.Object{Config: claim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
 }
 
 // claim asks for a volume of the size and class of the spec.
@@ -76,7 +74,7 @@ func claim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStora
 
 // dataOwnership keeps the data of a generated database unless the spec wants it to go with the registry.
 func dataOwnership(m *v1beta1.ModelRegistry) apply.Ownership {
-	if p := m.Spec.Postgres; p != nil && p.RetentionPolicy == v1beta1.DeleteData {
+	if m.Spec.Postgres.RetentionPolicy == v1beta1.DeleteData {
 		return apply.Controlled
 	}
 	return apply.Unowned
@@ -96,8 +94,6 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 // databaseDeployment is the server of a generated database, the only one on its volume.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	volume := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	meta := metaOf(m, DatabaseName(m))
-	meta.Labels = databaseLabels(m)
 	server := resources.Postgres{
 		Container: "postgres", Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
@@ -118,7 +114,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 	if EncryptsDatabase(m) {
 		server.Certificate = DatabaseTLSName(m)
 	}
-	d := server.Deployment(meta)
+	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
 	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
 	in.PostgresStamp.Mark(d)
 	return d
@@ -150,4 +146,48 @@ func CheckIdentifier(field, name string) error {
 		return nil
 	}
 	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
+}
+
+// The names of Jobs are those of their CronJob and eleven characters.
+const cronJobNameLimit = validation.DNS1035LabelMaxLength - 11
+
+// BackupName is the name of CronJob and NetworkPolicy of the backups.
+func BackupName(m *v1beta1.ModelRegistry) string {
+	return names.Truncate(m.Name+"-postgres-backup", cronJobNameLimit)
+}
+
+// BackupClaimName is the volume claim of the backups.
+func BackupClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-backup" }
+
+// backupSelector finds the pods of the backups; those of database and server do not match.
+func backupSelector(m *v1beta1.ModelRegistry) map[string]string {
+	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: "model-registry-backup", labelName: BackupName(m)}
+}
+
+// BackupClaimFor is the volume claim of the backups. It is made once and has no owner: backups outlive the registry.
+func BackupClaimFor(m *v1beta1.ModelRegistry) apply.Object {
+	return apply.Object{Config: claim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
+}
+
+// BuildBackup lists what makes backups of a generated database, in the order in which it is to be written.
+func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+	wish := m.Spec.Postgres.Backup
+	b := resources.PostgresBackup{
+		Image: m.Spec.Postgres.Image,
+		Env: []*corev1ac.EnvVarApplyConfiguration{
+			corev1ac.EnvVar().WithName("PGHOST").WithValue(DatabaseName(m)),
+			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(literal(databaseOf(m))),
+			resources.FromSecret("PGUSER", CredentialsName(m), KeyUsername),
+			resources.FromSecret("PGPASSWORD", CredentialsName(m), KeyPassword),
+		},
+		Schedule: wish.Schedule, Keep: orDefault(wish.Keep, v1beta1.DefaultBackups), Suspend: wish.Suspend != nil && *wish.Suspend,
+		Claim: BackupClaimName(m), Security: podSecurity(in, true), Labels: backupSelector(m),
+	}
+	if EncryptsDatabase(m) {
+		b.Certificate = DatabaseTLSName(m)
+	}
+	meta := databaseMeta(m, BackupName(m))
+	var desired apply.Desired
+	desired.Add(b.Policy(meta, DatabaseSelector(m), v1beta1.DefaultPostgresPort), b.CronJob(meta))
+	return desired
 }

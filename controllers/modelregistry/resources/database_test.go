@@ -122,9 +122,6 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	}
-	if got := dataOwnership(registrytest.Registry(registrytest.MySQL)); got != apply.Unowned {
-		t.Errorf("without PostgreSQL: %v", got)
-	}
 }
 
 func TestCredentials(t *testing.T) {

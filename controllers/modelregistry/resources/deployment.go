@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -27,9 +28,6 @@ const (
 	// podGroup is a group by which pods read Secrets that only their owner, root, may read. OpenShift gives each namespace
 	// one of its own and refuses others.
 	podGroup = int64(65532)
-	// restrictedSCC asks OpenShift for the most restricted security context, whatever else the account may use.
-	annotationSCC = "openshift.io/required-scc"
-	restrictedSCC = "restricted-v2"
 )
 
 // deployment is the server, with the proxy beside it if the spec has one.
@@ -38,17 +36,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 	if err != nil {
 		return nil, err
 	}
-	template := corev1ac.PodTemplateSpec().
-		WithLabels(ServerSelector(m)).
-		WithAnnotations(map[string]string{annotationSCC: restrictedSCC}).
-		WithSpec(pod)
-	d := appsv1ac.Deployment(ServiceName(m), m.Namespace).
-		WithLabels(Labels(m, ServiceName(m))).
-		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(resources.OrOne(m.Spec.Replicas)).
-			WithRevisionHistoryLimit(0).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(ServerSelector(m))).
-			WithTemplate(template))
+	d := registry.ServerDeployment(metaOf(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
 	in.Stamp.Mark(d)
 	return d, nil
 }
@@ -85,6 +73,7 @@ func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfi
 }
 
 func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
+	asked := ptr.Deref(m.Spec.Rest.Resources, corev1.ResourceRequirements{})
 	return corev1ac.Container().
 		WithName(ServerContainer).
 		WithImage(m.Spec.Rest.Image).
@@ -96,7 +85,7 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 		WithLivenessProbe(serverProbe(m, pathDirty, 30, 10, 3)).
 		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailures)).
 		WithReadinessProbe(serverProbe(m, pathHealth, 5, 10, 3)).
-		WithResources(serverResources(m)).
+		WithResources(resources.Requirements(asked.Requests, asked.Limits)).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(database.mounts...)
 }
@@ -121,14 +110,6 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 		WithPeriodSeconds(period).
 		WithTimeoutSeconds(5).
 		WithFailureThreshold(failures)
-}
-
-// serverResources are requests and limits of the spec; claims are ignored.
-func serverResources(m *v1beta1.ModelRegistry) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if given := m.Spec.Rest.Resources; given != nil {
-		return resources.Requirements(given.Requests, given.Limits)
-	}
-	return corev1ac.ResourceRequirements()
 }
 
 // sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.

@@ -8,13 +8,16 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 // One setting decides what publishes a registry on plain Kubernetes; without it nothing does.
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
-	served := Inputs{HTTPRoutes: true, ReferenceGrants: true, BackendTLSPolicies: true, ServingCertificate: true, Gateway: gateway, Authority: []byte("PEM")}
+	served := Inputs{ServingCertificate: true, Publishing: registry.Publishing{
+		HTTPRoutes: true, ReferenceGrants: true, BackendTLSPolicies: true, Gateway: gateway, Authority: []byte("PEM"),
+	}}
 	by := func(kind string, changes ...func(*Inputs)) Inputs {
 		in := served
 		in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}

@@ -3,10 +3,12 @@ package resources
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // Labels that clients and other operators select by.
@@ -26,10 +28,6 @@ const (
 	DatabaseComponent = "model-registry-postgres"
 	CreatedBy         = "model-registry-operator"
 )
-
-// SharedGrantName is the ReferenceGrant that all registries of a namespace shared under the original. It named no Service, and
-// the list of Services of a grant is too short for a namespace, so there is one for each registry now.
-const SharedGrantName = "allow-gateway-httproutes"
 
 // LabelOf is a value that a label can hold, whatever the length of the name.
 func LabelOf(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
@@ -77,17 +75,11 @@ func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https"
 // RoutePolicyName is the NetworkPolicy that lets the router of OpenShift in.
 func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-route" }
 
-// ingressPolicyName is the NetworkPolicy that closes every port but that of the proxy.
-func ingressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-ingress" }
-
-// egressPolicyName is the NetworkPolicy that says where the server may call.
-func egressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-egress" }
-
-// DatabaseEgressName is the same for a generated database.
+// DatabaseEgressName is the NetworkPolicy that keeps a generated database from calling anyone.
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 
-// GrantName is the ReferenceGrant of the registry.
-func GrantName(m *v1beta1.ModelRegistry) string { return SharedGrantName + "-" + m.Name }
+// GrantName is the ReferenceGrant of the registry: the list of Services of one for all is too short for a namespace.
+func GrantName(m *v1beta1.ModelRegistry) string { return registry.SharedGrantName + "-" + m.Name }
 
 // HTTPRouteName is the HTTPRoute of the registry in the namespace of the gateway.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
@@ -112,6 +104,20 @@ func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 		LabelPartOf:       PartOf,
 		LabelManagedBy:    CreatedBy,
 	}
+}
+
+// metaOf is the metadata of an object in the namespace of the registry.
+func metaOf(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: Labels(m, name)}
+}
+
+// databaseMeta is the same for objects of a generated database, clusterMeta for those that no registry can own.
+func databaseMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: databaseLabels(m)}
+}
+
+func clusterMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: ClusterLabels(m, name)}
 }
 
 // ClusterLabels are labels of an object outside of the namespace of the registry.

@@ -3,10 +3,15 @@ package resources
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -19,20 +24,20 @@ const (
 	securePortName = "https-api"
 )
 
-// service leads to the proxy, or to the server where there is none. Its target port is the same number, which the API server
-// fills in.
-func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	port := corev1ac.ServicePort().WithName(plainPortName).WithAppProtocol("http")
+// asPublished is the server as its Service shows it: through the proxy, if there is one before the pods that serve.
+func asPublished(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
+	s := registry.Server{Name: ServiceName(m), Namespace: m.Namespace, Port: restPort(m), PortName: plainPortName}
 	if m.Spec.KubeRBACProxy != nil && !in.Opening {
-		port = corev1ac.ServicePort().WithName(securePortName).WithAppProtocol("https")
+		s.Port, s.PortName, s.Proxied = proxyPort(m), securePortName, true
 	}
-	return corev1ac.Service(ServiceName(m), m.Namespace).
-		WithLabels(Labels(m, ServiceName(m))).
-		WithAnnotations(serviceAnnotations(m, in)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(ServerSelector(m)).
-			WithPorts(port.WithPort(servingPort(m, in)).WithProtocol(corev1.ProtocolTCP)))
+	return s
+}
+
+// service leads to the proxy, or to the server where there is none.
+func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
+	meta := metaOf(m, ServiceName(m))
+	meta.Annotations = serviceAnnotations(m, in)
+	return asPublished(m, in).Service(meta, ServerSelector(m))
 }
 
 func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
@@ -42,10 +47,7 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 			annotations[key] = text
 		}
 	}
-	if m.Spec.KubeRBACProxy == nil {
-		return annotations
-	}
-	if in.ServingCertificate {
+	if m.Spec.KubeRBACProxy != nil && in.ServingCertificate {
 		annotations[AnnotationServingCert] = ServingSecretName(m)
 	}
 	if address := externalAddress(m, in); address != "" {
@@ -54,15 +56,59 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 	return annotations
 }
 
+// publication lists what makes the server reachable from outside of the cluster. Routes stay beside an HTTPRoute, because
+// clients know their addresses.
+func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+	var desired apply.Desired
+	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
+		desired.Add(plainRoute(m))
+	}
+	if routed(m, in) {
+		desired.Add(resources.Published{
+			Service: ServiceName(m), Port: intstr.FromString(securePortName), Host: routeHost(m),
+			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
+		}.Route(metaOf(m, SecureRouteName(m))))
+	}
+	if in.Exposure.Ingress() && wantsRoute(m) && routeHost(m) != "" {
+		desired.Add(asPublished(m, in).Ingress(metaOf(m, SecureRouteName(m)), routeHost(m), &in.Publishing))
+	}
+	if !in.GatewayMode() {
+		return desired
+	}
+	return append(desired, asPublished(m, in).BehindGateway(gatewayPath(m), registry.GatewayNames{
+		Grant: metaOf(m, GrantName(m)), Authority: metaOf(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
+	}, &in.Publishing)...)
+}
+
+// plainRoute is the Route that spec.rest.serviceRoute asks for. With a proxy, the Service has no port without TLS, so it
+// leads to the proxy as well, and callers without TLS are sent on.
+func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
+	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
+	if m.Spec.KubeRBACProxy != nil {
+		p.Port = intstr.FromString(securePortName)
+		p.TLS = &routev1.TLSConfig{
+			Termination: routev1.TLSTerminationReencrypt, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
+		}
+	}
+	return p.Route(metaOf(m, PlainRouteName(m)))
+}
+
+// wantsRoute reports whether the proxy is to be reached from outside.
+func wantsRoute(m *v1beta1.ModelRegistry) bool {
+	proxy := m.Spec.KubeRBACProxy
+	return proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
+}
+
+// routed reports whether there is a Route to the proxy.
+func routed(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
+
 // externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
-	switch {
-	case m.Spec.KubeRBACProxy == nil:
-		return ""
-	case in.GatewayMode():
+	if m.Spec.KubeRBACProxy != nil && in.GatewayMode() {
 		return gatewayHost(m, in)
-	case (routed(m, in) || ownHost(m, in) || published(m, in)) && routeHost(m) != "":
-		return fmt.Sprintf("%s:%d", routeHost(m), orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
+	}
+	if host := outerHost(m, in); host != "" {
+		return fmt.Sprintf("%s:%d", host, orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
 	}
 	return ""
 }
@@ -73,16 +119,21 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	if in.GatewayMode() {
 		all = append(all, gatewayHost(m, in))
 	}
-	if (routed(m, in) || ownHost(m, in) || published(m, in)) && routeHost(m) != "" {
-		all = append(all, routeHost(m))
+	if host := outerHost(m, in); host != "" {
+		all = append(all, host)
 	}
 	inside := ServiceName(m) + "." + m.Namespace
 	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
-// ownHost reports whether the user publishes the host that the spec names, where there are no Routes: by an Ingress, for example.
-func ownHost(m *v1beta1.ModelRegistry, in Inputs) bool {
-	return m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
+// outerHost is the host at which Route or Ingress publish the proxy, or, where there are no Routes, something of the user's who names the
+// domain; "" where nothing does.
+func outerHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	byUser := m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
+	if byUser || routed(m, in) || wantsRoute(m) && in.Exposure.Ingress() {
+		return routeHost(m)
+	}
+	return ""
 }
 
 func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {

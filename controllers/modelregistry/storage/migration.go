@@ -19,6 +19,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 const (
@@ -28,8 +29,8 @@ const (
 	retryMin, retryMax = time.Second, 10 * time.Minute
 )
 
-// Options of a Migration. All are required.
-type Options struct {
+// Migration moves stored objects. It is a manager Runnable that runs in the elected replica. All fields are required.
+type Migration struct {
 	// Reader reads without a cache.
 	Reader client.Reader
 	// Client writes, and knows which kinds are served.
@@ -40,35 +41,15 @@ type Options struct {
 	Source, Target string
 }
 
-// Migration moves stored objects. It is a manager Runnable that runs in the elected replica.
-type Migration struct{ Options }
-
-// New returns a Migration that does nothing before Start.
-func New(o Options) *Migration { return &Migration{o} }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (m *Migration) NeedLeaderElection() bool { return true }
-
 // Start implements manager.Runnable. It never returns an error: what fails is tried again, since nothing but the removal of an
 // old version waits for it.
 func (m *Migration) Start(ctx context.Context) error {
-	if m.Source == m.Target || m.Source == "" || m.Target == "" {
-		return nil
+	if m.Source != m.Target && m.Source != "" && m.Target != "" {
+		registry.UntilDone(ctx, m.Clock, retryMin, retryMax, m.run, func(err error, after time.Duration) {
+			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", after)
+		})
 	}
-	for pause := retryMin; ; pause = min(2*pause, retryMax) {
-		err := m.run(ctx)
-		if err == nil {
-			return nil
-		}
-		m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", pause)
-		timer := m.Clock.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C():
-		}
-	}
+	return nil
 }
 
 // run moves all objects once, if any may be stored in the source version.

@@ -118,7 +118,7 @@ func (w *bench) funcs() interceptor.Funcs {
 }
 
 func (w *bench) migration() *Migration {
-	return New(Options{Reader: w.client, Client: w.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"})
+	return &Migration{Reader: w.client, Client: w.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"}
 }
 
 // run starts the migration and lets the time go by.

@@ -185,7 +185,12 @@ var _ = Describe("Gateway mode", func() {
 		elsewhere := env.Namespace(ctx, "theirs")
 		shared, theirs := sharedGrant(namespace), sharedGrant(elsewhere)
 		theirs.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
-		create(ctx, shared, theirs)
+		published := httpRouteOf(asleep) // by the original
+		published.SetLabels(map[string]string{"app": asleep.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
+		published.Object["spec"] = map[string]any{"rules": []any{map[string]any{
+			"backendRefs": []any{map[string]any{"name": asleep.Name, "namespace": namespace, "port": int64(8443)}},
+		}}}
+		create(ctx, shared, theirs, published)
 		neighbour := ready(ctx, registry(elsewhere, elsewhere))
 		aside(ctx)
 		other := behindGateway(ctx)

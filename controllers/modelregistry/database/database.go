@@ -3,9 +3,12 @@ package database
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -68,11 +71,12 @@ func ranOnce(d *appsv1.Deployment) bool {
 	return conditions.OfDeployment(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
 }
 
-// Annotate records on a claim what wrote its data.
-func (i Image) Annotate(annotations map[string]string) {
-	if i.Major != 0 {
-		annotations[annotationMajor], annotations[annotationImage] = strconv.Itoa(int(i.Major)), i.Name
+// Annotations record on a claim what wrote its data; there are none while that is unknown.
+func (i Image) Annotations() map[string]string {
+	if i.Major == 0 {
+		return nil
 	}
+	return map[string]string{annotationMajor: strconv.Itoa(int(i.Major)), annotationImage: i.Name}
 }
 
 // Reasons for which an image is not run.
@@ -96,4 +100,34 @@ func Refusal(wanted, wrote Image, claim, field string) (reason, message string) 
 	return ReasonMajorDiffers, fmt.Sprintf("%s is %s with PostgreSQL %d, which cannot read the data in PersistentVolumeClaim %s that PostgreSQL %d wrote. "+
 		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see \"Change the major version of PostgreSQL\" in docs/production.md",
 		field, wanted.Name, wanted.Major, claim, wrote.Major, stays, wrote.Major)
+}
+
+// Reasons of the condition on backups.
+const (
+	ReasonSucceeded = "BackupSucceeded"
+	ReasonPending   = "BackupPending"
+	ReasonFailed    = "BackupFailed"
+	ReasonSuspended = "BackupSuspended"
+	ReasonRefused   = "BackupRefused"
+	ReasonForeign   = "BackupClaimForeign"
+)
+
+// BackupsOf judges backups by their CronJob, in a condition without a type. While one runs, what is known of the one before it holds.
+func BackupsOf(c *batchv1.CronJob) *metav1.Condition {
+	began, succeeded := c.Status.LastScheduleTime, c.Status.LastSuccessfulTime
+	last := "there is none yet"
+	if succeeded != nil {
+		last = "the last one ended at " + succeeded.UTC().Format(time.RFC3339)
+	}
+	switch {
+	case c.Spec.Suspend != nil && *c.Spec.Suspend:
+		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonSuspended, Message: "No backups are made (" + last + "): remove spec.postgres.backup.suspend"}
+	case began != nil && len(c.Status.Active) == 0 && (succeeded == nil || succeeded.Before(began)):
+		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonFailed, Message: fmt.Sprintf(
+			"The backup of %s failed (%s): its log says why, see kubectl -n %s logs -l app.kubernetes.io/name=%s",
+			began.UTC().Format(time.RFC3339), last, c.Namespace, c.Name)}
+	case succeeded == nil:
+		return &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPending, Message: "No backup has been made yet; the schedule is " + c.Spec.Schedule}
+	}
+	return &metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded, Message: "Backups are made: " + last}
 }

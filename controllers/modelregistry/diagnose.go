@@ -4,19 +4,26 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -40,8 +47,8 @@ func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selec
 // diagnose says why a replica is unavailable: what the server logged, else what its pods say, else what those of its database
 // say. The database has the labels of the registry but for one, which distinguishes them.
 func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	if f, err := r.missing(ctx, m, d); f != nil || err != nil {
-		return f, err
+	if f := r.lacking(m, d); f != nil {
+		return f, nil
 	}
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
@@ -96,32 +103,24 @@ func comingUp(pod *corev1.Pod) bool {
 	})
 }
 
-// missing names a Secret or ConfigMap without which the pods do not start.
-func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	used, err := r.completed(m)
-	if err != nil {
-		return nil, err
+// lacking names a Secret or ConfigMap without which the pods do not start.
+func (r *registries) lacking(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
+	missing := r.of(m).missing
+	if len(missing) == 0 {
+		return nil
 	}
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
-	if err != nil {
-		return nil, err
+	if name := missing[0].Name; name == resources.ServingSecretName(m) && issued(m) && !serving.GivenUp(d.Status) {
+		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " has not been made yet"}
 	}
-	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
-	all := append(resolved.Missing, absent...)
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	first := all[0]
-	if first.Name == resources.ServingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !serving.GivenUp(d.Status) {
-		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
-	}
-	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
+	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
 }
 
 func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
-	if status, ok := statusOf(pod, resources.ServerContainer); ok && stuck(status) {
-		f, err := r.logged(ctx, m, pod, status)
-		if f != nil || err != nil {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name != resources.ServerContainer || !stuck(status) {
+			continue
+		}
+		if f, err := r.logged(ctx, m, pod, status); f != nil || err != nil {
 			return f, err
 		}
 	}
@@ -162,15 +161,6 @@ func unreadyContainers(pod *corev1.Pod) string {
 	return strings.Join(all, ", ")
 }
 
-func statusOf(pod *corev1.Pod, container string) (corev1.ContainerStatus, bool) {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container {
-			return status, true
-		}
-	}
-	return corev1.ContainerStatus{}, false
-}
-
 // checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
 func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (string, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
@@ -178,17 +168,12 @@ func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d
 		return "", err
 	}
 	if message := judgePods(resources.ServiceName(m), pods); message != "" {
-		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
-			return message, nil
-		}
-		f, err := r.missing(ctx, m, d)
-		if f != nil {
+		if f := r.lacking(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
 			message = f.message // without it no pod with a proxy starts
 		}
-		return message, err
+		return message, nil
 	}
-	routed := m.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled && r.served().Has(capability.Route)
-	if !routed {
+	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.of(m).platform.Served.Has(capability.Route) {
 		return "", nil
 	}
 	route := wholeObject(capability.Route)
@@ -255,4 +240,110 @@ func judgeRoute(route *routev1.Route) string {
 	}
 	return strings.TrimRight(fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: %s",
 		route.Name, route.Spec.Host, route.Name, detail), " ")
+}
+
+// Bounds of what is read of a log: the cause of an end stands near the end.
+const (
+	logLines = 200
+	logBytes = 64 << 10
+	// maxLine bounds what of a line is quoted.
+	maxLine = 400
+)
+
+const alertMark = "{{ALERT}}"
+
+// checkFailure is how the server logs that it cannot use its database: the status and, after it, an explanation.
+var checkFailure = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
+
+// readLog returns the end of the log of a container.
+type readLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
+
+// newLogReader reads logs by the API server.
+func newLogReader(config *rest.Config, client *http.Client) (readLog, error) {
+	c := rest.CopyConfig(config)
+	c.GroupVersion, c.APIPath, c.NegotiatedSerializer = &corev1.SchemeGroupVersion, "/api", scheme.Codecs.WithoutConversion()
+	reader, err := rest.RESTClientForConfigAndClient(c, client)
+	if err != nil {
+		return nil, fmt.Errorf("building the client for logs: %w", err)
+	}
+	return func(ctx context.Context, pod types.NamespacedName, container string) (string, error) {
+		text, err := reader.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+			Param("container", container).Param("tailLines", strconv.Itoa(logLines)).Param("limitBytes", strconv.Itoa(logBytes)).
+			DoRaw(ctx)
+		return string(text), err
+	}, nil
+}
+
+// logRun is one run of a container and what its log said.
+type logRun struct {
+	pod      types.UID
+	restarts int32
+	said     *finding
+}
+
+// logged returns what the log of a server that does not start says about the cause, nil when it says nothing. It is read once for
+// each run of the container. A log that cannot be read is no obstacle: there may be none.
+func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
+	s := r.of(m)
+	if s.log != nil && s.log.pod == pod.UID && s.log.restarts == status.RestartCount {
+		return s.log.said, nil
+	}
+	text, err := r.readLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, resources.ServerContainer)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("The log of the server cannot be read", "pod", pod.Name, "reason", err.Error())
+	}
+	s.log = &logRun{pod: pod.UID, restarts: status.RestartCount, said: scanLog(text)}
+	return s.log.said, nil
+}
+
+// scanLog looks for an alert, which wins, and for the first failed check of the database, or else for the last that a newer
+// server says about it.
+func scanLog(text string) *finding {
+	misconfigured := func(cause string) *finding {
+		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLine)}
+	}
+	var failure, said *finding
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		cause := unconnected(line)
+		switch alert := strings.Contains(line, alertMark); {
+		case alert && cause == escapePassword:
+			return misconfigured(cause)
+		case alert:
+			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLine)}
+		case cause != "":
+			said = misconfigured(cause)
+		}
+		if found := checkFailure.FindStringSubmatch(line); found != nil && failure == nil {
+			failure = misconfigured(found[2] + ": " + found[1])
+		}
+	}
+	return cmp.Or(failure, said)
+}
+
+// connecting is how a server that is written in Go logs why it does not reach its database: at each attempt, and at its end.
+var connecting = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+/\d+\)|error connecting to datastore): (.*)$`)
+
+// unreadable is in lines of a server that cannot read the address of its database. They may quote the address with the
+// password in it, so nothing of them is repeated.
+var unreadable = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
+
+// escapePassword is the remedy for a password that ends in the middle, because the kubelet pastes it into a URL.
+const escapePassword = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
+	"let its Secret hold %2F %3F %23 %25 or %20 instead"
+
+// unconnected is what a line of the log says about a database that cannot be used, "" when it says nothing. It never holds an
+// address, since that may have a password in it.
+func unconnected(line string) string {
+	if unreadable.MatchString(line) {
+		return escapePassword
+	}
+	found := connecting.FindStringSubmatch(line)
+	if found == nil || strings.Contains(found[1], "://") {
+		return ""
+	}
+	return found[1]
 }

@@ -1,0 +1,81 @@
+package resources
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(Name, c.Namespace).WithLabels(Labels(Name))
+}
+
+func described(c *aihubv1alpha1.Catalog, object, name, description string) metav1.ObjectMeta {
+	meta := metaOf(c, object)
+	meta.Annotations = map[string]string{annotationDisplayName: name, annotationDescription: description}
+	return meta
+}
+
+// readerRole is the right that the proxy asks for.
+func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
+	return registry.ReaderRole(described(c, Name, "Model catalog User", "Can access model catalog"), Name)
+}
+
+func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfiguration {
+	return registry.BindGroups(metaOf(c, ReadersBinding), Name, "system:authenticated")
+}
+
+// adminRole lets administrators change the ConfigMaps that hold the sources, and see all, labelled ones among them. Secrets
+// are none of its business: those of the namespace hold the passwords of every registry.
+func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
+	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
+	}
+	meta := described(c, AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
+	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
+		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
+		maps("get", "list", "watch"), // a list by names would not show the labelled sources
+	)
+}
+
+func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleBindingApplyConfiguration {
+	meta := described(c, AdminBinding, "Model Catalog Admin",
+		"Lets the administrators of the platform change the sources of the model catalog")
+	return registry.BindGroups(meta, AdminName, groups...)
+}
+
+// delegation lets the proxy ask the API server who a caller is and what he may do.
+func delegation(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return registry.Delegation(clusterMeta(c, DelegatorBinding), Name)
+}
+
+// routerPolicy admits the routers and the namespaces of the dashboard.
+func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.RouterPolicy(metaOf(c, RoutePolicy), Selector(Name), asPublished(c).Port)
+}
+
+// openPolicy admits all clients to the port where callers are authenticated, and none to the server behind it.
+func openPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.IngressPolicy(metaOf(c, IngressPolicy), Selector(Name), resources.AllowTCP(asPublished(c).Port))
+}
+
+// egressPolicy lets the server out: to its database, to sources of models, and to the API server for its proxy.
+func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.EgressPolicy(metaOf(c, EgressPolicy), Selector(Name), resources.Anywhere())
+}
+
+// databaseEgress keeps the database from calling anyone; it answers all the same.
+func databaseEgress(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName))
+}
+
+// databasePolicy admits the server alone.
+func databasePolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.IngressPolicy(databaseMeta(c, DatabaseName), Selector(DatabaseName),
+		resources.AllowTCP(databasePort).WithFrom(resources.PodsWith(Selector(Name))))
+}

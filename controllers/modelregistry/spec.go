@@ -1,0 +1,216 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+)
+
+// awaitHub waits for the decisions of the platform and takes them for this reconcile.
+func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.hub.Await(); err != nil {
+		return err
+	}
+	r.of(m).platform = registry.Take(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	return nil
+}
+
+// awaitDomain waits until it is known what the host of a Route is.
+func (r *registries) awaitDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
+	return r.of(m).platform.AwaitDomain()
+}
+
+// checkPlace leaves registries alone that live outside of the namespace which the settings name: nothing is read there. What they
+// have made stays as it is.
+func (r *registries) checkPlace(_ context.Context, m *v1beta1.ModelRegistry) error {
+	wanted := r.of(m).platform.Namespace
+	if wanted == "" || m.Namespace == wanted {
+		return nil
+	}
+	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries live in namespace %s "+
+		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", wanted))
+	if m.Spec.KubeRBACProxy != nil {
+		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+wanted)
+	}
+	return &reconciler.Wait{For: "the registry to be in namespace " + wanted, Stalled: true}
+}
+
+// moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
+// It changes these fields only, and the change starts the next reconcile.
+func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	openShift := r.of(m).platform.Served.Has(capability.Route)
+	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
+		return nil
+	}
+	if err := r.applier.Adjust(ctx, m, func() { moveProxy(&m.Spec, openShift) }); err != nil {
+		return err
+	}
+	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
+}
+
+// moveProxy does to a spec what moveFields does to the stored object. An older proxy beside the newer one is dropped; its image
+// is that of another program, so it is never taken over.
+func moveProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
+	if older := spec.OAuthProxy; older != nil {
+		if spec.KubeRBACProxy == nil {
+			spec.KubeRBACProxy = older.DeepCopy()
+			spec.KubeRBACProxy.Image = ""
+		}
+		spec.OAuthProxy = nil
+	}
+	if openShift && spec.KubeRBACProxy == nil {
+		spec.KubeRBACProxy = &v1beta1.ProxyConfig{}
+	}
+}
+
+// checkSpec refuses what no author may let pods use, which admission does not let pass, and names of other things; and a spec that no
+// webhook has seen, where the settings say that there may be some.
+func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.settings.Authors.Forbidden(rules.Uses(r.settings.Authors, m)); err != nil {
+		return refuse(m, err)
+	}
+	if detail := rules.ReservedName(m.Name); detail != "" && untouched(m, detail) {
+		return refuse(m, errors.New("metadata.name: "+detail))
+	}
+	p := &r.of(m).platform
+	if !p.ValidateInReconciler {
+		return nil
+	}
+	facts := RuleSettings(p.ModelRegistry, p.Served)
+	admitted, err := rules.Default(m, facts)
+	if err != nil {
+		return err
+	}
+	if errs := rules.Validate(admitted, facts); len(errs) > 0 {
+		return refuse(m, errs.ToAggregate())
+	}
+	return nil
+}
+
+// untouched reports whether nothing was ever made for a registry, by its status, which has no more than the given refusal. Those that
+// exist keep their names.
+func untouched(m *v1beta1.ModelRegistry, refusal string) bool {
+	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
+	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, refusal)
+}
+
+// refuse ends the reconcile until the spec changes: nothing else can help.
+func refuse(m *v1beta1.ModelRegistry, err error) error {
+	reportFailure(m, err)
+	return &reconciler.Wait{For: "a valid spec", Stalled: true}
+}
+
+// RuleSettings are what the webhooks must know about the settings and the cluster.
+func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings {
+	return rules.Settings{
+		Namespace: s.Namespace, OpenShift: served.Has(capability.Route),
+		RESTImages: []string{s.Images.REST, "quay.io/opendatahub/model-registry:latest"},
+	}
+}
+
+// inputs are what of the platform decides about the objects of a registry.
+func inputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
+	proxy := m.Spec.KubeRBACProxy
+	return resources.Inputs{
+		Publishing: p.Publishing(), HasUserAPI: p.Served.Has(capability.UserGroup),
+		NamedDomain:        proxy != nil && proxy.Domain != "",
+		ServingCertificate: issued(m),
+	}
+}
+
+// issued reports whether the certificate of the proxy comes from the platform or from us, and not from the user.
+func issued(m *v1beta1.ModelRegistry) bool {
+	return m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
+}
+
+// completed returns the registry as it is deployed: a copy, as the webhooks would have stored it, in which every default stands and a
+// generated database is one like any other.
+func (r *registries) completed(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
+	s := r.of(m)
+	if s.platform.ValidateInReconciler {
+		admitted, err := rules.Default(m, RuleSettings(s.platform.ModelRegistry, s.platform.Served))
+		if err != nil {
+			return nil, err
+		}
+		return complete(admitted, &s.platform, s.credentials), nil
+	}
+	return complete(m, &s.platform, s.credentials), nil
+}
+
+// complete leaves the given registry as it is. The credentials are those of a generated database.
+func complete(m *v1beta1.ModelRegistry, p *registry.Platform, to credentials) *v1beta1.ModelRegistry {
+	used := m.DeepCopy()
+	if generates(used) {
+		connect(used, to)
+	}
+	moveProxy(&used.Spec, p.Served.Has(capability.Route))
+	fill(used, p)
+	return used
+}
+
+// fill puts the defaults of the running program into a spec. They are never stored.
+func fill(m *v1beta1.ModelRegistry, p *registry.Platform) {
+	spec := &m.Spec
+	defaultTo(&spec.Rest.Image, p.Images.REST)
+	defaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
+	defaultPointer(&spec.Rest.Resources, rules.DefaultRESTResources())
+	if spec.Postgres != nil {
+		defaultTo(&spec.Postgres.Image, p.Images.Postgres)
+		defaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
+	}
+	if spec.MySQL != nil {
+		defaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
+	}
+	if proxy := spec.KubeRBACProxy; proxy != nil {
+		defaultTo(&proxy.Image, p.Images.KubeRBACProxy)
+		defaultTo(&proxy.Domain, defaultDomain(p))
+		defaultTo(&proxy.ServiceRoute, v1beta1.RouteEnabled)
+		defaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
+		defaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
+		defaultPointer(&proxy.TLSCertificateSecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
+		defaultPointer(&proxy.TLSKeySecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
+	}
+}
+
+// defaultDomain is the domain of registries that name none: the configured one, or that of Ingresses where they publish registries, else
+// that of the cluster.
+func defaultDomain(p *registry.Platform) string {
+	own := p.DefaultDomain
+	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
+		own = p.Exposure.IngressDomain
+	}
+	return clusterdomain.Prefer(own, p.Routers)
+}
+
+// generates says whether the registry has a database of its own.
+func generates(m *v1beta1.ModelRegistry) bool {
+	p := m.Spec.Postgres
+	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func defaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
