@@ -8,7 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -20,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // ManagementState is the annotation in which the platform says how far an area is to be looked after. Unmanaged leaves what is
@@ -105,34 +109,30 @@ func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) err
 	return nil
 }
 
-// pending is a failure that an event will end; stalled tells that of a user.
-type pending struct {
-	message string
-	stalled bool
-}
-
-// Error implements error.
-func (p *pending) Error() string { return p.message }
-
 // provide makes what is to be there, and reports. Whatever fails is in the status before it is tried again.
 func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
-	served := r.served()
-	f := hubFacts{
-		generation: a.Generation, domain: aihub.Domain(&a.Spec),
-		registry: r.settings.Registry.problem(served), catalog: r.settings.Catalog.problem(served),
-	}
+	f := r.facts(a)
 	err := r.make(ctx, a, &f)
-	if _, waits := errors.AsType[*reconciler.Wait](err); waits {
+	wait, waits := errors.AsType[*reconciler.Wait](err)
+	switch {
+	case waits && wait.Retry > 0:
 		return err // a matter of moments, in which the status stays as it is
-	}
-	if err != nil {
+	case waits && wait.Stalled:
+		f.failure = wait.For
+	case err != nil:
 		f.failure = err.Error()
 	}
 	reportHub(&a.Status, r.now(), f)
-	if p, waits := errors.AsType[*pending](err); waits {
-		return &reconciler.Wait{For: "an end of this: " + p.message, Stalled: p.stalled}
-	}
 	return err
+}
+
+// facts are those that stand before anything is done.
+func (r *aiHub) facts(a *platformv1alpha1.AIHub) hubFacts {
+	served := r.served()
+	return hubFacts{
+		generation: a.Generation, domain: aihub.Domain(&a.Spec),
+		registry: r.settings.Registry.problem(served), catalog: r.settings.Catalog.problem(served),
+	}
 }
 
 // make creates the namespace, checks settings, ends the programs of the original, and then creates the Catalog; each step depends on
@@ -148,8 +148,8 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 			return err
 		}
 	}
-	if err := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); err != nil {
-		return err
+	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+		return &reconciler.Wait{For: problem, Stalled: true}
 	}
 	if err := r.former.remove(ctx, r.applier, a); err != nil {
 		return err
@@ -158,13 +158,13 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 }
 
 // clash compares the namespace of the AIHub with the setting of the process, which bounds what is held in memory and cannot
-// change while that runs.
-func clash(setting, wanted string) error {
+// change while that runs; empty when they agree.
+func clash(setting, wanted string) string {
 	if setting == "" || setting == wanted {
-		return nil
+		return ""
 	}
-	return &pending{stalled: true, message: fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
-		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)}
+	return fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
+		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)
 }
 
 // ensureNamespace makes the namespace of registries. It has no owner, whose end would take the data of users with it, and is
@@ -174,9 +174,7 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 	if name == a.Spec.ApplicationNamespace {
 		return nil
 	}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(namespaceKind)
-	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, head)
+	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, registry.MetadataOf(namespaceKind))
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -202,7 +200,7 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 		return err
 	}
 	if len(going) > 0 {
-		return &pending{message: "waiting for " + strings.Join(going, ", ") + " to be gone"}
+		return &reconciler.Wait{For: strings.Join(going, ", ") + " to be gone"}
 	}
 	if removed || f.catalog != "" {
 		return nil
@@ -219,6 +217,15 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 		return nil // another client was quicker, and its Catalog serves as well
 	}
 	return err
+}
+
+// catalogIn is a Catalog that leaves everything to its defaults.
+func catalogIn(place types.NamespacedName) runtime.ApplyConfiguration {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
+	u.SetName(place.Name)
+	u.SetNamespace(place.Namespace)
+	return client.ApplyConfigurationFromUnstructured(u)
 }
 
 // removeCatalogs deletes the Catalogs that this AIHub controls but for one, and returns those that are still there.
@@ -249,18 +256,15 @@ func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 		reader = r.live // letting go cannot be taken back, so what does not seem to be served is read once more
 	}
 	going, err := r.removeCatalogs(ctx, reader, a, client.ObjectKey{})
-	if notServed(err) || err == nil && len(going) == 0 {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && len(going) == 0 {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	served := r.served()
 	a.ObserveGeneration()
-	f := hubFacts{
-		generation: a.Generation, domain: aihub.Domain(&a.Spec), registry: r.settings.Registry.problem(served),
-		catalog: r.settings.Catalog.problem(served), failure: "this AIHub is being deleted and waits for " + strings.Join(going, ", ") + " to be gone",
-	}
+	f := r.facts(a)
+	f.failure = "this AIHub is being deleted and waits for " + strings.Join(going, ", ") + " to be gone"
 	if f.catalog != "" {
 		f.failure += "; " + f.catalog
 	}

@@ -382,7 +382,7 @@ func TestHubPaused(t *testing.T) {
 
 func TestHubEvents(t *testing.T) {
 	other := aiHubWith(func(a *platformv1alpha1.AIHub) { a.Name = "default" })
-	if p := isHub(); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
+	if p := named(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
 		t.Error("one name counts")
 	}
 	namespace := namespaceNamed("a")

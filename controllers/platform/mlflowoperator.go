@@ -3,6 +3,7 @@ package platform
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,9 +49,7 @@ type mlflowOperator struct {
 func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperator] {
 	return reconciler.Logic[*platformv1alpha1.MLflowOperator]{
 		Phases: []reconciler.Phase[*platformv1alpha1.MLflowOperator]{
-			{Name: "checking the spec", Run: r.checkSpec},
-			{Name: "listing the releases", Run: r.listReleases},
-			{Name: "waiting for the spec", Run: awaitSpec},
+			{Name: "reporting", Run: r.report},
 		},
 		Main:      ConditionReady,
 		Summary:   func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
@@ -77,21 +76,18 @@ func missingFields(spec platformv1alpha1.MLflowOperatorSpec) []string {
 	return missing
 }
 
-func (r *mlflowOperator) checkSpec(_ context.Context, m *platformv1alpha1.MLflowOperator) error {
-	if missing := missingFields(m.Spec); len(missing) > 0 {
+// report says whether the spec is complete, without which only a change of it helps, and lists the releases.
+func (r *mlflowOperator) report(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
+	missing := missingFields(m.Spec)
+	if len(missing) > 0 {
 		r.setReady(m, metav1.ConditionFalse, ReasonConfigPending, messagePending+strings.Join(missing, ", "))
-		return nil
+	} else {
+		r.setReady(m, metav1.ConditionTrue, ReasonReady, messageReady)
 	}
-	r.setReady(m, metav1.ConditionTrue, ReasonReady, messageReady)
-	return nil
-}
-
-// awaitSpec ends the reconcile of a spec without what checkSpec wants: only a change of it helps.
-func awaitSpec(_ context.Context, m *platformv1alpha1.MLflowOperator) error {
-	if len(missingFields(m.Spec)) > 0 {
-		return &reconciler.Wait{For: "a complete spec", Stalled: true}
+	if err := r.listReleases(ctx, m); err != nil || len(missing) == 0 {
+		return err
 	}
-	return nil
+	return &reconciler.Wait{For: "a complete spec", Stalled: true}
 }
 
 func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason, message string) {
@@ -100,16 +96,32 @@ func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status met
 	})
 }
 
+// listReleases lists the platform, if its version is known and fit to be reported, and then ours. An unfit version is no reason to keep
+// the rest of the status back: it is named in a condition.
 func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
-	if r.versions == nil {
-		r.reportReleases(m, "")
+	version := ""
+	if r.versions != nil {
+		var err error
+		if version, err = readVersion(ctx, r.versions, r.versionKey); err != nil {
+			return err
+		}
+	}
+	m.Status.Releases = []platformv1alpha1.Release{{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository}}
+	err := checkVersion(version)
+	if version != "" && err != nil {
+		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
+			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
+			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
+			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
+				r.versionKey, versionKey, version, err),
+		})
 		return nil
 	}
-	version, err := readVersion(ctx, r.versions, r.versionKey)
-	if err == nil {
-		r.reportReleases(m, version)
+	removeCondition(&m.Status.Conditions, ConditionVersion)
+	if version != "" {
+		m.Status.Releases = slices.Insert(m.Status.Releases, 0, platformv1alpha1.Release{Name: platformRelease, Version: version})
 	}
-	return err
+	return nil
 }
 
 // finalize keeps the resource while there are MLflow objects, whose servers are still looked after.

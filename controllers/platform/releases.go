@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/version"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,28 +65,6 @@ func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	return strings.TrimSpace(m.Data[versionKey]), nil
-}
-
-// reportReleases lists the platform, if its version is known and fit to be reported, and then ours. An unfit version is no
-// reason to keep the rest of the status back: it is named in a condition.
-func (r *mlflowOperator) reportReleases(m *platformv1alpha1.MLflowOperator, version string) {
-	removeCondition := func() { removeCondition(&m.Status.Conditions, ConditionVersion) }
-	var all []platformv1alpha1.Release
-	switch err := checkVersion(version); {
-	case version == "":
-		removeCondition()
-	case err == nil:
-		removeCondition()
-		all = append(all, platformv1alpha1.Release{Name: platformRelease, Version: version})
-	default:
-		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
-			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
-			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
-			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
-				r.versionKey, versionKey, version, err),
-		})
-	}
-	m.Status.Releases = append(all, platformv1alpha1.Release{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository})
 }
 
 // unknownVersion is reported for a release without a version.

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Un
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding AIHub %s: %w", object.GetName(), err)
 	}
-	if err := clash(registriesNamespace, a.Spec.InstancesNamespace); err != nil {
-		return nil, nil, err
+	if problem := clash(registriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+		return nil, nil, errors.New(problem)
 	}
 	switch state := a.Annotations[ManagementState]; state {
 	case stateUnmanaged, stateRemoved:

@@ -3,12 +3,14 @@ package platform
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,27 +18,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // ComponentName is the name of the component in flags, metrics and folders.
 const ComponentName = "platform"
 
-// configMapName is the ConfigMap in which the platform reports its version.
-const configMapName = "odh-mlflowoperator-config"
+// HubFieldOwner is the manager of what is made for an AIHub, as in the original.
+const HubFieldOwner = "aihub"
+
+// The ConfigMaps in which the platform reports its version, that of an AIHub in the application namespace of that.
+const configMapName, hubConfigMapName = "odh-mlflowoperator-config", "odh-modelregistry-config"
+
+// soon is the pause for what is a matter of moments.
+const soon = time.Second
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=list;watch
 
+// The namespaces of an AIHub are known at run time only, so what is in them is held narrow by names.
+
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,verbs=list;watch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs;aihubs/status,resourceNames=default-aihub,verbs=patch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs/finalizers,resourceNames=default-aihub,verbs=update
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=list;watch;create
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=get;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=odh-modelregistry-config,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-registry-operator-controller-manager;catalog-controller-manager,verbs=list;watch;delete
+
 var (
 	mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 	mlflowKind         = mlflowv1.GroupVersion.WithKind("MLflow")
+	hubKind            = aihub.Kind
+	catalogKind        = aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
+	namespaceKind      = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
 
 // Settings are what the manager's configuration says.
@@ -45,6 +71,26 @@ type Settings struct {
 	Namespace string
 	// MLflowVersion is the release of MLflow that this build is made for, without a leading "v".
 	MLflowVersion string
+}
+
+// HubSettings are what the program knows about registries and the catalog.
+type HubSettings struct {
+	// RegistriesNamespace is the only one that this process holds in memory; empty is all.
+	RegistriesNamespace string
+	// Registry and Catalog are the components that do the work.
+	Registry, Catalog Program
+	// Releases of this build.
+	Releases []platformv1alpha1.Release
+}
+
+// HubEnvironment is what the controller of AIHub needs from the program. All of it is called when the controller starts.
+type HubEnvironment struct {
+	Served func() *capability.Watcher
+	Clock  func() clock.Clock
+	// Hub is what webhooks learn the decisions of the AIHub from.
+	Hub func() *aihub.Watcher
+	// Applier creates and deletes as HubFieldOwner.
+	Applier func(ctrl.Manager) *apply.Applier
 }
 
 // Optional are the kinds that the component looks at while they are served.
@@ -63,58 +109,116 @@ func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []comp
 
 // Caches says what is held in memory: the few objects of cluster scope.
 func Caches() []component.CacheNeed {
-	return []component.CacheNeed{
-		{Kind: mlflowOperatorKind, Whole: true, Everything: true},
-		{Kind: mlflowKind, Whole: true, Everything: true},
-		{Kind: hubKind, Whole: true, Everything: true},
-		{Kind: catalogKind, Whole: true, Everything: true},
-		{Kind: namespaceKind, Everything: true},
+	needs := []component.CacheNeed{{Kind: namespaceKind, Everything: true}}
+	for _, kind := range Optional() {
+		needs = append(needs, component.CacheNeed{Kind: kind, Whole: true, Everything: true})
 	}
+	return needs
 }
 
 // SetupMLflowOperator registers the controller of MLflowOperator with a manager.
 func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
+	const name = platformv1alpha1.MLflowOperatorName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
-		key := types.NamespacedName{Namespace: settings.Namespace, Name: configMapName}
 		r := &mlflowOperator{
 			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion,
-			versionKey: key,
+			versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 		}
-		shell := reconciler.NewWith(reconciler.Options{
-			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
-		}, r.logic(), r.access())
-		b := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").WithOptions(reconciler.ControllerOptions()).
-			For(&platformv1alpha1.MLflowOperator{}).
-			// Objects of an API that goes are gone without events.
-			WatchesRawSource(served.Changes(&platformv1alpha1.MLflowOperator{}, toMLflowOperator()))
-		if key.Namespace != "" {
-			versions, err := versionCache(mgr, key.Namespace, key.Name)
+		var sources []source.Source
+		if settings.Namespace != "" {
+			versions, err := versionCache(mgr, settings.Namespace, configMapName)
 			if err != nil {
 				return err
 			}
 			r.versions = versions
-			b.WatchesRawSource(source.Kind(versions, client.Object(&corev1.ConfigMap{}), toMLflowOperator()))
+			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
 		}
-		c, err := b.Build(shell)
+		c, err := controllerOf(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
+			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
 		if err != nil {
 			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
 		}
 		served.Watch(ctx, c, mlflowKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), toMLflowOperator(), comesAndGoes())
+			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), to(name), comesAndGoes())
 		})
 		return nil
 	}
 }
 
-// toMLflowOperator maps whatever happened to the one MLflowOperator.
-func toMLflowOperator() handler.EventHandler {
+// SetupHub registers the controller of AIHub with a manager.
+func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ctrl.Manager) error {
+	const name = platformv1alpha1.AIHubName
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		served, hub := env.Served(), env.Hub()
+		former, sources, err := newFormerPrograms(mgr, to(name))
+		if err != nil {
+			return err
+		}
+		versions, err := versionCache(mgr, "", hubConfigMapName)
+		if err != nil {
+			return err
+		}
+		r := &aiHub{
+			settings: settings, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
+			served: served.Current, versions: versions, former: former, decided: func() string { return decidedNamespace(hub, settings) },
+		}
+		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
+		c, err := controllerOf(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
+			WatchesMetadata(&corev1.Namespace{}, to(name), builder.WithPredicates(goes())).
+			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
+		if err != nil {
+			return fmt.Errorf("building the controller of AIHub: %w", err)
+		}
+		served.Watch(ctx, c, catalogKind, func() source.Source {
+			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), to(name), comesAndGoes())
+		})
+		return nil
+	}
+}
+
+func shellOptions(mgr ctrl.Manager) reconciler.Options {
+	return reconciler.Options{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName}
+}
+
+// controllerOf begins the controller of the one object of a kind that counts. Older releases knew other names, which schemas refuse now.
+func controllerOf(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
+	sources []source.Source,
+) *builder.Builder {
+	b := ctrl.NewControllerManagedBy(mgr).Named(controller).WithOptions(reconciler.ControllerOptions()).
+		For(object, builder.WithPredicates(named(name))).
+		WatchesRawSource(served.Changes(object, to(name))) // objects of an API that goes are gone without events
+	for _, s := range sources {
+		b.WatchesRawSource(s)
+	}
+	return b
+}
+
+// decidedNamespace is where webhooks let a Catalog be made.
+func decidedNamespace(hub *aihub.Watcher, settings HubSettings) string {
+	return hub.Over(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
+}
+
+// to maps whatever happened to the one object of a kind that counts.
+func to(name string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: platformv1alpha1.MLflowOperatorName}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
+// named admits the object of a name.
+func named(name string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == name })
+}
+
 // comesAndGoes admits what changes the number of objects.
-func comesAndGoes() predicate.Predicate {
+func comesAndGoes() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// goes admits the end of objects.
+func goes() predicate.Funcs {
+	p := comesAndGoes()
+	p.CreateFunc = func(event.CreateEvent) bool { return false }
+	return p
 }

@@ -3,7 +3,6 @@ package platform
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,8 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // This file ends what the original operator left running, and may go with release 1.0: who comes from the original has to run an
@@ -36,7 +37,7 @@ type formerPrograms struct {
 	// readers hold the Deployments of the two names.
 	readers []client.Reader
 
-	mu      sync.Mutex
+	// deleted are those that were deleted for the one AIHub, whose reconciles never overlap.
 	deleted map[types.NamespacedName]types.UID
 }
 
@@ -45,23 +46,18 @@ func newFormerPrograms(mgr ctrl.Manager, h handler.EventHandler) (*formerProgram
 	f := &formerPrograms{}
 	var sources []source.Source
 	for _, name := range []string{formerRegistry, formerCatalog} {
-		c, err := component.Narrow(mgr, deploymentHead(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
+		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+		c, err := component.Narrow(mgr, registry.MetadataOf(registry.Deployment), by, apply.Transform())
 		if err != nil {
 			return nil, nil, err
 		}
 		f.readers = append(f.readers, c)
-		sources = append(sources, source.Kind(c, client.Object(deploymentHead()), h))
+		sources = append(sources, source.Kind(c, client.Object(registry.MetadataOf(registry.Deployment)), h))
 	}
 	return f, sources, nil
 }
 
-func deploymentHead() *metav1.PartialObjectMetadata {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	return head
-}
-
-// remove deletes what is left, and fails with a *pending until it is gone with its pods. A Deployment that comes back is made by
+// remove deletes what is left, and returns a *reconciler.Wait until it is gone with its pods. A Deployment that comes back is made by
 // another controller that would continue: that is for users to end.
 func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) error {
 	for _, reader := range f.readers {
@@ -83,21 +79,19 @@ func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, 
 	if !metav1.IsControlledBy(d, a) {
 		return nil
 	}
-	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	d.SetGroupVersionKind(registry.Deployment)
 	key := client.ObjectKeyFromObject(d)
 	if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
-		return &pending{stalled: true, message: fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
+		return &reconciler.Wait{Stalled: true, For: fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
 	}
 	if err := applier.Discard(ctx, a.UID, d); err != nil {
 		return err
 	}
-	return &pending{message: fmt.Sprintf("waiting for Deployment %s of an older operator, which does the same work, to be gone", key)}
+	return &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
 }
 
 // first notes that a Deployment is deleted, unless another one of the name was before.
 func (f *formerPrograms) first(key types.NamespacedName, uid types.UID) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if before, known := f.deleted[key]; known && before != uid {
 		return false
 	}
@@ -110,7 +104,5 @@ func (f *formerPrograms) first(key types.NamespacedName, uid types.UID) bool {
 
 // forget drops what is remembered, when the AIHub is gone.
 func (f *formerPrograms) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.deleted = nil
 }

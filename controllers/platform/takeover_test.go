@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // Which Deployments of an older operator go, and what is reported of them.
@@ -38,7 +41,7 @@ func TestFormerPrograms(t *testing.T) {
 				b.logic.former.first(types.NamespacedName{Namespace: "apps", Name: formerRegistry}, tc.before)
 			}
 			err := b.logic.former.remove(t.Context(), b.logic.applier, b.get())
-			_, waits := errors.AsType[*pending](err)
+			_, waits := errors.AsType[*reconciler.Wait](err)
 			if waits != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("error %v, want one that says %q", err, tc.says)
 			}
@@ -98,7 +101,7 @@ func TestFormerProgramsAreForgotten(t *testing.T) {
 func TestToHub(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	h := toHub()
+	h := to(platformv1alpha1.AIHubName)
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.ConfigMap{}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: namespaceNamed("a")}, queue)
 	if queue.Len() != 1 {
