@@ -25,8 +25,7 @@ func TestGatewayModeComes(t *testing.T) {
 	write := func() string {
 		t.Helper()
 		w.must(w.awaitHub(t.Context(), m))
-		used, err := w.completed(m)
-		w.must(err)
+		used := complete(m, &w.of(m).platform, credentials{})
 		in := inputs(m, &w.of(m).platform)
 		w.must(w.addReferences(t.Context(), m, used, &in))
 		w.must(reportSpec(m, used, in))

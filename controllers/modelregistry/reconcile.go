@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -54,6 +55,8 @@ type registries struct {
 type state struct {
 	// platform is what the present reconcile has taken.
 	platform registry.Platform
+	// admitted is the registry as the webhooks would have stored it, nil where they have.
+	admitted *v1beta1.ModelRegistry
 	// missing are the objects without which no pods start, as the present reconcile has found them.
 	missing []reference.Missing
 	// credentials of a generated database, as they were read last.
@@ -163,12 +166,10 @@ func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) e
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
 func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.Count(ctx)
-	used, err := r.completed(m)
-	if err != nil {
-		return err
-	}
+	s := r.of(m)
+	used := complete(cmp.Or(s.admitted, m), &s.platform, s.credentials)
 	r.keepVersion(m, used)
-	in := inputs(m, &r.of(m).platform)
+	in := inputs(m, &s.platform)
 	in.Authority = r.certificates.Authority(m.UID)
 	if err := r.addReferences(ctx, m, used, &in); err != nil {
 		return err
@@ -176,7 +177,7 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 	if err := reportSpec(m, used, in); err != nil {
 		return err
 	}
-	err = r.writeAll(ctx, m, used, in)
+	err := r.writeAll(ctx, m, used, in)
 	r.reportProgress(ctx, m, changes)
 	return err
 }

@@ -86,11 +86,11 @@ func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) erro
 	if detail := rules.ReservedName(m.Name); detail != "" && untouched(m, detail) {
 		return refuse(m, errors.New("metadata.name: "+detail))
 	}
-	p := &r.of(m).platform
-	if !p.ValidateInReconciler {
+	s := r.of(m)
+	if s.admitted = nil; !s.platform.ValidateInReconciler {
 		return nil
 	}
-	facts := RuleSettings(p.ModelRegistry, p.Served)
+	facts := RuleSettings(s.platform.ModelRegistry, s.platform.Served)
 	admitted, err := rules.Default(m, facts)
 	if err != nil {
 		return err
@@ -98,6 +98,7 @@ func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) erro
 	if errs := rules.Validate(admitted, facts); len(errs) > 0 {
 		return refuse(m, errs.ToAggregate())
 	}
+	s.admitted = admitted
 	return nil
 }
 
@@ -137,21 +138,8 @@ func issued(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 }
 
-// completed returns the registry as it is deployed: a copy, as the webhooks would have stored it, in which every default stands and a
-// generated database is one like any other.
-func (r *registries) completed(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
-	s := r.of(m)
-	if s.platform.ValidateInReconciler {
-		admitted, err := rules.Default(m, RuleSettings(s.platform.ModelRegistry, s.platform.Served))
-		if err != nil {
-			return nil, err
-		}
-		return complete(admitted, &s.platform, s.credentials), nil
-	}
-	return complete(m, &s.platform, s.credentials), nil
-}
-
-// complete leaves the given registry as it is. The credentials are those of a generated database.
+// complete returns the registry as it is deployed: a copy in which every default stands and a generated database, which has the credentials,
+// is one like any other.
 func complete(m *v1beta1.ModelRegistry, p *registry.Platform, to credentials) *v1beta1.ModelRegistry {
 	used := m.DeepCopy()
 	if generates(used) {
