@@ -75,20 +75,18 @@ func (w *Watcher) take(objects []*unstructured.Unstructured) {
 		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
 		all = append(all, secret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
 	}
-	w.mu.Lock()
-	changed := !w.settled || !slices.Equal(w.all, all)
-	w.all, w.settled = all, true
-	w.mu.Unlock()
-	if changed {
-		w.Notify(struct{}{})
-	}
+	w.update(func() { w.all = all })
 }
 
 // settle gives up waiting for what may not be read; what is known stays in force.
-func (w *Watcher) settle() {
+func (w *Watcher) settle() { w.update(func() {}) }
+
+func (w *Watcher) update(change func()) {
 	w.mu.Lock()
-	changed := !w.settled
+	before, settled := w.all, w.settled
+	change()
 	w.settled = true
+	changed := !settled || !slices.Equal(before, w.all)
 	w.mu.Unlock()
 	if changed {
 		w.Notify(struct{}{})
