@@ -23,50 +23,33 @@ func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistr
 		return nil, err
 	}
 	// What is not said cannot be a proxy of both names that a user asked for: only old objects get here with both.
-	defaultBeta(object, object, s)
+	setDefaults(object, object, s)
 	out := &v1beta1.ModelRegistry{}
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
 }
 
 // setDefaults changes a decoded object of either version in place; old is the one before it, nil for a new one.
 func setDefaults(object, old map[string]any, s Settings) {
-	if object["apiVersion"] == v1alpha1.GroupVersion.String() {
-		defaultAlpha(object, old, s)
-		return
+	alpha := object["apiVersion"] == v1alpha1.GroupVersion.String()
+	spec, proxy := block(object, "spec"), "kubeRBACProxy"
+	database := block(spec, "postgres")
+	if alpha {
+		proxy, database = "oauthProxy", carryKept(object, old).Postgres
 	}
-	defaultBeta(object, old, s)
-}
-
-func defaultBeta(object, old map[string]any, s Settings) {
-	spec := block(object, "spec")
 	if spec == nil {
 		return
 	}
 	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, serverless(block(spec, "postgres")))
-	if oauth := block(spec, "oauthProxy"); oauth != nil {
+	dropEmptyDatabases(spec, serverless(database))
+	if alpha {
+		conversion.ReplaceIstio(spec)
+	} else if oauth := block(spec, "oauthProxy"); oauth != nil {
 		moveProxy(spec, oauth, block(old, "spec"))
 	}
 	if s.OpenShift && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
-		spec["kubeRBACProxy"] = map[string]any{}
+		spec[proxy] = map[string]any{}
 	}
-	defaultRoute(block(spec, "kubeRBACProxy"), v1beta1.RouteEnabled)
-	clearDefaults(object, s)
-}
-
-func defaultAlpha(object, old map[string]any, s Settings) {
-	kept := carryKept(object, old)
-	spec := block(object, "spec")
-	if spec == nil {
-		return
-	}
-	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, serverless(kept.Postgres))
-	conversion.ReplaceIstio(spec)
-	if s.OpenShift && spec["oauthProxy"] == nil {
-		spec["oauthProxy"] = map[string]any{}
-	}
-	defaultRoute(block(spec, "oauthProxy"), v1beta1.RouteEnabled)
+	defaultRoute(block(spec, proxy), v1beta1.RouteEnabled)
 	clearDefaults(object, s)
 }
 

@@ -15,17 +15,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// Fields of the two specs that conversion knows.
-const (
-	fieldGRPC          = "grpc"
-	fieldPostgres      = "postgres"
-	fieldDatabase      = "database"
-	fieldOAuthProxy    = "oauthProxy"
-	fieldKubeRBACProxy = "kubeRBACProxy"
-	fieldIstio         = "istio"
-	fieldReplicas      = "replicas"
-)
-
 // PostgresOnlyInV1beta1 lists the fields of spec.postgres that v1alpha1 does not have.
 var PostgresOnlyInV1beta1 = []string{
 	"generateDeployment", "retentionPolicy", "storage", "image",
@@ -205,25 +194,25 @@ func shownGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.De
 // hide changes a v1beta1 spec into one of v1alpha1 and returns what that cannot say.
 func hide(spec map[string]any) Kept {
 	kept := Kept{}
-	if proxy, ok := spec[fieldKubeRBACProxy]; ok {
-		kept.Proxy, kept.OAuthProxy = fieldKubeRBACProxy, spec[fieldOAuthProxy]
-		delete(spec, fieldKubeRBACProxy)
-		spec[fieldOAuthProxy] = proxy
+	if proxy, ok := spec["kubeRBACProxy"]; ok {
+		kept.Proxy, kept.OAuthProxy = "kubeRBACProxy", spec["oauthProxy"]
+		delete(spec, "kubeRBACProxy")
+		spec["oauthProxy"] = proxy
 	}
-	if spec[fieldReplicas] == int64(1) { // the default, which returns by itself
-		delete(spec, fieldReplicas)
+	if spec["replicas"] == int64(1) { // the default, which returns by itself
+		delete(spec, "replicas")
 	}
 	kept.Spec = take(spec, OnlyInV1beta1)
-	if postgres, ok := spec[fieldPostgres].(map[string]any); ok {
+	if postgres, ok := spec["postgres"].(map[string]any); ok {
 		kept.Postgres = take(postgres, PostgresOnlyInV1beta1)
-		if _, given := postgres[fieldDatabase]; !given {
+		if _, given := postgres["database"]; !given {
 			kept.WithoutDatabase = true
-			postgres[fieldDatabase] = ""
+			postgres["database"] = ""
 		}
 	}
-	if _, given := spec[fieldGRPC]; !given {
+	if _, given := spec["grpc"]; !given {
 		kept.WithoutGRPC = true
-		spec[fieldGRPC] = shownGRPC()
+		spec["grpc"] = shownGRPC()
 	}
 	return kept
 }
@@ -255,37 +244,37 @@ func putBack(block, fields map[string]any) {
 // restore changes a v1alpha1 spec into the one of v1beta1. What an edit through v1alpha1 has changed since stays as it is, and what
 // belongs to a block that is gone went with it.
 func (k Kept) restore(spec map[string]any) {
-	if proxy, ok := spec[fieldOAuthProxy]; ok && k.Proxy == fieldKubeRBACProxy {
-		delete(spec, fieldOAuthProxy)
-		spec[fieldKubeRBACProxy] = proxy
+	if proxy, ok := spec["oauthProxy"]; ok && k.Proxy == "kubeRBACProxy" {
+		delete(spec, "oauthProxy")
+		spec["kubeRBACProxy"] = proxy
 	}
-	if k.OAuthProxy != nil && spec[fieldOAuthProxy] == nil && spec[fieldKubeRBACProxy] != nil {
-		spec[fieldOAuthProxy] = runtime.DeepCopyJSONValue(k.OAuthProxy)
+	if k.OAuthProxy != nil && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] != nil {
+		spec["oauthProxy"] = runtime.DeepCopyJSONValue(k.OAuthProxy)
 	}
-	if k.WithoutGRPC && reflect.DeepEqual(spec[fieldGRPC], shownGRPC()) {
-		delete(spec, fieldGRPC)
+	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], shownGRPC()) {
+		delete(spec, "grpc")
 	}
 	putBack(spec, k.Spec)
-	postgres, ok := spec[fieldPostgres].(map[string]any)
+	postgres, ok := spec["postgres"].(map[string]any)
 	if !ok {
 		return
 	}
 	putBack(postgres, k.Postgres)
-	if k.WithoutDatabase && postgres[fieldDatabase] == "" {
-		delete(postgres, fieldDatabase)
+	if k.WithoutDatabase && postgres["database"] == "" {
+		delete(postgres, "database")
 	}
 }
 
 // ReplaceIstio replaces the block istio of a v1alpha1 spec by the proxy that does its work, and reports whether there was
 // one. A proxy that the spec has already stays as it is.
 func ReplaceIstio(spec map[string]any) bool {
-	istio, ok := spec[fieldIstio].(map[string]any)
+	istio, ok := spec["istio"].(map[string]any)
 	if !ok {
 		return false
 	}
-	delete(spec, fieldIstio)
-	if _, has := spec[fieldOAuthProxy]; !has {
-		spec[fieldOAuthProxy] = proxyFor(istio)
+	delete(spec, "istio")
+	if _, has := spec["oauthProxy"]; !has {
+		spec["oauthProxy"] = proxyFor(istio)
 	}
 	return true
 }
