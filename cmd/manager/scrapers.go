@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// reviewTimeout bounds what the API server is asked about one request.
+// reviewTimeout bounds the reviews of one request.
 const reviewTimeout = 10 * time.Second
 
 // scrapers lets callers read metrics whom the API server knows and allows to get the path. It does what the filter of

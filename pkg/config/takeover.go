@@ -84,7 +84,8 @@ func (o OlderConfig) read() (values map[string]value, notes map[string]string, e
 }
 
 // layered gives a section its values: the defaults, over them those of the ConfigMaps in the given order, over them what the
-// configuration names. It returns notes on keys that have no effect, of which those of AppWrappers and others are told apart.
+// configuration names. It returns notes on keys that have no effect: below appwrapper for the section of AppWrappers, and all others
+// for that of Ray clusters.
 func (c Config) layered(table []setting, older []OlderConfig) (notes []string, err error) {
 	defaults := map[string]value{}
 	for _, row := range table {
