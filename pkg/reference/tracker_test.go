@@ -151,8 +151,8 @@ func TestForget(t *testing.T) {
 	tracker := NewTracker(c, c)
 	resolve(t, tracker, Reference{Kind: Secret, Name: "db"})
 	tracker.Forget(owner)
-	if len(tracker.owners) != 0 {
-		t.Errorf("%v is remembered of an owner that is gone", tracker.owners)
+	if known, remembered := tracker.owners.Get(owner); remembered {
+		t.Errorf("%v is remembered of an owner that is gone", known)
 	}
 	tracker.Forget("nobody")
 }
