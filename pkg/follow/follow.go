@@ -61,7 +61,7 @@ type Follower struct {
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
 	read   bool                                                // it was allowed once
-	there  map[types.NamespacedName]*unstructured.Unstructured // what is to be told
+	there  map[types.NamespacedName]*unstructured.Unstructured // what Take or TakeAll gets
 }
 
 // New returns a Follower that is idle.
@@ -169,7 +169,7 @@ func (f *Follower) handle(event watch.Event) error {
 	if event.Type == watch.Deleted {
 		delete(f.there, client.ObjectKeyFromObject(obj))
 	}
-	f.tell()
+	f.handOver()
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (f *Follower) takeList(items []unstructured.Unstructured) {
 			f.keep(&items[i])
 		}
 	}
-	f.tell()
+	f.handOver()
 }
 
 // means reports whether an object is one of those that are followed.
@@ -196,8 +196,8 @@ func (f *Follower) keep(o *unstructured.Unstructured) {
 	f.there[client.ObjectKeyFromObject(o)] = o
 }
 
-// tell hands over what there is. A single object is not held in memory.
-func (f *Follower) tell() {
+// handOver passes on what there is. A single object is not held in memory.
+func (f *Follower) handOver() {
 	all := slices.SortedFunc(maps.Values(f.there), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})

@@ -168,7 +168,9 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 			return err
 		}
 	}
-	k.owners.Set(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey]})
+	k.owners.Set(owner.GetUID(), known{
+		uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey],
+	})
 	return nil
 }
 

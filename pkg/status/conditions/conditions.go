@@ -95,7 +95,9 @@ func Severity(before *metav1.Condition, after metav1.Condition) string {
 }
 
 func isFailure(reason string) bool {
-	return slices.ContainsFunc(failureWords, func(word string) bool { return strings.HasSuffix(reason, word) || strings.HasPrefix(reason, word) })
+	return slices.ContainsFunc(failureWords, func(word string) bool {
+		return strings.HasSuffix(reason, word) || strings.HasPrefix(reason, word)
+	})
 }
 
 // Clip cuts a text to at most limit bytes at a character boundary and marks the cut with "...".

@@ -83,7 +83,8 @@ func diagnoseContainer(status corev1.ContainerStatus) []finding {
 		case "CreateContainerConfigError":
 			return []finding{{rankConfig, configError(status.Name, waiting.Message)}}
 		case "CreateContainerError", "RunContainerError", "StartError", "PreStartHookError", "PostStartHookError":
-			return []finding{{rankCreate, fmt.Sprintf("container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
+			return []finding{{rankCreate, fmt.Sprintf(
+				"container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
 				status.Name, waiting.Reason)}}
 		}
 	}
@@ -104,8 +105,8 @@ func crash(status corev1.ContainerStatus) []finding {
 	case end == nil:
 		return []finding{{rankCrash, fmt.Sprintf("container %s ends again and again; see its log", status.Name)}}
 	case end.Reason == "OOMKilled":
-		return []finding{{rankCrash, fmt.Sprintf("container %s was killed because it used more memory than its limit; raise resources.limits.memory",
-			status.Name)}}
+		return []finding{{rankCrash, fmt.Sprintf(
+			"container %s was killed because it used more memory than its limit; raise resources.limits.memory", status.Name)}}
 	default:
 		return []finding{{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, end.ExitCode)}}
 	}

@@ -96,7 +96,8 @@ func rayCluster(o object) Verdict {
 // workers counts those of a cluster whose head runs.
 func workers(o object, since metav1.Condition) Verdict {
 	have, want := o.number("status", "readyWorkerReplicas"), o.number("status", "desiredWorkerReplicas")
-	verdict := Verdict{State: Healthy, Reason: "Ready", Message: fmt.Sprintf("%d/%d workers ready", have, want), Since: since.LastTransitionTime.Time}
+	verdict := verdictOf(since, Healthy)
+	verdict.Reason, verdict.Message = "Ready", fmt.Sprintf("%d/%d workers ready", have, want)
 	if have < want {
 		verdict.State, verdict.Reason = Progressing, "WorkersNotReady"
 	}
