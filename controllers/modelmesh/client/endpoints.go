@@ -61,22 +61,16 @@ func SetupEndpoints(mgr ctrl.Manager, name string, held cache.Cache, pool *Pool)
 // Addresses returns where the ready endpoints of a Service listen on the port of a number: each once, ordered.
 // Of pods with addresses of both families the IPv4 ones count, since each pod is to be called once.
 func Addresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
-	var v4, v6 []string
+	found := map[discoveryv1.AddressType][]string{}
 	for i := range endpoints {
 		slice := &endpoints[i]
-		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
-			continue
-		}
-		switch slice.AddressType {
-		case discoveryv1.AddressTypeIPv4:
-			v4 = append(v4, ready(slice.Endpoints, port)...)
-		case discoveryv1.AddressTypeIPv6:
-			v6 = append(v6, ready(slice.Endpoints, port)...)
+		if slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
+			found[slice.AddressType] = append(found[slice.AddressType], ready(slice.Endpoints, port)...)
 		}
 	}
-	out := v4
-	if len(v4) == 0 {
-		out = v6
+	out := found[discoveryv1.AddressTypeIPv4]
+	if len(out) == 0 {
+		out = found[discoveryv1.AddressTypeIPv6]
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -116,15 +117,14 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 
 // inputs gathers what does not have to be read from Secrets.
 func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
-	use, err := r.usage(ctx, namespace)
-	if err != nil {
-		return Inputs{}, err
-	}
 	served := r.Served()
-	return Inputs{
-		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Monitoring: r.monitoring,
+	in := Inputs{
+		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
-	}, nil
+	}
+	var err error
+	in.Used, in.Runtimes, err = r.usage(ctx, namespace)
+	return in, err
 }
 
 // secrets fills in what is kept in Secrets, and returns the places of those that are good as they are.
@@ -252,31 +252,21 @@ func news(last *string, text string) bool {
 	return text != "" && text != before
 }
 
-// usage is what there is in a namespace.
-type usage struct{ used, runtimes bool }
-
-// usage tells what there is. What pods need stays as long as there are pods, also when the last model is gone: without its account a
-// new pod would be refused.
-func (a *common) usage(ctx context.Context, namespace string) (usage, error) {
-	var out usage
+// usage tells whether a namespace is used, and whether it has runtimes. What pods need stays as long as there are pods, also when the last
+// model is gone: without its account a new pod would be refused.
+func (a *common) usage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
 	var deployments appsv1.DeploymentList
-	err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), client.MatchingLabels(names.Labels(modelmesh.ComponentName)), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return out, fmt.Errorf("listing the Deployments of runtimes: %w", err)
+	made := client.MatchingLabels(names.Labels(modelmesh.ComponentName))
+	if err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), made, client.UnsafeDisableDeepCopy); err != nil {
+		return false, false, fmt.Errorf("listing the Deployments of runtimes: %w", err)
 	}
-	for i := range deployments.Items {
-		out.runtimes = true
-		out.used = out.used || hasPods(&deployments.Items[i])
+	hasPods := func(d appsv1.Deployment) bool {
+		return d.Spec.Replicas == nil || *d.Spec.Replicas > 0 || d.Status.Replicas > 0
 	}
-	if out.used {
-		return out, nil
+	runtimes = len(deployments.Items) > 0
+	if slices.ContainsFunc(deployments.Items, hasPods) {
+		return true, runtimes, nil
 	}
 	models, err := a.Models(ctx, namespace)
-	out.used = len(models) > 0
-	return out, err
-}
-
-// hasPods tells whether a Deployment has pods or is to have some.
-func hasPods(d *appsv1.Deployment) bool {
-	return d.Spec.Replicas == nil || *d.Spec.Replicas > 0 || d.Status.Replicas > 0
+	return len(models) > 0, runtimes, err
 }

@@ -71,6 +71,13 @@ func TestComesAndGoesWithModels(t *testing.T) {
 	s.rests("not served", s.must)
 }
 
+type usage struct{ used, runtimes bool }
+
+func (s *scene) usage(namespace string) (usage, error) {
+	used, runtimes, err := s.namespaces.usage(s.t.Context(), namespace)
+	return usage{used, runtimes}, err
+}
+
 // [O5] [O9] pods that run need their account, also when the last model is gone; a Predictor is a model, too.
 func TestWhatUsesANamespace(t *testing.T) {
 	other := inference("raw", func(s *v1beta1.InferenceService) { s.Annotations = nil })
@@ -97,17 +104,17 @@ func TestWhatUsesANamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, capability.NewSet(capability.InferenceService), c.existing...)
-			got, err := s.namespaces.usage(t.Context(), "team")
+			got, err := s.usage("team")
 			if err != nil || got != c.want {
 				t.Errorf("%+v, error %v; want %+v", got, err, c.want)
 			}
-			if got, err := s.namespaces.usage(t.Context(), "other"); err != nil || got != (usage{}) {
+			if got, err := s.usage("other"); err != nil || got != (usage{}) {
 				t.Errorf("elsewhere %+v, error %v", got, err)
 			}
 		})
 	}
 	s := newScene(t, plain, inference("i"))
-	if got, err := s.namespaces.usage(t.Context(), "team"); err != nil || got.used {
+	if got, err := s.usage("team"); err != nil || got.used {
 		t.Errorf("of an API that is not served: %+v, error %v", got, err)
 	}
 }
