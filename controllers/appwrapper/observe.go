@@ -97,19 +97,25 @@ func (w *workloads) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev
 	return list.Items, nil
 }
 
-// component returns what is known of one component, and how its pods are known.
-func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podOwner, error) {
-	status := &aw.Status.ComponentStatus[index]
-	kind := kindOf(status)
-	owner := podOwner{kind: status.Kind, name: status.Name}
+// recorded is what the status says of a component.
+func recorded(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact {
 	out := rules.ComponentFact{
 		Title: status.Kind + " " + status.Name, Stage: stageOf(status), Replicas: int(podset.Total(status.PodSets)),
-		Judges: judges[kind].completes, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
+		Judges: judges[kindOf(status)].completes, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
 	out.MinReady = out.Replicas
 	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
 		out.Since = c.LastTransitionTime.Time
 	}
+	return out
+}
+
+// component returns what is known of one component, and how its pods are known.
+func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podOwner, error) {
+	status := &aw.Status.ComponentStatus[index]
+	kind := kindOf(status)
+	owner := podOwner{kind: status.Kind, name: status.Name}
+	out := recorded(status)
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
 		return out, owner, nil
 	}

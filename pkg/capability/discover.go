@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 )
@@ -26,20 +27,12 @@ var errUndescribed = errors.New("its resources are not known yet")
 // read asks the API server which kinds of the given groups it serves. An error means that nothing was learnt;
 // failures of single group versions are part of the answer.
 func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (served, error) {
-	out := served{plurals: map[schema.GroupVersionKind]string{}, failed: map[schema.GroupVersion]error{}}
 	list, resources, err := discovery.ServerGroupsAndResourcesWithContext(ctx, client)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
 		return served{}, fmt.Errorf("reading discovery: %w", err)
 	}
-	for _, group := range list {
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			if cause := failed[gv]; groups[gv.Group] && !apierrors.IsNotFound(cause) { // those disappeared between two requests
-				out.failed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cmp.Or(cause, errUndescribed))
-			}
-		}
-	}
+	out := served{plurals: map[schema.GroupVersionKind]string{}, failed: announced(list, groups, failed)}
 	for _, described := range resources {
 		gv, err := schema.ParseGroupVersion(described.GroupVersion)
 		if err != nil || !groups[gv.Group] {
@@ -53,6 +46,20 @@ func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, g
 		}
 	}
 	return out, nil
+}
+
+// announced are the listed versions of the groups, with why they could not be described as far as that is known.
+func announced(list []*metav1.APIGroup, groups map[string]bool, failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
+	out := map[schema.GroupVersion]error{}
+	for _, group := range list {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+			if cause := failed[gv]; groups[gv.Group] && !apierrors.IsNotFound(cause) { // those disappeared between two requests
+				out[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cmp.Or(cause, errUndescribed))
+			}
+		}
+	}
+	return out
 }
 
 // lists reports whether any version of the group serves the resource, or cannot be read.

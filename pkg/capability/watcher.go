@@ -230,15 +230,9 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 		case w.definitions.gone(w.resources[k]):
 		case listed, failed && (unknown || before.Has(k)):
 			kinds = append(kinds, k)
-		case unknown, !before.Has(k):
-		default:
-			if w.omitted[k].IsZero() {
-				w.omitted[k] = now
-			}
-			if now.Sub(w.omitted[k]) < window {
-				kinds, held = append(kinds, k), true
-				continue
-			}
+		case !unknown && before.Has(k) && w.waits(k, now):
+			kinds, held = append(kinds, k), true
+			continue
 		}
 		delete(w.omitted, k)
 	}
@@ -248,6 +242,14 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 		}
 	}
 	return NewSet(kinds...), held
+}
+
+// waits reports whether a kind was left out for less than the window.
+func (w *Watcher) waits(k schema.GroupVersionKind, now time.Time) bool {
+	if w.omitted[k].IsZero() {
+		w.omitted[k] = now
+	}
+	return now.Sub(w.omitted[k]) < window
 }
 
 // publish swaps the set and notifies all listeners. Informers go before a kind returns, so that its watches start on fresh

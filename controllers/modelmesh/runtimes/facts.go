@@ -206,7 +206,7 @@ func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]referen
 }
 
 // errSpec begins the messages about runtimes that cannot be served.
-var errSpec = errors.New("Invalid runtime Spec") //nolint:revive,staticcheck // the original's words
+var errSpec = errors.New("Invalid runtime Spec") //nolint:staticcheck // the original's words
 
 // specProblem says what is wrong with the spec of a runtime; nil for nothing.
 func (in RenderInputs) specProblem(t modelmesh.Runtime) error {

@@ -130,7 +130,7 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 // replicas decides how many pods a runtime has.
 func (s *server) replicas(f *facts, name string, t modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
 	runtime := inside(f.Namespace, name)
-	in := f.RenderInputs.replicas(t, scale, needed(f.models, mm.Labels(name, t.Spec, f.Settings.RESTProxy.Enabled)))
+	in := f.replicas(t, scale, needed(f.models, mm.Labels(name, t.Spec, f.Settings.RESTProxy.Enabled)))
 	in.IdleSince, _ = s.idle.Get(runtime)
 	in.Now = s.clock.Now()
 	if live != nil {

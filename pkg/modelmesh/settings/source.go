@@ -255,7 +255,7 @@ func (s *Source) sort(all []*document) (admin *document, moved []string) {
 		if known == nil {
 			known = &space{}
 		}
-		if !known.document.same(one) {
+		if !known.same(one) {
 			known.document, known.current = one, false
 			moved = append(moved, one.Namespace)
 		}

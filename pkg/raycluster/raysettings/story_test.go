@@ -205,7 +205,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...an
 func TestEventsTellMistakesApart(t *testing.T) {
 	f := newFixture(t)
 	var versions []string
-	f.Source.options.Recorder = recorder(func(o runtime.Object) {
+	f.options.Recorder = recorder(func(o runtime.Object) {
 		about, err := reference.GetReference(clientgoscheme.Scheme, o)
 		if err != nil {
 			t.Fatal(err)

@@ -190,22 +190,12 @@ func (g *gatherer) report(ctx context.Context, now time.Time) Report {
 	refusal := render.Refusals(ctx, g.Reader, g.manager)
 	for _, component := range kinds.Components() {
 		c := newComponent(component, g.manager.Settings, g.Set)
-		for _, l := range g.lists[c.Name] {
-			for i := range l.found {
-				u := &l.found[i]
-				verdict := health.Of(u)
-				if kinds.IsRuntime(l.kind.GroupVersionKind) {
-					verdict = runtimeVerdict(u, g.workloads, refusal(u))
-				}
-				r.Resources = append(r.Resources, Resource{
-					Component: c.Name, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-					Created: u.GetCreationTimestamp().Time, Verdict: verdict,
-				})
-				c.Resources++
-				if !verdict.State.OK() {
-					c.NotReady++
-					r.OK = false
-				}
+		for _, resource := range g.resources(c.Name, refusal) {
+			r.Resources = append(r.Resources, resource)
+			c.Resources++
+			if !resource.State.OK() {
+				c.NotReady++
+				r.OK = false
 			}
 		}
 		r.Components = append(r.Components, c)
@@ -216,6 +206,25 @@ func (g *gatherer) report(ctx context.Context, now time.Time) Report {
 	})
 	r.Notes = g.notes()
 	return r
+}
+
+// resources are the custom resources of a component.
+func (g *gatherer) resources(component string, refusal func(*unstructured.Unstructured) string) []Resource {
+	var out []Resource
+	for _, l := range g.lists[component] {
+		for i := range l.found {
+			u := &l.found[i]
+			verdict := health.Of(u)
+			if kinds.IsRuntime(l.kind.GroupVersionKind) {
+				verdict = runtimeVerdict(u, g.workloads, refusal(u))
+			}
+			out = append(out, Resource{
+				Component: component, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+				Created: u.GetCreationTimestamp().Time, Verdict: verdict,
+			})
+		}
+	}
+	return out
 }
 
 // missing reports whether the namespace to look at does not exist.
