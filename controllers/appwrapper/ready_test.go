@@ -24,8 +24,11 @@ func TestReady(t *testing.T) {
 		status     metav1.ConditionStatus
 		reason     string
 	}{
-		"waits":               {awv1beta2.PhaseSuspended, nil, "False", "Suspended"},
-		"begins":              {awv1beta2.PhaseResuming, nil, "False", "Resuming"},
+		"waits":  {awv1beta2.PhaseSuspended, nil, "False", "Suspended"},
+		"begins": {awv1beta2.PhaseResuming, nil, "False", "Resuming"},
+		"is refused": {awv1beta2.PhaseResuming, []metav1.Condition{
+			rules.NewCondition(awv1beta2.ConditionPodsReady, "False", awv1beta2.ReasonCreateFailed, "violates PodSecurity"),
+		}, "False", "CreateFailed"},
 		"has no pods yet":     {awv1beta2.PhaseRunning, nil, "False", "Running"},
 		"pods are coming":     {awv1beta2.PhaseRunning, []metav1.Condition{pods("False")}, "False", "PodsFalse"},
 		"runs":                {awv1beta2.PhaseRunning, []metav1.Condition{pods("True"), unhealthy("False")}, "True", "PodsTrue"},

@@ -117,6 +117,10 @@ func ready(aw *awv1beta2.AppWrapper) metav1.Condition {
 		if f := aw.Status.LastFailure; f != nil {
 			waiting.Message = "the workload failed for good: " + f.Reason + ": " + f.Message
 		}
+	case awv1beta2.PhaseResuming:
+		if pods := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionPodsReady); pods != nil && pods.Reason == awv1beta2.ReasonCreateFailed {
+			return rules.NewCondition("", metav1.ConditionFalse, pods.Reason, pods.Message+"; it is tried again until the admission grace period ends")
+		}
 	case awv1beta2.PhaseRunning:
 		unhealthy := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionUnhealthy)
 		if unhealthy != nil && unhealthy.Status == metav1.ConditionTrue {

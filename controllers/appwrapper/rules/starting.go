@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
@@ -34,16 +36,14 @@ var whileResuming = []Rule{
 	{"suspend", suspended, toSuspending},
 	{"components were changed", componentsChanged, (*Facts).failChanged},
 	{"announce what will be created", isFresh, func(*Facts) Decision { return Decision{Announce: true, Again: Immediately} }},
-	{"run", allDeployed, func(*Facts) Decision { return to(awv1beta2.PhaseRunning) }},
+	{"run", allDeployed, (*Facts).run},
 	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Act: CreateComponents} }},
-	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, func(*Facts) Decision {
-		return to(awv1beta2.PhaseRunning)
-	}},
+	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, (*Facts).run},
 	{"creation failed for good", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 	{"try creation again", func(f *Facts) bool { return f.until(f.admission()) > 0 }, func(f *Facts) Decision {
-		return Decision{Again: f.backoff()}
+		return Decision{Again: f.backoff()}.and([]metav1.Condition{no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonCreateFailed, createFailed(f))})
 	}},
 	{"creation took too long", always, func(f *Facts) Decision {
 		return f.resetOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
@@ -68,6 +68,15 @@ func isFresh(f *Facts) bool {
 
 func allDeployed(f *Facts) bool {
 	return f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
+}
+
+// run ends the report about attempts that failed.
+func (f *Facts) run() Decision {
+	d := to(awv1beta2.PhaseRunning)
+	if f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonCreateFailed {
+		d.Conditions = append(d.Conditions, no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, "The components have been created"))
+	}
+	return d
 }
 
 func createFailed(f *Facts) string {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
@@ -40,13 +42,16 @@ func TestRulesWhileResuming(t *testing.T) {
 		{"announced", nil, want{rule: "create", act: CreateComponents}},
 		{"refused before", []change{staged(Errored)}, want{rule: "create", act: CreateComponents}},
 		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately}},
+		{"created at last", []change{made(nil, false), condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonCreateFailed, time.Second)}, want{
+			rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=False/Resuming"}}},
 		{"fatal", []change{made(broken, true)}, want{rule: "creation failed for good", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"at first again after a second", []change{made(broken, false), deployedFor(time.Second)},
-			want{rule: "try creation again", again: time.Second}},
-		{"later less often", []change{made(broken, false), deployedFor(20 * time.Second)}, want{rule: "try creation again", again: 10 * time.Second}},
+			want{rule: "try creation again", again: time.Second, sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"later less often", []change{made(broken, false), deployedFor(20 * time.Second)}, want{rule: "try creation again", again: 10 * time.Second,
+			sets: []string{"PodsReady=False/CreateFailed"}}},
 		{"but at the deadline", []change{made(broken, false), deployedFor(59500 * time.Millisecond)},
-			want{rule: "try creation again", again: 500 * time.Millisecond}},
+			want{rule: "try creation again", again: 500 * time.Millisecond, sets: []string{"PodsReady=False/CreateFailed"}}},
 		{"too long, tried again", []change{made(broken, false), deployedFor(time.Minute)}, want{rule: "creation took too long",
 			next: awv1beta2.PhaseResetting, retry: 1, again: Immediately, sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"too long, retries used up", []change{made(broken, false), deployedFor(time.Minute), retried(3)}, want{rule: "creation took too long",
