@@ -48,6 +48,8 @@ type Options struct {
 	ManagerNamespace string
 	// Version of the program.
 	Version string
+	// Kinds are the resources that completion proposes, as kubectl writes kinds.
+	Kinds []string
 
 	Clock clock.PassiveClock
 	// Lookup reads the environment.

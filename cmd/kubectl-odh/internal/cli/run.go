@@ -14,8 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 )
 
 // Exit codes.
@@ -172,15 +170,11 @@ func (o *Options) builder(cluster *Cluster) *resource.Builder {
 
 // CompleteNamed proposes the resources of our components.
 func (o *Options) CompleteNamed(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var ours []string
-	for _, k := range kinds.All() {
-		ours = append(ours, k.GroupKind().String())
-	}
 	cluster, err := o.Connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	infos, _ := o.builder(cluster).ContinueOnError().ResourceTypeOrNameArgs(true, strings.Join(ours, ",")).Flatten().Do().Infos() // what cannot be read is not proposed
+	infos, _ := o.builder(cluster).ContinueOnError().ResourceTypeOrNameArgs(true, strings.Join(o.Kinds, ",")).Flatten().Do().Infos() // what cannot be read is not proposed
 	var out []cobra.Completion
 	for _, info := range infos {
 		out = append(out, strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name)
