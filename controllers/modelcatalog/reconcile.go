@@ -75,8 +75,10 @@ type recollection struct {
 	// platform is what the present reconcile has taken.
 	platform registry.Platform
 	// good are the versions of objects that were read and found as they should be, by name.
-	good   map[string]string
-	budget flowcontrol.PassiveRateLimiter // of additions
+	good map[string]string
+	// present is when objects that the pods mount were found, by kind and name.
+	present map[string]time.Time
+	budget  flowcontrol.PassiveRateLimiter // of additions
 	// sources are those that were taken last, before the cache shows it; postponed means that there are others.
 	sources   []string
 	postponed bool
@@ -89,7 +91,8 @@ func (r *catalogs) remembered(uid types.UID) *recollection {
 	known, ok := r.recollections.Get(uid)
 	if !ok {
 		known = &recollection{
-			good: map[string]string{}, budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock),
+			good: map[string]string{}, present: map[string]time.Time{},
+			budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock),
 		}
 		r.recollections.Set(uid, known)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,18 +45,28 @@ func sourcesOfUsers() []reference.Reference {
 	return refs
 }
 
-// absent are the objects that the spec mounts, or pulls images with, and that do not exist. Nothing of them is cached. Secrets are found by
-// the right to find keys for Hugging Face; an installation without it learns nothing of them. The pods that wait for one cause a reconcile
-// when it comes.
+// presence is how long an object that the pods mount counts as there once it was found.
+const presence = 10 * time.Minute
+
+// absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
+// for Hugging Face; an installation without it learns nothing of them. What was found is looked for again after a while only, since nothing
+// of it is cached; what was not is looked for at each reconcile, and the pods that wait for it cause one when it comes.
 func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+	present := r.remembered(c.UID).present
 	return reference.Absent(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
+		name := string(ref.Kind) + "/" + ref.Name
+		if r.clock.Since(present[name]) < presence {
+			return true, nil
+		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
 		err := r.live.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
-		if apierrors.IsForbidden(err) {
+		found := len(list.Items) > 0 || apierrors.IsForbidden(err)
+		if found {
+			present[name] = r.clock.Now()
 			return true, nil
 		}
-		return len(list.Items) > 0, err
+		return false, err
 	})
 }
 

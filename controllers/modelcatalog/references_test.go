@@ -189,8 +189,14 @@ func TestMissingVolumes(t *testing.T) {
 		}
 	}
 	b.remove(&corev1.Secret{ObjectMeta: named("mirror")})
+	b.r.live = nil
+	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+		t.Errorf("what was found a moment ago is looked for again: %v, %v", absent, err)
+	}
+	b.r.forget(must(b, sample()).UID)
+	b.r.live = b.server
 	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
-		t.Errorf("one is gone: %v, %v", absent, err)
+		t.Errorf("after a restart: %v, %v", absent, err)
 	}
 	b.r.live = refusing{b.server}
 	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
