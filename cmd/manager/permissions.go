@@ -22,6 +22,8 @@ const (
 	refusalsBorne = 15 * time.Second
 	// refusalsApart is more than informers pause between two attempts: refusals that are further apart do not belong together.
 	refusalsApart = 2 * time.Minute
+	// start is how long a refused watch counts after a list that was allowed: those of later are met by retries.
+	start = 5 * time.Minute
 )
 
 // permissions ends a start for which an essential permission is missing. It sees what the API server answers to the informers, and needs
@@ -33,6 +35,7 @@ type permissions struct {
 	report    context.CancelCauseFunc
 	clock     clock.PassiveClock
 	borne     time.Duration // after which a refusal is reported
+	began     time.Time
 
 	mu       sync.Mutex
 	refusals map[string]refusals // by the words of the API server
@@ -68,13 +71,14 @@ func (p *permissions) judge(err error, listed bool) {
 		return
 	}
 	text, details := status.Status().Message, status.Status().Details
-	refused := !listed && strings.Contains(text, " cannot list resource ") || strings.Contains(text, " cannot watch resource ")
+	now := p.clock.Now()
+	refused := !listed && strings.Contains(text, " cannot list resource ") || strings.Contains(text, " cannot watch resource ") && now.Sub(p.began) < start
 	if !refused || !p.essential[schema.GroupResource{Group: details.Group, Resource: details.Kind}] {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, spell := p.clock.Now(), p.refusals[text]
+	spell := p.refusals[text]
 	if now.Sub(spell.last) > refusalsApart {
 		spell.first = now
 	}

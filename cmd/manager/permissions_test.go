@@ -31,7 +31,8 @@ func rbac(verb, resource string) string {
 
 func newPermissions(report func(error), borne time.Duration) (*permissions, *clocktesting.FakePassiveClock) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	return &permissions{essential: essentials(testTable(nil)), report: report, clock: clk, borne: borne, refusals: map[string]refusals{}}, clk
+	return &permissions{essential: essentials(testTable(nil)), report: report, clock: clk, borne: borne, began: clk.Now(),
+		refusals: map[string]refusals{}}, clk
 }
 
 func TestPermissions(t *testing.T) {
@@ -86,6 +87,16 @@ func TestPermissionsThatComeInTime(t *testing.T) {
 	for range 3 {
 		p.judge(refusal("watch", "widgets", "test.io"), true)
 		clk.SetTime(clk.Now().Add(refusalsApart + time.Second))
+	}
+}
+
+// API servers that are restarted one after the other refuse for some seconds each, and do not end a manager that has watched for long.
+func TestWatchesThatAreRefusedLater(t *testing.T) {
+	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, refusalsBorne)
+	clk.SetTime(clk.Now().Add(start))
+	for range 3 {
+		p.judge(refusal("watch", "widgets", "test.io"), true)
+		clk.SetTime(clk.Now().Add(refusalsBorne))
 	}
 }
 

@@ -85,7 +85,8 @@ func runManager(ctx context.Context, p process) error {
 	collectEarly()
 	redact.Learn(restConfig)
 	needed := &permissions{
-		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, refusals: map[string]refusals{},
+		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, began: env.Clock.Now(),
+		refusals: map[string]refusals{},
 	}
 	for _, reason := range left {
 		log.Error(reason, "A component stays off")

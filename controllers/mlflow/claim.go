@@ -37,11 +37,14 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *trou
 	if err != nil {
 		return notApplied(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
 	}
-	reportClaim(m, claimDifference(claim, m))
-	if !ownsClaim(claim) {
-		return nil
+	difference := claimDifference(claim, m)
+	if ownsClaim(claim) {
+		err = r.adjustClaim(ctx, m, claim)
+		aside.add("keeping the volume claim", err)
 	}
-	aside.add("keeping the volume claim", r.adjustClaim(ctx, m, claim))
+	if err == nil || apierrors.IsConflict(err) {
+		reportClaim(m, difference)
+	}
 	return nil
 }
 
@@ -90,7 +93,11 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	requests := claim.Spec.Resources.Requests
 	if want, named := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(requests[corev1.ResourceStorage]) > 0 {
+		if requests == nil {
+			requests = corev1.ResourceList{}
+		}
 		requests[corev1.ResourceStorage] = want
+		claim.Spec.Resources.Requests = requests
 	}
 }
 

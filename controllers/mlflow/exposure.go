@@ -99,7 +99,9 @@ func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resour
 	for _, s := range resources.Servers(m) {
 		refused, err := r.readRefusal(ctx, s.Name, in)
 		if err != nil {
-			setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
+			if !reported {
+				setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
+			}
 			return err
 		}
 		if refused == nil {

@@ -40,6 +40,10 @@ func ofServers(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
 func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
 	seen, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
 	jobs, pods, crons := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
+	// A Job that a CronJob made is seen although the CronJob has been suspended since.
+	if err := r.live.List(ctx, crons, namespace, ofServers(m)); err != nil {
+		return nil, fmt.Errorf("listing CronJobs: %w", err)
+	}
 	if err := r.live.List(ctx, jobs, namespace); err != nil {
 		return nil, fmt.Errorf("listing migration Jobs: %w", err)
 	}
@@ -50,9 +54,6 @@ func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inp
 	}
 	if err := r.live.List(ctx, pods, namespace, ofServers(m)); err != nil {
 		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
-	}
-	if err := r.live.List(ctx, crons, namespace, ofServers(m)); err != nil {
-		return nil, fmt.Errorf("listing CronJobs: %w", err)
 	}
 	for i := range crons.Items {
 		lookForChores(&crons.Items[i], jobs.Items, pods.Items, seen)

@@ -121,6 +121,9 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 
 // isRefusal says that an error stays the same until an object changes.
 func isRefusal(err error) bool {
+	if apply.Blocked(err) {
+		return true
+	}
 	_, status := any(err).(apierrors.APIStatus)
 	return status && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }

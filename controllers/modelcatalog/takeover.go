@@ -53,7 +53,7 @@ func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog
 		memory.withoutLeftovers = errs[0] == nil
 	}
 	if in.ReferenceGrants && !memory.withoutSharedGrant {
-		memory.withoutSharedGrant, errs[1] = registry.RemoveSharedGrant(ctx, r.live, r.applier, c.UID, c.Namespace, in.Gateway.RouteNamespace)
+		memory.withoutSharedGrant, errs[1] = registry.RemoveSharedGrant(ctx, r.live, r.applier, c.UID, c.Namespace)
 	}
 	return errors.Join(errs...)
 }

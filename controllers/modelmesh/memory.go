@@ -147,7 +147,6 @@ func (r *References) Set(namespace string, missing map[string][]reference.Missin
 	}
 	if !known {
 		r.onChange(namespace, "")
-		return
 	}
 	all := map[string][]reference.Missing{}
 	maps.Copy(all, before)
@@ -157,6 +156,12 @@ func (r *References) Set(namespace string, missing map[string][]reference.Missin
 			r.onChange(namespace, name)
 		}
 	}
+}
+
+// Forget notes that nothing of a namespace is looked for any more.
+func (r *References) Forget(namespace string) {
+	r.Set(namespace, nil)
+	r.missing.Delete(namespace)
 }
 
 // Subscribe names who is called for each Predictor whose references have changed, and without a name for all of a namespace of

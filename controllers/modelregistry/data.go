@@ -41,7 +41,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 	s.unsaved = nil
 	if !generates(m) {
 		reportClaims(m)
-		if s.released == m.Generation {
+		if s.released == m.Generation && !r.owned(ctx, m) {
 			return nil
 		}
 		_, err := r.releaseData(ctx, m)
@@ -131,6 +131,18 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 	return nil
 }
 
+// owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
+func (r *registries) owned(ctx context.Context, m *v1beta1.ModelRegistry) bool {
+	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
+		object := registry.MetadataOf(kind)
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
+		if err == nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
+			return true
+		}
+	}
+	return false
+}
+
 // releaseData makes volume and credentials outlive a registry that is being deleted, or does not use them, unless it says otherwise. It
 // reports whether there are any that stay.
 func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) (stays bool, err error) {
@@ -150,11 +162,11 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 	return stays, nil
 }
 
-// isOurs says whether an object bears a sign of this operator or of the one that it replaces. Labels may have been taken away.
+// isOurs says whether an object bears a sign of this operator or of the one that it replaces. That it was once written here is none: a user
+// who takes labels and owner reference off their data wants to keep it.
 func isOurs(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
-		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry) ||
-		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
+		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry)
 }
 
 // adjustData brings the marks of volume or credentials up to date: our labels, no copy of the content in an annotation, and

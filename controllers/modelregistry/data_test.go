@@ -89,6 +89,7 @@ func TestIsOurs(t *testing.T) {
 		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
 		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
 		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")}}, true},
+		"freed by a user":    {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
 		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
 		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("ConfigMap", "demo", "now")}}, false},
 	} {

@@ -41,7 +41,7 @@ func grantTo(service string) *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
 	g.SetName("allow-" + service)
-	g.Object["spec"] = map[string]any{"to": []any{map[string]any{"kind": "Service", "name": service}}}
+	g.Object["spec"] = map[string]any{"from": []any{map[string]any{"kind": "HTTPRoute", "namespace": "routes"}}, "to": []any{map[string]any{"kind": "Service", "name": service}}}
 	return g
 }
 
@@ -49,22 +49,25 @@ func grantTo(service string) *unstructured.Unstructured {
 func TestSharedGrantGoes(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
+	former := routeTo("ns", "other") // of a registry that is paused, in the namespace of earlier settings
+	former.SetNamespace("earlier")
 	for name, test := range map[string]struct {
 		domain string
 		beside []client.Object
 		want   bool
 	}{
-		"all have their own":         {"gateway.example.com", []client.Object{sharedGrant()}, true},
-		"gateway mode is off":        {"", []client.Object{sharedGrant()}, true},
-		"another has none yet":       {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"another without gateway":    {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"another has its own":        {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
-		"another is not published":   {"gateway.example.com", []client.Object{sharedGrant(), stored("other")}, true},
-		"another is elsewhere":       {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
-		"one of two others has none": {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
-		"the catalog has none yet":   {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
-		"the catalog has its own":    {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
-		"one of another client":      {"gateway.example.com", []client.Object{alien}, false},
+		"all have their own":                   {"gateway.example.com", []client.Object{sharedGrant()}, true},
+		"gateway mode is off":                  {"", []client.Object{sharedGrant()}, true},
+		"another has none yet":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"another without gateway":              {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"another has its own":                  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
+		"another is in a namespace of earlier": {"gateway.example.com", []client.Object{sharedGrant(), former, grantTo("other")}, false},
+		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), stored("other")}, true},
+		"another is elsewhere":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
+		"one of two others has none":           {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
+		"the catalog has none yet":             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
+		"the catalog has its own":              {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
+		"one of another client":                {"gateway.example.com", []client.Object{alien}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := stored("demo", registrytest.Proxied)

@@ -82,7 +82,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 	}
 	shared := place{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
 	if found[shared] != nil {
-		settled, err := registry.RemoveSharedGrant(ctx, r.live, r.applier, m.UID, m.Namespace, in.Gateway.RouteNamespace)
+		settled, err := registry.RemoveSharedGrant(ctx, r.live, r.applier, m.UID, m.Namespace)
 		if errs = append(errs, err); settled {
 			delete(found, shared)
 		}

@@ -218,7 +218,8 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry, li
 	if live == nil {
 		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
-	if !isOurs(live) {
+	written := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
+	if !isOurs(live) && !written { // labels may have been taken away
 		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
 	}
 	return r.applier.Adjust(ctx, live, func() {

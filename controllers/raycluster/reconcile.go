@@ -77,18 +77,22 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		r.forget(request.NamespacedName, cluster.GetUID())
 		err = r.around(ctx, cluster, c)
 	}
-	if isConflict(err) {
+	_, waiting := reconciler.AsWait(err)
+	if !waiting && isConflict(err) {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next reconcile sees how
 	}
-	if _, waiting := reconciler.AsWait(err); err != nil && !waiting && ctx.Err() == nil {
+	if err != nil && !waiting && ctx.Err() == nil {
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
 	return ctrl.Result{}, err
 }
 
-// isConflict tells whether an error consists of nothing but conflicts: one beside a failure must not hide it.
+// isConflict tells whether an error consists of nothing but conflicts, and waits: one beside a failure must not hide it.
 func isConflict(err error) bool {
 	return apply.Only(err, func(err error) bool {
+		if _, waits := reconciler.AsWait(err); waits {
+			return true
+		}
 		answer, is := any(err).(apierrors.APIStatus)
 		return is && answer.Status().Reason == metav1.StatusReasonConflict
 	})

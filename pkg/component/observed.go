@@ -26,8 +26,12 @@ type observed struct {
 	waiting map[string]bool // the kinds whose caches they have asked for: whether they still wait
 }
 
-// observe shows a component before anything of it runs.
+// observe shows a component before anything of it runs. Parts of one component are observed as one.
 func observe(mgr ctrl.Manager, component string, enabled bool) *observed {
+	if whole, ok := mgr.(*observed); ok && whole.component == component {
+		whole.running(false)
+		return whole
+	}
 	o := &observed{Manager: mgr, component: component, waiting: map[string]bool{}}
 	enabledGauge.WithLabelValues(component).Set(number(enabled))
 	failures.WithLabelValues(component)

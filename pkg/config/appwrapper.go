@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -114,9 +114,15 @@ const gpuTaints = `{"nvidia.com/gpu": [{"key": "autopilot.ibm.com/gpuhealth", "v
 
 // setTaints reads taints over those that are there, resource by resource.
 func (a *Autopilot) setTaints(raw string) error {
-	if err := json.Unmarshal([]byte(raw), &a.ResourceTaints); err != nil {
+	given := map[string][]NodeTaint{}
+	if err := json.Unmarshal([]byte(raw), &given); err != nil {
 		return errors.New("must be a list of key, value and effect for each resource")
 	}
+	if a.ResourceTaints == nil {
+		a.ResourceTaints = map[string][]NodeTaint{}
+	}
+	maps.DeleteFunc(given, func(_ string, taints []NodeTaint) bool { return taints == nil }) // as good as absent
+	maps.Copy(a.ResourceTaints, given)
 	for _, resource := range sortedKeys(a.ResourceTaints) {
 		for i, taint := range a.ResourceTaints[resource] {
 			if !slices.Contains([]string{"NoExecute", "NoSchedule", "PreferNoSchedule"}, taint.Effect) {
@@ -127,12 +133,6 @@ func (a *Autopilot) setTaints(raw string) error {
 	return nil
 }
 
-// period accepts nanoseconds too, which the originals wrote.
 func period(dst *time.Duration) func(string) error {
-	return parsed(dst, func(text string) (time.Duration, error) {
-		if nanoseconds, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return time.Duration(nanoseconds), nil
-		}
-		return time.ParseDuration(text)
-	}, `must be a duration such as "5m", or a whole number of nanoseconds`)
+	return parsed(dst, time.ParseDuration, `must be a duration such as "5m", or a whole number of nanoseconds`)
 }

@@ -41,7 +41,11 @@ func (s shape) raw(value any) (raw string, ok bool) {
 	case bool:
 		return strconv.FormatBool(value), s == aSwitch
 	case json.Number:
-		return value.String(), s == aNumber || s == aPeriod
+		if s == aPeriod { // what the originals wrote; a text has a unit
+			_, err := value.Int64()
+			return value.String() + "ns", err == nil
+		}
+		return value.String(), s == aNumber
 	case []any:
 		items := make([]string, len(value))
 		for i, item := range value {
@@ -89,6 +93,9 @@ func (d *document) read(tree map[string]any, path string) {
 		full := strings.TrimPrefix(path+"."+name, ".")
 		row, known := d.rows[d.fold(full)]
 		below := d.below(full)
+		if strings.Contains(name, ".") { // which is no way to write a path
+			known, below = false, nil
+		}
 		switch {
 		case !known && len(below) == 0:
 			d.unknown = append(d.unknown, unknownKey{key: name, path: path, known: sortedKeys(d.below(path))})
@@ -120,7 +127,11 @@ func (d *document) readSection(section any, path string, below map[string][]sett
 	d.read(fields, path)
 }
 
+// readValue reads one setting. An empty text in the place of another shape is as good as absent.
 func (d *document) readValue(given any, path string, row setting) {
+	if given == "" && row.shape != aText {
+		return
+	}
 	from := d.source + ": " + path
 	raw, ok := row.shape.raw(given)
 	if !ok {

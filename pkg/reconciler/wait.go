@@ -38,6 +38,10 @@ func AsWait(err error) (*Wait, bool) {
 		return nil, false
 	case *Wait:
 		return e, e != nil
+	case *apply.Error:
+		if !apply.Vanishing(e) { // which knows an API that goes by the object in the error
+			return AsWait(e.Err)
+		}
 	case interface{ Unwrap() []error }:
 		return shortest(e.Unwrap())
 	case interface{ Unwrap() error }:

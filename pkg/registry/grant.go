@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
@@ -29,7 +30,7 @@ const SharedGrantName = "allow-gateway-httproutes"
 
 // RemoveSharedGrant removes it from a namespace unless an HTTPRoute leads to a Service there that no other grant names: the registry or
 // catalog that is the last to get a grant of its own removes it. It reports whether it is settled, so that it need not be looked for again.
-func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace, routes string) (
+func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
 	settled bool, err error,
 ) {
 	settled = true
@@ -38,12 +39,8 @@ func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 		if grant.Labels["app.kubernetes.io/created-by"] != "model-registry-operator" {
 			return false, nil
 		}
-		led, err := ledTo(ctx, live, namespace, routes)
-		if err != nil || led.Len() == 0 {
-			return err == nil, err
-		}
-		granted, err := grantedIn(ctx, live, namespace)
-		settled = err == nil && granted.IsSuperset(led)
+		needed, err := needsSharedGrant(ctx, live, namespace)
+		settled = err == nil && !needed
 		return settled, err
 	})
 	if apierrors.IsConflict(err) { // another one has the name
@@ -52,35 +49,46 @@ func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 	return settled && err == nil, err
 }
 
-// ledTo are the Services of a namespace to which HTTPRoutes of another one lead.
-func ledTo(ctx context.Context, live client.Reader, namespace, routes string) (sets.Set[string], error) {
-	led := sets.New[string]()
-	err := each(ctx, live, capability.HTTPRoute, routes, func(route *gatewayv1.HTTPRoute) {
+// way is how an HTTPRoute of a namespace reaches a Service; without a name every Service.
+type way struct{ from, service string }
+
+// needsSharedGrant reports whether an HTTPRoute, of whichever namespace, leads to a Service that no other grant opens to it.
+func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+	needed := sets.New[way]()
+	err := each(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) {
 		for _, rule := range route.Spec.Rules {
 			for _, backend := range rule.BackendRefs {
-				if backend.Namespace != nil && string(*backend.Namespace) == namespace {
-					led.Insert(string(backend.Name))
+				if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
+					needed.Insert(way{route.Namespace, string(backend.Name)})
 				}
 			}
 		}
 	})
-	return led, err
-}
-
-// grantedIn are the Services that the grants of a namespace name.
-func grantedIn(ctx context.Context, live client.Reader, namespace string) (sets.Set[string], error) {
-	granted := sets.New[string]()
-	err := each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) {
-		for _, to := range grant.Spec.To {
-			if to.Name != nil {
-				granted.Insert(string(*to.Name))
+	if err != nil || needed.Len() == 0 {
+		return false, err
+	}
+	granted := sets.New[way]()
+	err = each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) {
+		if grant.Name == SharedGrantName {
+			return
+		}
+		for _, from := range grant.Spec.From {
+			for _, to := range grant.Spec.To {
+				if from.Kind == "HTTPRoute" && to.Kind == "Service" {
+					granted.Insert(way{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
+				}
 			}
 		}
 	})
-	return granted, err
+	for w := range needed {
+		if !granted.HasAny(w, way{from: w.from}) {
+			return true, err
+		}
+	}
+	return false, err
 }
 
-// each reads the objects of a kind in a namespace; one that is not served has none.
+// each reads the objects of a kind, "" for all namespaces; one that is not served has none.
 func each[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -34,7 +34,7 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 			shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator"})
 			backend := map[string]any{"name": "demo", "namespace": "ns"}
 			route := object(capability.HTTPRoute, "routes", "demo", map[string]any{"rules": []any{map[string]any{"backendRefs": []any{backend}}}})
-			own := object(capability.ReferenceGrant, "ns", "own", map[string]any{"to": []any{map[string]any{"kind": "Service", "name": "demo"}}})
+			own := object(capability.ReferenceGrant, "ns", "own", map[string]any{"from": []any{map[string]any{"kind": "HTTPRoute", "namespace": "routes"}}, "to": []any{map[string]any{"kind": "Service", "name": "demo"}}})
 			scheme := runtime.NewScheme()
 			for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.ReferenceGrant} {
 				scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
@@ -49,7 +49,7 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 				},
 			})
 			applier := apply.New(apply.Options{Client: c, Live: c, FieldOwner: "test", Component: "modelregistry"})
-			settled, err := RemoveSharedGrant(t.Context(), c, applier, "", "ns", "routes")
+			settled, err := RemoveSharedGrant(t.Context(), c, applier, "", "ns")
 			there := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared) == nil
 			if fails := name != ""; settled == fails || there != fails || fails && (!errors.Is(err, boom) || !strings.Contains(err.Error(), name)) {
 				t.Errorf("settled %v, there %v, %v", settled, there, err)

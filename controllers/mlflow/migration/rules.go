@@ -147,7 +147,7 @@ var restRules = []migrationRule{
 	{"the server follows a migrated database",
 		func(f *Facts) bool { return f.rolloutPending() }, awaitRollout},
 	{"a recorded failure holds",
-		func(f *Facts) bool { return f.Force == "" && (f.failureHolds() || f.failedBefore()) }, keepFailure},
+		func(f *Facts) bool { return f.Force == "" && f.failureHolds() }, keepFailure},
 	{"look",
 		func(f *Facts) bool { return f.Live == nil },
 		func(*Facts) Decision {
@@ -171,6 +171,8 @@ var workRules = []migrationRule{
 		func(f *Facts) bool { return f.failed() }, retryJob},
 	{"the Job has migrated",
 		func(f *Facts) bool { return f.finished() }, recordSuccess},
+	{"a failure that the original recorded holds",
+		func(f *Facts) bool { return f.Force == "" && f.failedBefore() }, keepFailure},
 	{"the Job cannot be what is wanted and never started",
 		func(f *Facts) bool { return f.Live.Job != nil && f.outdated(f.Live.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",

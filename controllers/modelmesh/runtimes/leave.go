@@ -43,7 +43,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 		s.tls.Forget(namespace)
 	}
 	s.reports.keep(namespace, nil)
-	s.References.Set(namespace, nil)
+	s.References.Forget(namespace)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.headless.Delete(namespace)
 	s.granted.Delete(namespace)
