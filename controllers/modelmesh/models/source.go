@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,9 +101,46 @@ func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.Predi
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
 	}
 	p.series.Observe(client.ObjectKeyFromObject(before), status.Conditions)
-	after := before.DeepCopy()
-	after.Status = status
-	return patchStatus(ctx, p.client, before, after, equality.Semantic.DeepEqual(before.Status, status))
+	if equality.Semantic.DeepEqual(before.Status, status) {
+		return false, nil
+	}
+	patch, err := predictorPatch(before.ResourceVersion, status)
+	if err != nil {
+		return false, err
+	}
+	return patchStatus(ctx, p.client, before.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+}
+
+// predictorPatch sets the whole status, also what is empty, as clients know it. What it has not is removed, so that no part of an earlier
+// failure stays.
+func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
+	status := map[string]any{
+		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
+		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
+		"failedCopies": s.FailedCopies, "totalCopies": s.TotalCopies, "lastFailureInfo": nil,
+		"conditions": s.Conditions,
+	}
+	if s.ObservedGeneration > 0 {
+		status["observedGeneration"] = s.ObservedGeneration
+	}
+	if f := s.LastFailureInfo; f != nil {
+		status["lastFailureInfo"] = map[string]any{
+			"reason": orNull(f.Reason), "message": orNull(f.Message), "modelId": orNull(f.ModelID), "location": orNull(f.Location), "time": f.Time,
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	return patch, nil
+}
+
+// orNull leaves an empty text out of a merge patch's result.
+func orNull[T ~string](s T) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 // services are the InferenceServices in ModelMesh mode. Their API may come and go.
@@ -142,17 +180,16 @@ func (s *services) write(ctx context.Context, r *record, status v1alpha1.Predict
 	}
 	after := before.DeepCopy()
 	putStatus(&after.Status, status, r.Name, s.clock.Now())
-	return patchStatus(ctx, s.client, before, after, equality.Semantic.DeepEqual(before.Status, after.Status))
-}
-
-// patchStatus writes what differs, unless nothing does or the object has gone. Of the status of an InferenceService the rest belongs to
-// KServe. It reports whether anything was written.
-func patchStatus(ctx context.Context, c client.Client, before, after client.Object, equal bool) (bool, error) {
-	if equal {
+	if equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return false, nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := c.Status().Patch(ctx, after, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
+	// What differs: the rest of the status belongs to KServe.
+	return patchStatus(ctx, s.client, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// patchStatus writes, unless the object has gone.
+func patchStatus(ctx context.Context, c client.Client, object client.Object, patch client.Patch) (written bool, err error) {
+	err = c.Status().Patch(ctx, object, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
