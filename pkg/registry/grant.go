@@ -54,38 +54,43 @@ type way struct{ from, service string }
 
 // needsSharedGrant reports whether an HTTPRoute, of whichever namespace, leads to a Service that no other grant opens to it.
 func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
-	needed := sets.New[way]()
-	err := each(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) {
-		for _, rule := range route.Spec.Rules {
-			for _, backend := range rule.BackendRefs {
-				if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
-					needed.Insert(way{route.Namespace, string(backend.Name)})
-				}
-			}
-		}
-	})
+	needed, granted := sets.New[way](), sets.New[way]()
+	err := each(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addBackends(needed, route, namespace) })
 	if err != nil || needed.Len() == 0 {
 		return false, err
 	}
-	granted := sets.New[way]()
-	err = each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) {
-		if grant.Name == SharedGrantName {
-			return
-		}
-		for _, from := range grant.Spec.From {
-			for _, to := range grant.Spec.To {
-				if from.Kind == "HTTPRoute" && to.Kind == "Service" {
-					granted.Insert(way{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
-				}
-			}
-		}
-	})
+	err = each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGranted(granted, grant) })
 	for w := range needed {
 		if !granted.HasAny(w, way{from: w.from}) {
 			return true, err
 		}
 	}
 	return false, err
+}
+
+// addBackends adds how an HTTPRoute leads to Services of another namespace than its own.
+func addBackends(needed sets.Set[way], route *gatewayv1.HTTPRoute, namespace string) {
+	for _, rule := range route.Spec.Rules {
+		for _, backend := range rule.BackendRefs {
+			if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
+				needed.Insert(way{route.Namespace, string(backend.Name)})
+			}
+		}
+	}
+}
+
+// addGranted adds what a grant opens, other than the shared one.
+func addGranted(granted sets.Set[way], grant *gatewayv1beta1.ReferenceGrant) {
+	if grant.Name == SharedGrantName {
+		return
+	}
+	for _, from := range grant.Spec.From {
+		for _, to := range grant.Spec.To {
+			if from.Kind == "HTTPRoute" && to.Kind == "Service" {
+				granted.Insert(way{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
+			}
+		}
+	}
 }
 
 // each reads the objects of a kind, "" for all namespaces; one that is not served has none.
