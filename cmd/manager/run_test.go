@@ -117,16 +117,17 @@ func TestNewManagerWaits(t *testing.T) {
 	}
 
 	// One that refuses everything may have just started, which takes no longer than a while.
+	later := clocktesting.NewFakeClock(time.Unix(0, 0)) // without the waiter that was canceled
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	options.MapperProvider = failingMapper(tries, refused)
 	go func() {
-		_, err := newManager(t.Context(), clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
+		_, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
 		done <- err
 	}()
 	for pause := connectMin; pause < refusalsBorne; pause *= 2 {
 		<-tries
-		eventually(t, "it pauses", clk.HasWaiters)
-		clk.Step(pause)
+		eventually(t, "it pauses", later.HasWaiters)
+		later.Step(pause)
 	}
 	<-tries
 	if err := <-done; !apierrors.IsForbidden(err) {
@@ -134,7 +135,7 @@ func TestNewManagerWaits(t *testing.T) {
 	}
 
 	options.MapperProvider = failingMapper(tries, errors.New("a mistake"))
-	if _, err := newManager(t.Context(), clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
+	if _, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
 		t.Errorf("got %v", err)
 	}
 }
