@@ -73,8 +73,9 @@ var _ = Describe("A migration that fails for good", func() {
 		first := jobs(ctx)[0].UID
 		force(ctx, m, "yes")
 		Eventually(func(g Gomega) {
-			g.Expect(jobs(ctx)).To(HaveLen(1))
-			g.Expect(jobs(ctx)[0].UID).NotTo(Equal(first))
+			found := jobs(ctx)
+			g.Expect(found).To(HaveLen(1))
+			g.Expect(found[0].UID).NotTo(Equal(first))
 			for _, pod := range jobPods(ctx) {
 				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(first))
 			}
