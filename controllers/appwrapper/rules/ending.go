@@ -97,14 +97,10 @@ func released(f *Facts) Decision {
 
 func toSuspended(f *Facts) Decision {
 	const message = "Suspend is true"
-	var attempts []metav1.Condition
-	if f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonCreateFailed {
-		attempts = append(attempts, no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""))
-	}
 	return to(awv1beta2.PhaseSuspended,
 		no(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonSuspended, message),
 		no(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonSuspended, message),
-	).and(attempts, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""), f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, ""))
+	).and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""), f.forgetAttempts(awv1beta2.ReasonSuspended, ""), f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, ""))
 }
 
 // mayUseQuota: ResourcesDeployed is True, or labelled pods exist. Quota is released only when it is false.
@@ -146,11 +142,10 @@ func (f *Facts) cleanUp(done func(*Facts) Decision, meanwhile ...metav1.Conditio
 
 // unready clears PodsReady, also of the memory of a dip that ended with the reset.
 func (f *Facts) unready() []metav1.Condition {
-	reason := f.reason(awv1beta2.ConditionPodsReady)
-	if f.is(awv1beta2.ConditionPodsReady) || reason == awv1beta2.ReasonInsufficientPods || reason == awv1beta2.ReasonCreateFailed {
+	if f.is(awv1beta2.ConditionPodsReady) || f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods {
 		return []metav1.Condition{no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResetting, "")}
 	}
-	return nil
+	return f.forgetAttempts(awv1beta2.ReasonResetting, "")
 }
 
 // pauseEnd is when a reset workload may start again: the pause counts from the failure.

@@ -70,13 +70,16 @@ func allDeployed(f *Facts) bool {
 	return f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
 }
 
-// run ends the report about attempts that failed.
 func (f *Facts) run() Decision {
-	d := to(awv1beta2.PhaseRunning)
-	if f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonCreateFailed {
-		d.Conditions = append(d.Conditions, no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, "The components have been created"))
+	return to(awv1beta2.PhaseRunning).and(f.forgetAttempts(awv1beta2.ReasonResuming, "The components have been created"))
+}
+
+// forgetAttempts ends what PodsReady says of attempts to create components that failed.
+func (f *Facts) forgetAttempts(reason, message string) []metav1.Condition {
+	if f.reason(awv1beta2.ConditionPodsReady) != awv1beta2.ReasonCreateFailed {
+		return nil
 	}
-	return d
+	return []metav1.Condition{no(awv1beta2.ConditionPodsReady, reason, message)}
 }
 
 func createFailed(f *Facts) string {
