@@ -36,7 +36,7 @@ func TestRoutedClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool
-	}{resources.DatabaseName: {registry.MetadataOf(registry.Secret), true}, "other": {registry.MetadataOf(registry.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
+	}{resources.DatabaseName: {capability.MetadataOf(registry.Secret), true}, "other": {capability.MetadataOf(registry.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
 		err := routed.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, c.object)
 		if (err == nil) != c.found {
 			t.Errorf("%s: %v", name, err)

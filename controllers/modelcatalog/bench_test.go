@@ -180,7 +180,7 @@ func (b *bench) interceptors() interceptor.Funcs {
 			whole.SetGroupVersionKind(heads.GroupVersionKind())
 			err := c.List(ctx, whole, opts...)
 			for _, o := range whole.Items {
-				h := registry.MetadataOf(kind)
+				h := capability.MetadataOf(kind)
 				h.Namespace, h.Name, h.Labels, h.UID, h.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
 				heads.Items = append(heads.Items, *h)
 			}

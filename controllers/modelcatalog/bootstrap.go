@@ -115,7 +115,7 @@ func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 
 // hubOwns reports whether an AIHub is there, which makes the Catalog by itself.
 func (b *bootstrap) hubOwns(ctx context.Context) (bool, error) {
-	err := b.live.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, registry.MetadataOf(aihub.Kind))
+	err := b.live.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, capability.MetadataOf(aihub.Kind))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}

@@ -44,7 +44,7 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 	}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
-		c, err := component.Narrow(mgr, registry.MetadataOf(registry.Secret), by, apply.Transform(FieldOwner))
+		c, err := component.Narrow(mgr, capability.MetadataOf(registry.Secret), by, apply.Transform(FieldOwner))
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (s *sideCaches) routed(main client.Client) client.Client {
 func (s *sideCaches) sources(h handler.EventHandler) []source.Source {
 	all := []source.Source{source.Kind(s.labelled, client.Object(&corev1.ConfigMap{}), h)}
 	for _, c := range s.secrets {
-		all = append(all, source.Kind(c, client.Object(registry.MetadataOf(registry.Secret)), h))
+		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(registry.Secret)), h))
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -26,7 +27,7 @@ func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // isGood reports whether an object is, as the cache has it, the one that was found good before.
 func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	h := registry.MetadataOf(kind)
+	h := capability.MetadataOf(kind)
 	err := r.cached.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, h)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)

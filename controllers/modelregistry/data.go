@@ -16,6 +16,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -62,7 +63,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
 func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	key, head := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}, registry.MetadataOf(registry.Secret)
+	key, head := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}, capability.MetadataOf(registry.Secret)
 	err := r.cached.Get(ctx, key, head)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
@@ -134,7 +135,7 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 // owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
 func (r *registries) owned(ctx context.Context, m *v1beta1.ModelRegistry) bool {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
-		object := registry.MetadataOf(kind)
+		object := capability.MetadataOf(kind)
 		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if err == nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
 			return true

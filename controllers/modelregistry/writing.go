@@ -166,7 +166,7 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 func (r *registries) present(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
 	*metav1.PartialObjectMetadata, error,
 ) {
-	live := registry.MetadataOf(kind)
+	live := capability.MetadataOf(kind)
 	found, err := registry.Find(ctx, r.cached, r.live, key, live)
 	if err == nil && found {
 		err = r.servesAnother(ctx, m, live)

@@ -23,7 +23,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
 // ManagementState is the annotation in which the platform says how far an area is to be looked after. Unmanaged leaves what is
@@ -174,7 +173,7 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 	if name == a.Spec.ApplicationNamespace {
 		return nil
 	}
-	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, registry.MetadataOf(namespaceKind))
+	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, capability.MetadataOf(namespaceKind))
 	if !apierrors.IsNotFound(err) {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
@@ -47,12 +48,12 @@ func newFormerPrograms(mgr ctrl.Manager, h handler.EventHandler) (*formerProgram
 	var sources []source.Source
 	for _, name := range []string{formerRegistry, formerCatalog} {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.Narrow(mgr, registry.MetadataOf(registry.Deployment), by, apply.Transform())
+		c, err := component.Narrow(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
 		if err != nil {
 			return nil, nil, err
 		}
 		f.readers = append(f.readers, c)
-		sources = append(sources, source.Kind(c, client.Object(registry.MetadataOf(registry.Deployment)), h))
+		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(registry.Deployment)), h))
 	}
 	return f, sources, nil
 }

@@ -48,7 +48,7 @@ func (w *Watcher) Watch(ctx context.Context, c Controller, kind schema.GroupVers
 func (w *Watcher) WatchMetadata(ctx context.Context, c Controller, kind schema.GroupVersionKind,
 	h handler.EventHandler, predicates ...predicate.Predicate) {
 	w.Watch(ctx, c, kind, func() source.Source {
-		obj := client.Object(metadataOf(kind))
+		obj := client.Object(MetadataOf(kind))
 		return source.Kind(w.options.Cache, obj, h, predicates...)
 	})
 }
@@ -79,7 +79,7 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 	for _, k := range kinds {
 		whole := &unstructured.Unstructured{}
 		whole.SetGroupVersionKind(k)
-		representations := []client.Object{metadataOf(k), whole}
+		representations := []client.Object{MetadataOf(k), whole}
 		if typed, err := w.options.Scheme.New(k); err == nil {
 			representations = append(representations, typed.(client.Object))
 		}
@@ -91,6 +91,7 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 	}
 }
 
-func metadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+// MetadataOf is an empty object of which only the metadata is wanted.
+func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
 }

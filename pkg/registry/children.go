@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -46,13 +45,6 @@ var (
 	RoleBinding      = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	ClusterBinding   = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
-
-// MetadataOf is an empty object of which only the metadata is wanted.
-func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
-}
 
 // Optional are the children whose APIs may come and go.
 var Optional = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
