@@ -35,16 +35,11 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 		r.warn(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
 			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar refuses every request", name))
 		return &reconciler.Wait{For: "the other ClusterRoleBinding to go", Retry: strangerRetry}
-	case head == nil:
-		// The cache may lag behind the end of the cluster, and nothing would remove what is made now.
-		if gone, err := r.ended(ctx, cluster); gone || err != nil {
-			return err
-		}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		add := func(head *metav1.PartialObjectMetadata) { controllerutil.AddFinalizer(head, raycluster.Finalizer) }
 		if err := r.patch(ctx, cluster, "finalizers", add); err != nil {
-			return err
+			return client.IgnoreNotFound(err)
 		}
 	}
 	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {
@@ -68,12 +63,6 @@ func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstruc
 		return nil, err
 	}
 	return p.Binding, nil
-}
-
-// ended asks the API server whether a cluster is gone or going.
-func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured) (bool, error) {
-	now, err := head(ctx, r.live, raycluster.GVK, client.ObjectKeyFromObject(cluster))
-	return now == nil || now.UID != cluster.GetUID() || now.DeletionTimestamp != nil, err
 }
 
 // unbind removes the binding and the finalizer of a cluster that needs none.

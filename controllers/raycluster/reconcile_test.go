@@ -382,15 +382,20 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
 	p := resources.Build(c, inputsFor(u, true))
-	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
+	u.SetResourceVersion("7")
+	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 	again := s.put(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
-	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
-		t.Errorf("writes %q, error %v for a cluster that was recreated", s.writes, err)
+	for _, finalizers := range [][]string{nil, {raycluster.Finalizer}} {
+		u.SetFinalizers(finalizers)
+		err := s.bind(t.Context(), u, c, p.Binding)
+		if err != nil && !apierrors.IsConflict(err) || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+			t.Errorf("finalizers %q, writes %q, error %v for a cluster that was recreated", finalizers, s.writes, err)
+		}
 	}
-	if err := s.bind(t.Context(), again, c, p.Binding); err != nil || len(s.writes) != 2 {
+	if err := s.bind(t.Context(), again, c, p.Binding); err != nil || !s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }

@@ -150,7 +150,7 @@ func TestAdoptionTakesTheFieldsOfOlderManagers(t *testing.T) {
 
 func TestAdoptionHappensOnce(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // a person with kubectl, say
@@ -264,7 +264,7 @@ func TestSharedObjectsKeepEveryOwner(t *testing.T) {
 	b := newBench(t)
 	object := settings("a", "1")
 	object.Ownership = Shared
-	b.settles(both, object)
+	b.settles(blind, object)
 	first := b.owner
 	b.owner = b.another("second", "second-uid")
 	b.settles(both, object)

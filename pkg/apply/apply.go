@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 	}
 	err := a.settle(ctx, o, c)
 	if err != nil {
-		a.memory.drop(o.uid, c.key) // what is not known for sure is checked again
+		a.memory.doubt(o.uid, c.key) // what is not known for sure is checked again
 	}
 	return err
 }
@@ -91,6 +90,9 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	if !ok {
 		if a.recognizes(ctx, o, c) {
 			return nil
+		}
+		if done, err := a.first(ctx, o, c); done {
+			return err
 		}
 		return a.inspect(ctx, o, c, false)
 	}
@@ -110,6 +112,43 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	default:
 		return a.inspect(ctx, o, c, true)
 	}
+}
+
+// Fresh says that an object of an owner is as good as certainly not there: the owner has come since this process began, which has
+// not tried to write that object yet, and the cache does not show it. Apply then creates it without a read, and writes nothing if there is one.
+func (a *Applier) Fresh(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	return a.fresh(ctx, o, key{kind, name})
+}
+
+func (a *Applier) fresh(ctx context.Context, o owner, k key) (bool, error) {
+	if a.inherits(o) || a.memory.tried(o.uid, k) {
+		return false, nil
+	}
+	cached, err := a.cached(ctx, k)
+	return cached == nil && err == nil, err
+}
+
+// first creates an object that is fresh, and says whether that is the end of it.
+func (a *Applier) first(ctx context.Context, o owner, c child) (bool, error) {
+	if c.Yields || c.Live != nil {
+		return false, nil
+	}
+	if fresh, err := a.fresh(ctx, o, c.key); err != nil || !fresh {
+		return err != nil, err
+	}
+	if abandoned, err := a.abandoned(ctx, o, c, false); err != nil || abandoned {
+		return true, err
+	}
+	a.memory.doubt(o.uid, c.key)
+	err := a.write(ctx, o, c, change{creates: true})
+	if apierrors.IsConflict(err) && !c.Keeps { // what holds a secret may have been made for one that is there
+		return false, nil
+	}
+	return true, err
 }
 
 // maxLag is how long after a write a cache is believed not to have seen it. After a restore of etcd the versions of objects are
@@ -217,7 +256,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child, known bool) err
 		return a.awaitEnd(ctx, o, c, live)
 	}
 	if released, err := a.released(ctx, o, c, live); err != nil || released {
-		a.memory.drop(o.uid, c.key)
+		a.memory.doubt(o.uid, c.key)
 		return err
 	}
 	if err := a.prepare(ctx, o, &c, live); err != nil {
@@ -292,14 +331,20 @@ func (a *Applier) write(ctx context.Context, o owner, c child, how change) error
 	return nil
 }
 
-// send applies an object. One that was not there is not forced: what another client has made meanwhile is left as it is.
+// noVersion is a resourceVersion that no object ever has. The API server ignores it in an apply that creates, and answers any other with
+// a conflict: what another client has made meanwhile is left as it is.
+const noVersion = "9223372036854775807"
+
+// send applies an object.
 func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unstructured.Unstructured, error) {
 	body, err := c.render(a.Component, o, how.others)
 	if err != nil {
 		return nil, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
-	if !how.creates {
+	if how.creates {
+		body.SetResourceVersion(noVersion)
+	} else {
 		body.SetUID(how.uid)
 		body.SetResourceVersion(c.Version)
 		options = append(options, client.ForceOwnership)
@@ -308,24 +353,5 @@ func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unst
 	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
 		return nil, err
 	}
-	if how.creates && slices.ContainsFunc(body.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager != a.FieldOwner && e.Subresource == "" }) {
-		return nil, a.withdraw(ctx, c, body)
-	}
 	return body, nil
-}
-
-// withdraw takes our fields out of an object that another client made in the moment in which we meant to: nothing of theirs was
-// overwritten. It is then judged like any other that is there.
-func (a *Applier) withdraw(ctx context.Context, c child, body *unstructured.Unstructured) error {
-	nothing := &unstructured.Unstructured{}
-	nothing.SetGroupVersionKind(c.key.GroupVersionKind)
-	nothing.SetNamespace(c.key.Namespace)
-	nothing.SetName(c.key.Name)
-	nothing.SetUID(body.GetUID())
-	a.wrote(c.key.Kind, verbRelease)
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(nothing), client.FieldOwner(a.FieldOwner))
-	if err != nil {
-		return fmt.Errorf("withdrawing from what another client has made: %w", err)
-	}
-	return foreign(c.key, body)
 }

@@ -197,7 +197,7 @@ func server(image string) Object {
 
 func TestApplyWritesOnce(t *testing.T) {
 	b := newBench(t)
-	b.settles("live=2 apply=2 patch=0", settings("a", "1"), server("one"))
+	b.settles("live=0 apply=2 patch=0", settings("a", "1"), server("one")) // there is nothing to look at
 	b.settles(quiet, settings("a", "1"), server("one"))
 	b.settles(blind, settings("a", "2"), server("one")) // known, so it needs no look
 	b.settles(blind, settings("a", "2"), server("two"))
@@ -217,10 +217,28 @@ func TestApplyWritesOnce(t *testing.T) {
 	}
 }
 
+// What the cache does not show may be there all the same: it is not written, and only looked at from then on.
+func TestApplyFindsAStrangerByTheFirstWrite(t *testing.T) {
+	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	b.cached = func(name string, _ client.Object) error {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
+	}
+	before := b.get("a")
+	for _, requests := range []string{both, looks, looks} {
+		err := b.expect(requests, settings("a", "1"))
+		if _, foreign := errors.AsType[*ForeignError](err); !foreign {
+			t.Errorf("error %v", err)
+		}
+	}
+	if got := b.get("a"); got.ResourceVersion != before.ResourceVersion {
+		t.Errorf("it was written: %+v", got)
+	}
+}
+
 // A count that was taken over from an autoscaler is not written over the next one.
 func TestApplyKeepsToTheVersionThatWasSeen(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	seen := b.get("a")
 	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
 	late := settings("a", "2")
@@ -244,7 +262,7 @@ func TestApplyRepairsWhatOthersChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.settles(both, settings("a", "1"))
+			b.settles(blind, settings("a", "1"))
 			before := b.get("a")
 			object := before.DeepCopy()
 			change(object)
@@ -261,7 +279,7 @@ func TestApplyRepairsWhatOthersChange(t *testing.T) {
 
 func TestApplyLeavesForeignFieldsAlone(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	object.Labels["theirs"] = "1"
@@ -275,7 +293,7 @@ func TestApplyLeavesForeignFieldsAlone(t *testing.T) {
 
 func TestApplyLooksAgainWhenTheObjectIsAnother(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	b.settles(both, settings("a", "1"))
 
@@ -288,7 +306,7 @@ func TestApplyLooksAgainWhenTheObjectIsAnother(t *testing.T) {
 
 func TestApplyLeavesDeletedObjectsAlone(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Finalizers = []string{"test.opendatahub.io/hold"}
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
@@ -311,11 +329,14 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 		verb, requests string
 		err            error
 	}{
-		"of the write": {"apply", "live=2 apply=2 patch=0", invalid},
+		"of the write": {"apply", "live=0 apply=2 patch=0", invalid},
 		"of the look":  {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
+			if test.verb == "live" {
+				b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now()) // objects of it may be there
+			}
 			b.failing[test.verb] = test.err
 			err := b.expect(test.requests, settings("a", "1"), settings("b", "1")) // one does not stop the next
 			failed, ok := errors.AsType[*Error](err)
@@ -331,7 +352,7 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 	}
 	t.Run("of the cache", func(t *testing.T) {
 		b := newBench(t)
-		b.settles(both, settings("a", "1"))
+		b.settles(blind, settings("a", "1"))
 		b.cached = func(string, client.Object) error { return errors.New("not started") }
 		err := b.expect(quiet, settings("a", "1"))
 		if want := "applying ConfigMap ns/a: reading it from the cache: not started"; err == nil || err.Error() != want {
@@ -378,12 +399,12 @@ func TestApplyRefusesWhatItCannotWrite(t *testing.T) {
 		})
 	}
 	b := newBench(t)
-	b.settles(both, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
+	b.settles(blind, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
 }
 
 func TestForgetDropsWhatIsKnown(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.settles(quiet, settings("a", "1"))
 	b.Forget("another client")
 	b.settles(quiet, settings("a", "1"))

@@ -12,7 +12,7 @@ import (
 // held makes the ConfigMap "a", deletes it while a finalizer holds it, and sets the clock to that moment.
 func held(t *testing.T) *bench {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Finalizers = []string{"example.com/backup", "example.com/audit"}
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))

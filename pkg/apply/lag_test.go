@@ -12,7 +12,7 @@ import (
 
 func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	stale := b.get("a")
 	b.settles(blind, settings("a", "2"))
 	b.cached = func(_ string, into client.Object) error {
@@ -30,7 +30,7 @@ func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
 // After a restore of etcd the object is the one of before, and its version is below what was written.
 func TestApplyLooksWhenTheVersionsWentBack(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.settles(blind, settings("a", "2"))
 	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
 	known, _ := b.memory.recall(b.owner.UID, child)

@@ -41,7 +41,7 @@ func TestWhatAnOwnerLetsGoIsNotTakenBackByIt(t *testing.T) {
 					o.Ownership = ownership
 					return o
 				}
-				b.settles(both, as("1"))
+				b.settles(blind, as("1"))
 				b.going("a")
 				b.settles(looks, as(value))
 				b.settles(looks, as(value)) // nothing is remembered of it
@@ -55,7 +55,7 @@ func TestWhatAnOwnerLetsGoIsNotTakenBackByIt(t *testing.T) {
 
 func TestALostReferenceIsGivenBackByAnOwnerThatStays(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.strip("a")
 	b.settles(both, settings("a", "2"))
 	if got := b.get("a"); len(got.OwnerReferences) != 1 || got.Data["key"] != "2" {
@@ -91,7 +91,7 @@ func TestOnlyReferencesThatWereOursAreRequested(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	data := settings("data", "1")
 	data.Ownership = Unowned
-	b.settles(both, data)
+	b.settles(blind, data)
 	b.failing["list"] = errors.New("no")
 	adopted := settings("a", "1")
 	adopted.Adopts = func(*unstructured.Unstructured) bool { return true }
@@ -103,7 +103,7 @@ func TestOnlyReferencesThatWereOursAreRequested(t *testing.T) {
 
 func TestItIsAnErrorNotToKnowWhetherAnOwnerGoes(t *testing.T) {
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.strip("a")
 	b.failing["list"] = errors.New("no")
 	err := b.expect(looks, settings("a", "1"))
@@ -197,7 +197,7 @@ func TestNothingIsCreatedAgainForAnOwnerThatIsGone(t *testing.T) {
 		return b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil
 	}
 	b := newBench(t)
-	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "1"))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	b.settles(both, settings("a", "1"))
 	if b.seen["list"] != 1 {

@@ -37,6 +37,9 @@ type record struct {
 	rounds  int
 }
 
+// known says that the record is of an object, and not only of a try to make one.
+func (r record) known() bool { return !r.at.IsZero() }
+
 // memory holds the records of all owners by their uid. Its lock is held only while the maps are touched.
 type memory struct {
 	mu      sync.RWMutex
@@ -46,8 +49,16 @@ type memory struct {
 func (m *memory) recall(owner types.UID, k key) (record, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	r, ok := m.records[owner][k]
-	return r, ok
+	r := m.records[owner][k]
+	return r, r.known()
+}
+
+// tried says whether an object was ever written or looked at in the life of this process.
+func (m *memory) tried(owner types.UID, k key) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	_, tried := m.records[owner][k]
+	return tried
 }
 
 func (m *memory) remember(owner types.UID, k key, r record) {
@@ -58,6 +69,9 @@ func (m *memory) remember(owner types.UID, k key, r record) {
 	}
 	m.records[owner][k] = r
 }
+
+// doubt drops what is known of an object, but not that it was tried.
+func (m *memory) doubt(owner types.UID, k key) { m.remember(owner, k, record{}) }
 
 func (m *memory) drop(owner types.UID, k key) {
 	m.mu.Lock()

@@ -37,7 +37,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	if _, done := a.memory.recall(o.uid, searched); done {
+	if a.memory.tried(o.uid, searched) {
 		legacy = nil
 	}
 	var errs []error

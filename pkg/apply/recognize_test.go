@@ -36,7 +36,7 @@ func (b *bench) inherit() {
 func TestAfterARestartManyObjectsAreListed(t *testing.T) {
 	all := many(2 * worthAList)
 	b := newBench(t)
-	b.settles(fmt.Sprintf("live=%d apply=%[1]d patch=0", len(all)), all...)
+	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	changed := b.get("a3")
 	changed.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
@@ -58,7 +58,7 @@ func TestAfterARestartManyObjectsAreListed(t *testing.T) {
 func TestWhatChangedAfterTheListIsRead(t *testing.T) {
 	all := many(worthAList)
 	b := newBench(t)
-	b.settles(fmt.Sprintf("live=%d apply=%[1]d patch=0", len(all)), all...)
+	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	b.inherit()
 	b.settles(quiet, all[0])
 	changed := b.get("a3")

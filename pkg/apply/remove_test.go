@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,14 +15,14 @@ import (
 // Exactly the object that was seen is removed, and nothing of it is remembered.
 func TestRemove(t *testing.T) {
 	b := newBench(t, found(func(c *corev1.ConfigMap) { c.UID = "seen" }))
-	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	b.settles(blind, settings("own", "1"))
 	own := b.get("own")
 	b.must(b.Remove(b.Context(), b.owner.UID, own))
 	if b.exists("own") || !b.exists("a") {
 		t.Error("the wrong object was removed")
 	}
 	b.must(b.Remove(b.Context(), b.owner.UID, own)) // gone already
-	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	b.settles(blind, settings("own", "1"))
 	b.must(b.Remove(b.Context(), "", b.get("a"))) // of no owner that is left
 	if b.exists("a") {
 		t.Error("it is still there")
@@ -42,14 +43,14 @@ func TestRemoveLeavesWhatIsGoing(t *testing.T) {
 // What is to be recreated is deleted after all that it owns, by uid, and nothing of it is remembered.
 func TestDiscard(t *testing.T) {
 	b := newBench(t)
-	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	b.settles(blind, settings("own", "1"))
 	own := b.get("own")
 	b.must(b.Discard(b.Context(), b.owner.UID, own))
 	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
 		t.Errorf("exists %v, deleted by %v", b.exists("own"), b.policies)
 	}
 	b.must(b.Discard(b.Context(), b.owner.UID, own)) // gone already
-	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	b.settles(blind, settings("own", "1"))
 	going := b.get("own")
 	going.DeletionTimestamp = new(metav1.Now())
 	clear(b.seen)
@@ -83,8 +84,8 @@ func TestForgetNamespace(t *testing.T) {
 	a := &Applier{}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {
-			m.remember(owner, at(namespace, "a"), record{version: "1"})
-			m.remember(owner, at(namespace, "b"), record{version: "1"})
+			m.remember(owner, at(namespace, "a"), record{at: time.Unix(1, 0)})
+			m.remember(owner, at(namespace, "b"), record{at: time.Unix(1, 0)})
 		}
 	}
 	a.memory.records = m.records

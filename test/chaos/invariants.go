@@ -77,7 +77,7 @@ func (w *world) isInstalled(key id) bool {
 // sharedChildren belong to the namespace and not to one custom resource, or to users once they are made, such as their sources of the catalog.
 var sharedChildren = []string{
 	"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration",
-	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources",
+	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources",
 }
 
 // foreigner is an object of another client that stands where the manager works, as it was.

@@ -9,8 +9,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // Scheme has the kinds of Kubernetes that the operator makes or reads, and more. Each write of the fake client goes through all kinds
@@ -21,6 +25,10 @@ func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
 		appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
 	}, more...) {
 		utilruntime.Must(add(scheme))
+	}
+	// The fake client takes the form in which it meets another kind first, and drops the spec if that is metadata.
+	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.Certificate} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	}
 	return scheme
 }

@@ -178,10 +178,15 @@ func (p *reconciliation) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
 }
 
-// read returns a Secret as it is now; nil when it does not exist. Each is read once in a reconcile.
+// read returns a Secret as it is now; nil when it does not exist, or as good as certainly does not. Each is read once in a reconcile.
 func (p *reconciliation) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	if known, ok := p.live[name]; ok {
 		return known, nil
+	}
+	if p.plan.issuer != raycluster.IssuerCertManager {
+		if fresh, err := p.Applier.Fresh(ctx, p.cluster, secretGVK, p.key(name)); err != nil || fresh {
+			return nil, err
+		}
 	}
 	secret := &corev1.Secret{}
 	err := p.Live.Get(ctx, p.key(name), secret)
