@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -65,9 +66,7 @@ func newObject(kind schema.GroupVersionKind) client.Object {
 		u.SetGroupVersionKind(kind)
 		return u
 	}
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(kind)
-	return m
+	return capability.MetadataOf(kind)
 }
 
 // watch makes sure that a kind is watched if it can be. The cache answers for it, or may do so soon, or neither: an informer that may not

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +13,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -65,15 +65,13 @@ func (j *storeJudge) judge(ctx context.Context, namespace string, store resource
 	if store.From == nil {
 		return "", nil // what stands in the spec, the schema judges
 	}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(secretKind)
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
-	err := j.cached.Get(ctx, name, head)
-	if apierrors.IsNotFound(err) {
-		return missing(namespace, store, ""), nil
-	}
+	head, err := capability.Head(ctx, j.cached, secretKind, name)
 	if err != nil {
-		return "", fmt.Errorf("reading metadata of Secret %s: %w", name, err)
+		return "", err
+	}
+	if head == nil {
+		return missing(namespace, store, ""), nil
 	}
 	verdict := storeVerdict{key: store.From.Key, uid: head.UID, version: head.ResourceVersion}
 	if last, known := j.verdicts.Load(store.Field); known {

@@ -196,8 +196,7 @@ func releaseModule(ctx context.Context, mgr ctrl.Manager, served *capability.Wat
 
 // Reconcile implements reconcile.Reconciler.
 func (r *releaser) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(mlflowOperatorKind)
+	head := capability.MetadataOf(mlflowOperatorKind)
 	if err := r.client.Get(ctx, request.NamespacedName, head); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -241,11 +242,9 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 	if err != nil || !united {
 		return err
 	}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(secretKind)
-	err = r.cached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret}, head)
-	if err != nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
-		return client.IgnoreNotFound(err)
+	head, err := capability.Head(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
+	if err != nil || head == nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
+		return err
 	}
 	return r.applier.Remove(ctx, m.UID, head)
 }
@@ -379,8 +378,6 @@ func (r *objects) read(ctx context.Context, name string, child client.Object, fr
 }
 
 func (r *objects) configMapExists(ctx context.Context, name string) (bool, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(configMapKind)
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, head)
-	return err == nil, client.IgnoreNotFound(err)
+	head, err := capability.Head(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	return head != nil, err
 }

@@ -27,12 +27,8 @@ func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // isGood reports whether an object is, as the cache has it, the one that was found good before.
 func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	h := capability.MetadataOf(kind)
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, h)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
-	}
-	return err == nil && r.remembered(c.UID).good[name] == versionOf(h), nil
+	h, err := capability.Head(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	return h != nil && r.remembered(c.UID).good[name] == versionOf(h), err
 }
 
 // keepUserSources makes the ConfigMaps that users put their sources into, once, and takes out of them the one entry that

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
@@ -52,7 +52,7 @@ func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, err
 	if err != nil {
 		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
 	}
-	labelled, err := component.Narrow(mgr, Metadata(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
+	labelled, err := component.Narrow(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	if n.OnlyOwn() {
 		return nil, nil
 	}
-	return Head(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
+	return capability.Head(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
 }
 
 // Metadata returns that of a namespace; nil for one that is gone. One without the label is not in memory: it is read, the manager's
@@ -81,7 +81,7 @@ func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.Partial
 	if known := n.home.Load(); known != nil && name == n.Home {
 		return known, nil
 	}
-	head, err = Head(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
+	head, err = capability.Head(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
 	if head != nil && name == n.Home && head.DeletionTimestamp == nil {
 		n.home.Store(head)
 	}
@@ -139,7 +139,7 @@ func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
 	if n.OnlyOwn() {
 		return nil, false
 	}
-	return source.Kind(n.Labelled, client.Object(Metadata(namespaceKind)), h), true
+	return source.Kind(n.Labelled, client.Object(capability.MetadataOf(namespaceKind)), h), true
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
@@ -152,26 +152,6 @@ func RequestFor(namespace string) reconcile.Request {
 // enabled reads the label. A namespace that is being deleted is not served.
 func enabled(namespace metav1.Object) bool {
 	return namespace.GetLabels()[LabelEnabled] == "true" && namespace.GetDeletionTimestamp().IsZero()
-}
-
-// Metadata is an empty object of a kind, to read its metadata into.
-func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(kind)
-	return m
-}
-
-// Head reads the metadata of an object; nil when there is none. It may be part of the cache and must not be changed.
-func Head(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	head := Metadata(kind)
-	err := from.Get(ctx, name, head, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
-	}
-	return head, nil
 }
 
 // Heads lists the metadata of objects. They may be part of the cache and must not be changed.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
@@ -95,7 +96,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 }
 
 func TestOfNamespacesLittleIsKept(t *testing.T) {
-	m := Metadata(namespaceKind)
+	m := capability.MetadataOf(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := bareNamespace(m)

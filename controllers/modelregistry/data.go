@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,7 +43,9 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 	s.unsaved = nil
 	if !generates(m) {
 		reportClaims(m)
-		if s.released == m.Generation && !r.owned(ctx, m) {
+		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
+		done := c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation // by a process before this one
+		if (done || s.released == m.Generation) && !r.owned(ctx, m) {
 			return nil
 		}
 		_, err := r.releaseData(ctx, m)
@@ -63,13 +66,13 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
 func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	key, head := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}, capability.MetadataOf(registry.Secret)
-	err := r.cached.Get(ctx, key, head)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
+	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
+	head, err := capability.Head(ctx, r.cached, registry.Secret, key)
+	if err != nil {
+		return err
 	}
 	known := &r.of(m).credentials
-	if err == nil && known.uid == head.UID && known.version == head.ResourceVersion && known.retained == retains(m) {
+	if head != nil && known.uid == head.UID && known.version == head.ResourceVersion && known.retained == retains(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
@@ -135,9 +138,8 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 // owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
 func (r *registries) owned(ctx context.Context, m *v1beta1.ModelRegistry) bool {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
-		object := capability.MetadataOf(kind)
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
-		if err == nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
+		object, err := capability.Head(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+		if err == nil && object != nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
 			return true
 		}
 	}

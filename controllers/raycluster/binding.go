@@ -5,16 +5,15 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -114,21 +113,7 @@ func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid
 
 // bindingHead reads the metadata of a binding; nil when there is none.
 func bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	return head(ctx, reader, bindingKind, client.ObjectKey{Name: name})
-}
-
-// head reads the metadata of an object; nil when there is none.
-func head(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(kind)
-	err := reader.Get(ctx, key, head)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
-	}
-	return head, nil
+	return capability.Head(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
 // belongs tells whether a binding was made for the cluster. Names alone do not: those of cluster a-b in c and of cluster a

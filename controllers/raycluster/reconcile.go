@@ -190,7 +190,7 @@ func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructure
 	again = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: pauseRetry}
 	allowed := in.AllowPause
 	if !allowed {
-		namespace, err := head(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
+		namespace, err := capability.Head(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
 		if err != nil {
 			return false, nil, err
 		}

@@ -177,7 +177,7 @@ func (o *oldWebhooks) cleanOne(ctx context.Context, kind, name string) (alive in
 			return false
 		}
 		at := client.ObjectKey{Namespace: nested.Text(service, "namespace"), Name: oldService}
-		living, err := head(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
+		living, err := capability.Head(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
 		if living == nil && err == nil {
 			return true
 		}

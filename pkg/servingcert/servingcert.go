@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -84,15 +85,14 @@ type Keeper struct {
 // serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
 func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
-	head := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	err := k.Cached.Get(ctx, key, head)
+	head, err := capability.Head(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
-	case err != nil && want.Provided:
+	case err != nil:
+		return err
+	case head == nil && want.Provided:
 		k.Leave(owner)
 		return nil
-	case err != nil || !k.isSettled(owner, head, want):
+	case head == nil || !k.isSettled(owner, head, want):
 		if err := k.look(ctx, owner, key, want); err != nil {
 			return err
 		}

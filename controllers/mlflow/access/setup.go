@@ -124,9 +124,7 @@ func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
 }
 
 func namespaceHead() *metav1.PartialObjectMetadata {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return head
+	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 }
 
 // bindingCaches hold the RoleBindings of one name each.

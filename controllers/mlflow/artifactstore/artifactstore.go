@@ -86,9 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 }
 
 func secret() *metav1.PartialObjectMetadata {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return head
+	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
 // toConfig maps a Secret to the MLflowConfig of its namespace.

@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -221,7 +222,7 @@ func TestAllIsWatched(t *testing.T) {
 	if err := watchAll(c, sources); err == nil || c.watched != 2 {
 		t.Errorf("%d, %v", c.watched, err)
 	}
-	if h := modelmesh.Metadata(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
+	if h := capability.MetadataOf(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
 		t.Errorf("%+v", h)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
@@ -223,7 +224,7 @@ func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
 func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
-	return modelmesh.Head(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
+	return capability.Head(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
 }
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.

@@ -65,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if shared.Namespaces.OnlyOwn() {
 		return nil
 	}
-	connections, err := component.Narrow(mgr, modelmesh.Metadata(secretKind), cache.ByObject{
+	connections, err := component.Narrow(mgr, capability.MetadataOf(secretKind), cache.ByObject{
 		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
 	}, component.Bare)
 	if err != nil {
@@ -119,14 +119,14 @@ func (w watching) namespaces(ctx context.Context, r *namespaces, connections cac
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	c, err := w.start(namespaceController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(every), served.Changes(&metav1.PartialObjectMetadata{}, every),
-		source.Kind(connections, client.Object(modelmesh.Metadata(secretKind)), theirs),
+		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), theirs),
 		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.ComesOrGoes()),
 		source.Kind(held, client.Object(&appsv1.Deployment{}), theirs, made),
-		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), theirs, w.concerning()),
-		source.Kind(held, client.Object(modelmesh.Metadata(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
-		source.Kind(held, client.Object(modelmesh.Metadata(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), made),
-		source.Kind(held, client.Object(modelmesh.Metadata(accountKind)), theirs, made),
-		source.Kind(held, client.Object(modelmesh.Metadata(bindingKind)), theirs, made),
+		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), theirs, w.concerning()),
+		source.Kind(held, client.Object(capability.MetadataOf(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
+		source.Kind(held, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), made),
+		source.Kind(held, client.Object(capability.MetadataOf(accountKind)), theirs, made),
+		source.Kind(held, client.Object(capability.MetadataOf(bindingKind)), theirs, made),
 	})
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func (w watching) publications(ctx context.Context, r *publications) error {
 	labelled, _ := w.shared.Namespaces.Source(all)
 	c, err := w.start(routeController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
-		source.Kind(held, client.Object(modelmesh.Metadata(ingressKind)), owned),
-		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), all, w.ofTheMesh()),
+		source.Kind(held, client.Object(capability.MetadataOf(ingressKind)), owned),
+		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), all, w.ofTheMesh()),
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -74,7 +75,7 @@ func TestByBinding(t *testing.T) {
 	for name, want := range map[string]string{
 		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorTail: "", BindingName("x" + delegatorTail): "x" + delegatorTail,
 	} {
-		object := modelmesh.Metadata(delegatorKind)
+		object := capability.MetadataOf(delegatorKind)
 		object.SetName(name)
 		got := byBinding(context.Background(), object)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
@@ -85,7 +86,7 @@ func TestByBinding(t *testing.T) {
 
 // Of data connections nothing is held but what tells them and their versions apart.
 func TestIdentity(t *testing.T) {
-	head := modelmesh.Metadata(secretKind)
+	head := capability.MetadataOf(secretKind)
 	head.ObjectMeta = metav1.ObjectMeta{
 		Namespace: "team", Name: "aws", UID: "u", ResourceVersion: "7", Labels: map[string]string{LabelManaged: "true"},
 		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
@@ -106,7 +107,7 @@ func TestIdentity(t *testing.T) {
 // Versions tell which objects there were, and in which state.
 func TestVersions(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
-		h := modelmesh.Metadata(secretKind)
+		h := capability.MetadataOf(secretKind)
 		h.Name, h.UID, h.ResourceVersion = name, "u", version
 		return h
 	}

@@ -16,6 +16,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -194,7 +195,7 @@ func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]referen
 		missing = append(missing, lacks)
 	}
 	if claim := m.Claim(); claim != "" {
-		head, err := modelmesh.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+		head, err := capability.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
@@ -102,7 +103,7 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	if product == "" {
 		return nil, nil
 	}
-	head, err := modelmesh.Head(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
+	head, err := capability.Head(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
 	if err == nil && head == nil {
 		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct)
 	}
@@ -209,7 +210,7 @@ func (s *server) claimsFor(ctx context.Context, f *facts, in resources.RuntimeIn
 		Form: in.Form, Listed: f.storage.claims, AllowAny: f.Settings.AllowAnyPVC, Models: f.models,
 		Labels: mm.Labels(in.Name, in.Spec, f.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			head, e := modelmesh.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+			head, e := capability.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
 			err = errors.Join(err, e)
 			return head != nil
 		},

@@ -82,7 +82,7 @@ func (s *server) monitor(ctx context.Context, f *facts, inputs resources.Namespa
 	if !resources.Monitored(f.Settings) {
 		return s.removeAll(ctx, f.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
 	}
-	service, err := modelmesh.Head(ctx, s.Cached, serviceKind, inside(f.Namespace, f.Settings.ServiceName))
+	service, err := capability.Head(ctx, s.Cached, serviceKind, inside(f.Namespace, f.Settings.ServiceName))
 	if err != nil || service == nil {
 		return err // its event brings us back
 	}
@@ -219,7 +219,7 @@ func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[strin
 	if namespace == s.Namespaces.Home {
 		return nil, nil
 	}
-	if head, err := modelmesh.Head(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {
+	if head, err := capability.Head(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {
 		return nil, nil
 	}
 	data, _, err := s.copies.Get(ctx, inside(namespace, name))

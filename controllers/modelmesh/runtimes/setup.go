@@ -74,7 +74,7 @@ func Caches(namespace string) []component.CacheNeed {
 
 // Setup registers the controller of runtimes. It is a modelmesh.Part.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) error {
-	claims, err := component.Narrow(mgr, modelmesh.Metadata(claimKind), shared.Namespaces.Narrow(), component.Bare)
+	claims, err := component.Narrow(mgr, capability.MetadataOf(claimKind), shared.Namespaces.Narrow(), component.Bare)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), moved).
 		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
 		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(modelmesh.Metadata(claimKind)), s.Namespaces.EnqueueServed(), modelmesh.ComesOrGoes())).
+		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(claimKind)), s.Namespaces.EnqueueServed(), modelmesh.ComesOrGoes())).
 		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueNamed())).
 		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAll())).
 		WatchesRawSource(s.atStart())

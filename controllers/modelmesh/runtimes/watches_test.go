@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
@@ -210,7 +211,7 @@ func TestChangesThatMatter(t *testing.T) {
 
 // Of claims nothing is kept but that they are there.
 func TestOfClaimsLittleIsKept(t *testing.T) {
-	claim := modelmesh.Metadata(claimKind)
+	claim := capability.MetadataOf(claimKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
 	claim.SetUID("u")

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -131,7 +131,7 @@ func (p *reconciliation) isGood(ctx context.Context, secret string) (known slot,
 	if !ok || !p.now.Before(known.next) || known.foreign {
 		return known, ok && p.now.Before(known.next), nil
 	}
-	head, err := p.head(ctx, secret)
+	head, err := capability.Head(ctx, p.Cached, secretGVK, p.key(secret))
 	if err != nil {
 		return known, false, err
 	}
@@ -145,20 +145,6 @@ func (p *reconciliation) isGood(ctx context.Context, secret string) (known slot,
 	known.seen = true
 	p.memory.slots[secret] = known
 	return known, head.UID == known.uid && head.DeletionTimestamp == nil && !isNewer(head, known.version), nil
-}
-
-// head is the metadata of a Secret in the cache; nil when it does not show it.
-func (p *reconciliation) head(ctx context.Context, secret string) (*metav1.PartialObjectMetadata, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(secretGVK)
-	err := p.Cached.Get(ctx, p.key(secret), head)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of Secret %s: %w", p.key(secret), err)
-	}
-	return head, nil
 }
 
 // isNewer compares the version of an object with another one of it. Of one that cannot be compared nothing is known.

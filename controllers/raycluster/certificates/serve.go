@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // serve marks the pods that wait once their address is in the certificate of their role: a pod that changes makes its
@@ -41,7 +42,7 @@ func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
 // isSeen reports whether watches have brought the Secret as it was written, to us and so most likely to kubelets: one that is
 // notified too early reads the old one. The event that is still to come requeues the cluster.
 func (p *reconciliation) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
-	head, err := p.head(ctx, secret)
+	head, err := capability.Head(ctx, p.Cached, secretGVK, p.key(secret))
 	return head != nil && head.UID == s.uid && (head.ResourceVersion == s.version || isNewer(head, s.version)), err
 }
 

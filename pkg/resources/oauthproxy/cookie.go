@@ -7,8 +7,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // KeyCookie is the key of the Secret with the key of the sidecar's cookies.
@@ -21,13 +22,12 @@ const cookieBytes = 32
 // was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
 // deletes the Secret wants another key. Errors are those of the API server.
 func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
-	head := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	err := cached.Get(ctx, key, head)
-	if err == nil && len(known) > 0 {
-		return known, nil
+	head, err := capability.Head(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	if err != nil {
+		return nil, err
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading metadata of Secret %s: %w", key, err)
+	if head != nil && len(known) > 0 {
+		return known, nil
 	}
 	stored := &corev1.Secret{}
 	if err := live.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
