@@ -44,7 +44,8 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 	if !generates(m) {
 		reportClaims(m)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
-		done := c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation // by a process before this one
+		// The original leaves both at 0.
+		done := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
 		if (done || s.released == m.Generation) && !r.owned(ctx, m) {
 			return nil
 		}

@@ -165,6 +165,36 @@ func TestFormerDataHasNoOwner(t *testing.T) {
 	})
 }
 
+// A process that finds a registry as one before it has left it does not ask the API server for such data again.
+func TestFormerDataIsReleasedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		status v1beta1.ModelRegistryStatus
+		asks   bool
+	}{
+		"a new registry": {v1beta1.ModelRegistryStatus{}, true},
+		"that was available": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 3},
+		}}, false},
+		"that failed": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+			{Type: ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 3},
+		}}, true},
+		"that has changed": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 2},
+		}}, true},
+		"of the original": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBench(t, nil)
+			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
+			m.Generation, m.Status = 3, test.status
+			w.must(w.keepData(t.Context(), m))
+			if asked := w.of(m).released == m.Generation; asked != test.asks {
+				t.Errorf("asked %t, want %t", asked, test.asks)
+			}
+		})
+	}
+}
+
 func (w *bench) dataWithoutOwner() {
 	w.Helper()
 	claim, secret := &corev1.PersistentVolumeClaim{}, &corev1.Secret{}

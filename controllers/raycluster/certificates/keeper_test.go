@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -457,6 +458,30 @@ func TestTheCacheIsBehind(t *testing.T) {
 	if w.keep(cluster, byOperator); w.reads == reads {
 		t.Error("by now it is not the cache")
 	}
+}
+
+// A new cluster costs no read. Certificates that another process has made for it, which the cache does not show yet, are not made again.
+func TestNothingIsReadForANewCluster(t *testing.T) {
+	w, cluster := newFixture(t), demo(t)
+	ca, head, worker := demoSecrets(t)
+	if w.keep(cluster, byOperator); w.reads != 0 {
+		t.Errorf("%d reads", w.reads)
+	}
+	made := w.secret(ca).Data
+	for _, name := range []string{ca, head, worker} {
+		w.hidden[name] = true
+	}
+	w.memory = Memory{}
+	w.Applier = apply.New(w.Applier.Options)
+	if _, err := w.Keep(t.Context(), cluster, byOperator); !apierrors.IsConflict(err) {
+		t.Errorf("error %v", err)
+	}
+	clear(w.hidden)
+	w.keep(cluster, byOperator)
+	if !same(made, w.secret(ca).Data) {
+		t.Error("there is another CA")
+	}
+	w.rests(cluster, byOperator)
 }
 
 // A Secret that the cache has shown and does not show any more was deleted, however short ago it was written.
