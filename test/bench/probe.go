@@ -20,6 +20,8 @@ const (
 	quiet = 3 * time.Second
 	// collections of garbage between which the lowest heap counts as what is alive.
 	collections = 3
+	// allSeries is the name under which metrics counts the series.
+	allSeries = "series"
 )
 
 func mebibytes(bytes float64) string { return fmt.Sprintf("%.1f MiB", bytes/(1<<20)) }
@@ -120,7 +122,7 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	return rss, heap, err
 }
 
-// metrics reads all series of the manager, summed over their labels.
+// metrics reads all series of the manager, summed over their labels, and counts them.
 func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 	url := strings.Replace(b.manager.MetricsURL, "https:", "http:", 1) + "/metrics"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -144,6 +146,7 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 			_, text, _ = strings.Cut(labels+" "+text, "} ")
 		}
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
+			sums[allSeries]++
 			sums[name] += value
 		}
 	}

@@ -67,6 +67,9 @@ func (b *bench) grow(ctx context.Context) error {
 	if err := b.untilAtRest(ctx); err != nil {
 		return err
 	}
+	if err := b.leaks(ctx, populations); err != nil {
+		return err
+	}
 	for _, c := range populations {
 		if err := b.compare(ctx, c); err != nil {
 			return err

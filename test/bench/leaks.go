@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// repetitions is how often everything is created and deleted again. The first time does not count: kinds that come into use then stay in use.
+const repetitions = 5
+
+// holdings are what a process holds at rest. Each informer has several goroutines.
+type holdings struct{ heap, goroutines, series float64 }
+
+// leaks creates and deletes a burst of each population again and again, and notes what the process holds after that beside what it held
+// after the first time.
+func (b *bench) leaks(ctx context.Context, populations []*population) error {
+	var before holdings
+	for round := range 1 + repetitions {
+		for _, c := range populations {
+			if err := b.comeAndGo(ctx, c); err != nil {
+				return err
+			}
+		}
+		if round == 0 {
+			var err error
+			if before, err = b.holds(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	after, err := b.holds(ctx)
+	b.note(fmt.Sprintf("%d times %d of each created and deleted", repetitions, burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
+		after.goroutines-before.goroutines, before.goroutines, after.series-before.series, before.series, (after.heap-before.heap)/(1<<20), mebibytes(before.heap)), "+0", "")
+	return err
+}
+
+func (b *bench) holds(ctx context.Context) (holdings, error) {
+	_, heap, err := b.memory(ctx)
+	if err != nil {
+		return holdings{}, err
+	}
+	metrics, err := b.metrics(ctx)
+	return holdings{heap: heap, goroutines: metrics["go_goroutines"], series: metrics[allSeries]}, err
+}
+
+// comeAndGo creates a burst of a population, and deletes it with all that belongs to it.
+func (b *bench) comeAndGo(ctx context.Context, c *population) error {
+	others, err := b.made(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, _, err := b.create(ctx, c, burst); err != nil {
+		return err
+	}
+	object, err := c.object(0)
+	if err != nil {
+		return err
+	}
+	if err := b.admin.DeleteAllOf(ctx, object, client.InNamespace(c.namespace)); err != nil {
+		return fmt.Errorf("deleting each %s: %w", c.name, err)
+	}
+	c.size = 0
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(object.GroupVersionKind().GroupVersion().WithKind(c.name + "List"))
+	if err := b.until(ctx, time.Second, func() (bool, error) {
+		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil || len(list.Items) > 0 {
+			return false, err
+		}
+		left, err := b.made(ctx, c)
+		return left == others, err
+	}); err != nil {
+		return err
+	}
+	return b.untilAtRest(ctx)
+}
+
+// made counts what the manager has made where a population is, of kinds that go last.
+func (b *bench) made(ctx context.Context, c *population) (int, error) {
+	count := 0
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Service"),
+		batchv1.SchemeGroupVersion.WithKind("Job"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		var ours client.ListOption = client.HasLabels{names.OperatorLabel}
+		if kind.Kind == "Job" {
+			ours = client.MatchingLabels{} // wrapped by a user
+		}
+		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace), ours); err != nil {
+			return 0, fmt.Errorf("listing each %s: %w", kind.Kind, err)
+		}
+		count += len(list.Items)
+	}
+	return count, nil
+}
