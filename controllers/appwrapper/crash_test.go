@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 var errKilled = errors.New("killed")
@@ -165,6 +166,7 @@ func runs() []run {
 
 // [D11] [D10] Killing the process at any write, carried out or not, neither loses nor doubles nor fails a workload.
 func TestKilledAtAnyWrite(t *testing.T) {
+	fakeapi.Exhaustive(t)
 	for index := range runs() {
 		for _, carriedOut := range []bool{false, true} {
 			for n := 1; ; n++ {

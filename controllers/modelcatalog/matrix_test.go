@@ -14,6 +14,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 // variant is what the list of objects of a catalog depends on.
@@ -161,6 +162,7 @@ func (b *bench) failAt(n int) (calls *int) {
 // [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next reconciles make what is missing: nothing is there
 // twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
+	fakeapi.Exhaustive(t)
 	b := newBench(t, sample())
 	calls := b.failAt(0)
 	if _, err := b.reconcile(); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -63,6 +64,7 @@ func distinct(writes string) []string {
 // [modelregistry-100] [modelregistry-102] Whichever request of the first reconcile fails: the reconcile ends with that error, reports it and calls
 // nothing available; when all is well again the same objects are there, and no password was made twice.
 func TestFaultAtEveryCall(t *testing.T) {
+	fakeapi.Exhaustive(t)
 	for name, c := range map[string]struct {
 		served []schema.GroupVersionKind
 		change func(*v1beta1.ModelRegistrySpec)

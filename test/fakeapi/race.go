@@ -1,0 +1,5 @@
+//go:build race
+
+package fakeapi
+
+const raceDetector = true
