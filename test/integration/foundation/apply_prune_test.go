@@ -37,7 +37,7 @@ var _ = Describe("Pruning by the applier", func() {
 		keep, drop := apply.Object{Config: configMap(w.namespace, "keep")}, apply.Object{Config: configMap(w.namespace, "drop")}
 		server := apply.Object{Config: deployment(w.namespace)}
 		all := apply.Desired{data, keep, drop, server}
-		w.expect(ctx, all, 4+unowned, 4)
+		w.expect(ctx, all, unowned, 4)
 		foreign := olderConfigMap(w, nil)
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 		w.caughtUp(ctx, all)

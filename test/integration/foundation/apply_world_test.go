@@ -66,7 +66,8 @@ func newWorld(ctx context.Context) *world {
 		stop()
 		Eventually(done).Should(Receive())
 	})
-	w.restart()
+	Expect(w.cache.WaitForCacheSync(ctx)).To(BeTrue())
+	w.start(early{})
 	return w
 }
 
@@ -87,8 +88,10 @@ func (c early) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
 
 func (c early) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// restart replaces the applier by one that remembers nothing.
-func (w *world) restart(legacyManagers ...string) {
+// restart replaces the applier by one that remembers nothing, and is younger than what exists.
+func (w *world) restart(legacyManagers ...string) { w.start(clock.RealClock{}, legacyManagers...) }
+
+func (w *world) start(clk clock.PassiveClock, legacyManagers ...string) {
 	counted := rest.CopyConfig(w.config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{w, next} })
 	live, err := client.New(counted, client.Options{Scheme: scheme.Scheme})
@@ -96,7 +99,7 @@ func (w *world) restart(legacyManagers ...string) {
 	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: w.cache}})
 	Expect(err).NotTo(HaveOccurred())
 	w.applier = apply.New(apply.Options{
-		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: early{},
+		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: clk,
 		Whole: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
 	})
 }
@@ -129,7 +132,7 @@ func (w *world) apply(ctx context.Context, desired apply.Desired) (reads, writes
 }
 
 // unowned is the number of objects without an owner reference in the lists of the specs. Before such an object is created, the owner
-// is read once more.
+// is read. Nothing else is.
 const unowned = 1
 
 // expect applies and checks the number of reads and writes.
