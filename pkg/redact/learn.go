@@ -59,13 +59,14 @@ func Secret(s *corev1.Secret) {
 	learnt.remember(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, found[:min(len(found), maxValues)])
 }
 
-// valuesOf returns the texts by which a value may show: itself, its lines, the password of an address, and these as JSON and in base64.
+// valuesOf returns the texts by which a value may show: itself and the password of an address, these in base64, its lines, and all
+// of them as JSON.
 func valuesOf(key, value string) []string {
 	value = strings.TrimSpace(value)
 	if len(value) > maxLength || !isSecret(key, value) {
 		return nil
 	}
-	out := append([]string{value}, longLines(value)...)
+	out := []string{value}
 	if address, err := url.Parse(value); err == nil && address.User != nil {
 		if password, given := address.User.Password(); given && len(password) >= minValue {
 			out = append(out, password, url.QueryEscape(password), url.PathEscape(password))
@@ -73,6 +74,9 @@ func valuesOf(key, value string) []string {
 	}
 	for _, plain := range slices.Clone(out) {
 		out = append(out, base64.StdEncoding.EncodeToString([]byte(plain)))
+	}
+	out = append(out, longLines(value)...)
+	for _, plain := range slices.Clone(out) {
 		if quoted, err := json.Marshal(plain); err == nil {
 			out = append(out, strings.Trim(string(quoted), `"`))
 		}
