@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// recheck is how often Secret and targets are checked though nothing is due, to learn what other replicas and people did.
-	recheck = 5 * time.Minute
+	// recheck is how often Secret and targets are read though nothing is due and no watch has shown a change of them.
+	recheck = time.Hour
 	// retryMin and retryMax bound the pauses after trouble.
 	retryMin, retryMax = time.Second, time.Minute
 	// attempts is how often a sync starts over after another replica was faster.
