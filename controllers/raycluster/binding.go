@@ -38,7 +38,7 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		add := func(head *metav1.PartialObjectMetadata) { controllerutil.AddFinalizer(head, raycluster.Finalizer) }
 		if err := r.patch(ctx, cluster, "finalizers", add); err != nil {
-			return client.IgnoreNotFound(err)
+			return client.IgnoreNotFound(err) // the cache lags behind the end of the cluster
 		}
 	}
 	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -58,9 +59,7 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 		case limit.everything[""] && limit.whole: // the default
 		default:
 			// The cache tells its settings apart by kind; metadata stands for the typed object as well.
-			obj := &metav1.PartialObjectMetadata{}
-			obj.SetGroupVersionKind(kind)
-			options.ByObject[obj] = limit.byObject(transform)
+			options.ByObject[capability.MetadataOf(kind)] = limit.byObject(transform)
 		}
 	}
 	options.NewInformer = informerFor(selected)
