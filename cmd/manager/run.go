@@ -133,6 +133,8 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	}
 	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, needed.handle
+	reads := &capability.Reads{}
+	options.NewCache = reads.NewCache
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
 		return err
 	}
@@ -145,6 +147,7 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	if err := addCapabilities(ctx, mgr, env, listener, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
 		return err
 	}
+	reads.Follow(env.Capabilities)
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}

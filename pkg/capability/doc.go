@@ -8,5 +8,5 @@
 //
 // Kinds that a Watcher follows are to be watched through Watcher.Watch, or by a component that requires them.
 // When such a kind comes or goes, its informers leave the cache, so that no informer lists an API that is gone for ever,
-// and so that its return is noticed at once.
+// and so that its return is noticed at once. Reads from a cache that Reads made do not wait for a kind that is gone.
 package capability

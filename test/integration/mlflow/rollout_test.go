@@ -2,6 +2,7 @@ package mlflow_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -122,7 +123,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			d := deployment()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(d.Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--expose-prometheus=/prometheus"), "[mlflow-17]")
-		}).WithContext(ctx).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile that waits for an informer of them ends after two minutes")
 		available(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 

@@ -1,0 +1,72 @@
+package capability
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Reads makes a cache whose reads of a followed kind end with a NoKindMatchError when the kind is not served, or goes meanwhile. A cache
+// of controller-runtime starts an informer for what is read; that of a kind which has just gone never syncs, and a reconcile that reads it
+// would keep its worker until its time is over.
+type Reads struct {
+	watcher atomic.Pointer[Watcher]
+}
+
+// NewCache is for the NewCache of a manager's options. Its errors are those of cache.New.
+func (r *Reads) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	c, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	return &readCache{Cache: c, scheme: options.Scheme, reads: r}, nil
+}
+
+// Follow sets whose kinds are meant. Before, everything is read as it is without Reads.
+func (r *Reads) Follow(w *Watcher) { r.watcher.Store(w) }
+
+type readCache struct {
+	cache.Cache
+	scheme *runtime.Scheme
+	reads  *Reads
+}
+
+// Get implements client.Reader.
+func (c *readCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	return c.whileServed(ctx, object, func(ctx context.Context) error { return c.Cache.Get(ctx, key, object, opts...) })
+}
+
+// List implements client.Reader.
+func (c *readCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.whileServed(ctx, list, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
+}
+
+func (c *readCache) whileServed(ctx context.Context, object runtime.Object, read func(context.Context) error) error {
+	kind, err := apiutil.GVKForObject(object, c.scheme)
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	w := c.reads.watcher.Load()
+	if err != nil || w == nil || !w.follows[kind] {
+		return read(ctx)
+	}
+	gone := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	entry, ok := w.terms.Load(kind)
+	if !ok {
+		return gone
+	}
+	served := entry.(term).ctx
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(served, stop)()
+	if err := read(ctx); err == nil || served.Err() == nil {
+		return err
+	}
+	return gone
+}
