@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,6 +134,13 @@ func replicas(ctx context.Context) int32 {
 	d := deployment()
 	env.Get(ctx, d)
 	return *d.Spec.Replicas
+}
+
+func replicaSets(ctx context.Context) []appsv1.ReplicaSet {
+	GinkgoHelper()
+	list := &appsv1.ReplicaSetList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow"})).To(Succeed())
+	return list.Items
 }
 
 func serverPods(ctx context.Context) []corev1.Pod {

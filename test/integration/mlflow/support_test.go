@@ -2,6 +2,7 @@ package mlflow_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -80,10 +82,15 @@ func sweep(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitGone(ctx, child)
 	}
-	for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} { // a pod holds the claim
-		Expect(env.Admin.DeleteAllOf(ctx, left, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
+	// A pod holds the claim. The garbage collector goes first: the Deployment controller would recreate a ReplicaSet that goes before
+	// it has seen its Deployment go, and that one would stay.
+	collected := func(ctx context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
+	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, collectionTime, true, collected); err != nil {
+		for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} {
+			Expect(env.Admin.DeleteAllOf(ctx, left, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
+		}
+		Eventually(collected).WithContext(ctx).Should(BeTrue())
 	}
-	Eventually(serverPods).WithContext(ctx).WithArguments(ctx).Should(BeEmpty())
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, claim()))).To(Succeed())
 	env.WaitGone(ctx, claim())
 }
