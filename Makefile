@@ -54,11 +54,14 @@ export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 # A cache per checkout: the linter stores findings with the path of the checkout.
 export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-lint-$(shell echo '$(CURDIR)' | cksum | cut -d' ' -f1)
 
-# run-tests,packages,flags: in CI, a test that fails is retried once and listed in FLAKED_FILE. Locally it runs once, so that the author of
+# timed,targets: make them one after the other, and print how long each took.
+timed = for part in $(1); do SECONDS=0; $(MAKE) --no-print-directory $$part || exit; echo "$$part: $$SECONDS s" | tee -a "$${CI_SUMMARY:-/dev/null}"; done
+
+# run-tests,packages,flags: in CI, a test that fails is retried once and listed in CI_SUMMARY. Locally it runs once, so that the author of
 # a flaky test notices.
 ifeq ($(CI),true)
 define run-tests
-report=$$(mktemp); trap 'cat "$$report" >>"$${FLAKED_FILE:-/dev/stderr}"; rm -f "$$report"' EXIT; \
+report=$$(mktemp); trap 'cat "$$report" >>"$${CI_SUMMARY:-/dev/stderr}"; rm -f "$$report"' EXIT; \
 CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go run gotest.tools/gotestsum@$(GOTESTSUM_VERSION) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 \
   --rerun-fails-report="$$report" --packages="$(1)" -- $(2)
 endef
@@ -285,7 +288,8 @@ lint: ## Run golangci-lint, which includes go vet, and check the limits of the p
 	go run ./test/measure
 
 .PHONY: test
-test: test-unit test-rules test-release test-integration ## Run every test: unit tests first, then the suites against a real control plane
+test: ## Run every test: unit tests first, then the suites against a real control plane
+	@$(call timed,test-unit test-rules test-release test-integration)
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests, in random order, and those of the operator with the race detector
@@ -306,7 +310,7 @@ test-release: ## Build a small release twice and check its files, in a separate 
 test-integration: cluster-build ## Run the suites against real control planes, five at a time; then compare the shipped roles with the permissions that were used
 	@# The programs under test have the race detector. The tests do not: they contain almost no code of the product.
 	rm -rf '$(RIGHTS_DIR)'
-	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 60m -p 5)
+	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 25m -p 5)
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
 
 .PHONY: test-operands
@@ -363,7 +367,8 @@ chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regex
 	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
 
 .PHONY: ci
-ci: verify lint test fuzz-mesh test-operands e2e-ci build ## Run what CI runs
+ci: ## Run what CI runs
+	@$(call timed,verify lint test fuzz-mesh test-operands e2e-ci build)
 
 .PHONY: help
 help: ## Show this list

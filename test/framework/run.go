@@ -15,9 +15,9 @@ import (
 const (
 	// ciVariable is set to "true" where no developer watches the tests, see .ci/run.
 	ciVariable = "CI"
-	// flakedVariable names the file to which CI wants the lines about flaked specs appended: `go test` shows nothing of a
-	// package that passes.
-	flakedVariable = "FLAKED_FILE"
+	// summaryVariable names the file of what CI prints at its end, to which a line for each unsteady spec is appended: `go test` shows
+	// nothing of a package that passes.
+	summaryVariable = "CI_SUMMARY"
 	// timingsVariable names the file to which the duration of each spec is appended, to see where the time of a run goes.
 	timingsVariable = "TIMINGS_FILE"
 	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that the author of a
@@ -37,10 +37,14 @@ func Run(t *testing.T, name string) {
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	suite.RandomizeAllSpecs = true
 	suite.FlakeAttempts = attempts(suite.FlakeAttempts, os.Getenv(ciVariable))
-	ginkgo.ReportAfterSuite("flaked specs", func(report ginkgo.Report) {
-		lines := flaked(report)
+	if deadline, ok := t.Deadline(); ok {
+		// Where go test ends it, no spec is named, and what the suite started remains.
+		suite.Timeout = min(suite.Timeout, time.Until(deadline)*9/10)
+	}
+	ginkgo.ReportAfterSuite("unsteady specs", func(report ginkgo.Report) {
+		lines := unsteady(report)
 		fmt.Print(lines)
-		gomega.Expect(appendTo(os.Getenv(flakedVariable), lines)).To(gomega.Succeed())
+		gomega.Expect(appendTo(os.Getenv(summaryVariable), lines)).To(gomega.Succeed())
 		gomega.Expect(appendTo(os.Getenv(timingsVariable), timings(report))).To(gomega.Succeed())
 	})
 	ginkgo.ReportAfterSuite("used rights", func(report ginkgo.Report) {
@@ -57,14 +61,21 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// flaked has one line for each spec that passed, but not at once.
-func flaked(report ginkgo.Report) string {
+// unsteady has one line for each spec that failed, or passed at a second attempt.
+func unsteady(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
-		if spec.State == types.SpecStatePassed && spec.NumAttempts > 1 && spec.MaxFlakeAttempts > 1 {
-			lines += fmt.Sprintf("FLAKED: %s: %s (%s, passed at attempt %d)\n",
-				report.SuiteDescription, spec.FullText(), spec.RunTime.Round(time.Second), spec.NumAttempts)
+		what := ""
+		switch {
+		case spec.State.Is(types.SpecStateFailureStates):
+			what = "FAILED"
+		case spec.State == types.SpecStatePassed && spec.NumAttempts > 1 && spec.MaxFlakeAttempts > 1:
+			what = "FLAKED"
+		default:
+			continue
 		}
+		lines += fmt.Sprintf("%s: %s: %s (%s, attempt %d)\n",
+			what, report.SuiteDescription, spec.FullText(), spec.RunTime.Round(time.Second), spec.NumAttempts)
 	}
 	return lines
 }

@@ -24,20 +24,21 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-func TestFlakedSpecsGetOneLineEach(t *testing.T) {
+func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
 	spec := func(text string, state types.SpecState, attempts, most int) types.SpecReport {
 		return types.SpecReport{
 			ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: text, LeafNodeType: types.NodeTypeIt, State: state,
 			NumAttempts: attempts, MaxFlakeAttempts: most, RunTime: 61 * time.Second,
 		}
 	}
-	got := flaked(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
+	got := unsteady(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
 		spec("is steady", types.SpecStatePassed, 1, 2),
 		spec("needs a second attempt", types.SpecStatePassed, 2, 2),
 		spec("fails", types.SpecStateFailed, 2, 2),
 		spec("is repeated on purpose", types.SpecStatePassed, 2, 0),
 	}})
-	if want := "FLAKED: Suite: A thing needs a second attempt (1m1s, passed at attempt 2)\n"; got != want {
+	want := "FLAKED: Suite: A thing needs a second attempt (1m1s, attempt 2)\nFAILED: Suite: A thing fails (1m1s, attempt 2)\n"
+	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -53,8 +54,8 @@ func TestTimingsAreThoseOfWhatRan(t *testing.T) {
 	}
 }
 
-func TestFlakedSpecsOfEverySuiteAreKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flaked")
+func TestUnsteadySpecsOfEverySuiteAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "summary")
 	for _, line := range []string{"one\n", "", "two\n"} {
 		if err := appendTo(path, line); err != nil {
 			t.Fatal(err)
