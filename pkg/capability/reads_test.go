@@ -38,7 +38,9 @@ func routes() *metav1.PartialObjectMetadataList {
 
 func TestReadsEndWithTheirKind(t *testing.T) {
 	reading := map[string]func(context.Context, client.Reader) error{
-		"get":  func(ctx context.Context, c client.Reader) error { return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute)) },
+		"get": func(ctx context.Context, c client.Reader) error {
+			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))
+		},
 		"list": func(ctx context.Context, c client.Reader) error { return c.List(ctx, routes()) },
 	}
 	for name, read := range reading {
