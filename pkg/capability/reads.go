@@ -2,7 +2,9 @@ package capability
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -53,20 +55,22 @@ func (c *readCache) whileServed(ctx context.Context, object runtime.Object, read
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	w := c.reads.watcher.Load()
-	if err != nil || w == nil || !w.follows[kind] {
+	if err != nil || w == nil || !slices.Contains(w.options.Kinds, kind) {
 		return read(ctx)
 	}
 	gone := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
-	entry, ok := w.terms.Load(kind)
-	if !ok {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.Follow(ctx, func(s Set) {
+		if !s.Has(kind) {
+			stop(gone)
+		}
+	})
+	if err = ctx.Err(); err == nil {
+		err = read(ctx)
+	}
+	if errors.Is(context.Cause(ctx), gone) {
 		return gone
 	}
-	served := entry.(term).ctx
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(served, stop)()
-	if err := read(ctx); err == nil || served.Err() == nil {
-		return err
-	}
-	return gone
+	return err
 }

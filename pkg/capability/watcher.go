@@ -65,10 +65,8 @@ type Options struct {
 type Watcher struct {
 	options   Options
 	discovery discovery.DiscoveryInterfaceWithContext
-	follows   map[schema.GroupVersionKind]bool
 	groups    map[string]bool
 	current   atomic.Pointer[Set] // nil until discovery has answered
-	terms     sync.Map            // the term of each kind that is served
 	poke      chan struct{}       // an event arrived
 
 	listeners follow.Listeners[Set]
@@ -83,12 +81,6 @@ type Watcher struct {
 	retry       wait.Backoff
 }
 
-// term is a time in which a kind is served without a break: its context ends when the kind goes.
-type term struct {
-	ctx context.Context
-	end context.CancelFunc
-}
-
 // New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
 // Start tries again. In a partial answer, what is announced and cannot be described counts as served, see evaluate.
 func New(options Options) *Watcher {
@@ -96,7 +88,6 @@ func New(options Options) *Watcher {
 	w := &Watcher{
 		options:   options,
 		discovery: discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
-		follows:   map[schema.GroupVersionKind]bool{},
 		groups:    map[string]bool{},
 		poke:      make(chan struct{}, 1),
 		known:     map[schema.GroupVersion]bool{},
@@ -104,7 +95,7 @@ func New(options Options) *Watcher {
 		omitted:   map[schema.GroupVersionKind]time.Time{},
 	}
 	for _, k := range options.Kinds {
-		w.follows[k], w.groups[k.Group] = true, true
+		w.groups[k.Group] = true
 	}
 	observe(options.Kinds, Set{})
 	w.begin()
@@ -267,20 +258,11 @@ func (w *Watcher) publish(next Set) {
 	before := w.Current()
 	gained, lost := next.minus(before), before.minus(next)
 	w.removeInformers(gained)
-	for _, k := range gained {
-		ctx, end := context.WithCancel(context.Background())
-		w.terms.Store(k, term{ctx, end})
-	}
 	w.current.Store(&next)
 	if len(gained) == 0 && len(lost) == 0 {
 		return
 	}
 	observe(w.options.Kinds, next)
-	for _, k := range lost {
-		if ended, ok := w.terms.LoadAndDelete(k); ok {
-			ended.(term).end()
-		}
-	}
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())
 	w.listeners.Notify(next)
