@@ -90,13 +90,17 @@ func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 }
 
 // kinOf reports whether a Job is one of an MLflow, or was left: this operator made it for an MLflow of this name that is gone, and whose
-// children were orphaned. Only those on which no one else may rely are left: they may be removed.
+// children were orphaned, or are not collected yet, which may take the garbage collector minutes. Only those on which no one else may rely
+// are left: they may be removed.
 func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
 	if job.Labels[resources.LabelMigrationInstance] != m.Name {
 		return false, false
 	}
 	own = metav1.IsControlledBy(job, m)
-	return own, !own && len(job.OwnerReferences) == 0 && apply.IsOurs(job, ComponentName)
+	return own, !own && apply.IsOurs(job, ComponentName) && !slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		before := ref.Kind == "MLflow" && strings.HasPrefix(ref.APIVersion, mlflowv1.GroupVersion.Group+"/") && ref.Name == m.Name
+		return !before
+	})
 }
 
 // jobState reads a Job and, unless it succeeded, its pods.

@@ -118,6 +118,7 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 	labelled := func(key, value string) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.Labels[key] = value }
 	}
+	before := metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)}
 	const kinNone, kinOwn, kinLeft = "foreign", "its own", "left behind"
 	for name, c := range map[string]struct {
 		changes []func(*batchv1.Job)
@@ -133,8 +134,11 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
 		"another object owns it": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
-		"an earlier MLflow still controls it, and it goes with that": {[]func(*batchv1.Job){fromHere,
-			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)})}, kinNone},
+		"an earlier MLflow still controls it": {[]func(*batchv1.Job){fromHere, owners(before)}, kinLeft},
+		"an earlier MLflow controls it, and another object owns it": {[]func(*batchv1.Job){fromHere,
+			owners(before, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
+		"an MLflow of another API controls it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MLflow", Name: "mlflow", UID: "x", Controller: new(true)})}, kinNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own, left := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched())

@@ -27,7 +27,7 @@ const (
 	// calm is how long the manager must have sent nothing before a spec changes something else.
 	calm = time.Second
 	// collectionTime is how long the garbage collector of Kubernetes may take before a spec removes pods itself.
-	collectionTime = 5 * time.Second
+	collectionTime = 2 * time.Second
 )
 
 // All specs share one control plane with every optional API, and one manager with exactly the shipped rights. MLflow is a
