@@ -192,7 +192,7 @@ var _ = Describe("A registry", func() {
 		for _, kind := range []string{"KubeRBACProxyAvailable", "OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"} {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: metav1.Unix(1, 0)})
 		}
-		Expect(env.Admin.Status().Update(ctx, m)).To(Succeed())
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": m.Status.Conditions}}, "status")
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
 		env.WaitForCondition(ctx, m, "KubeRBACProxyAvailable", metav1.ConditionFalse, "ResourcesUnavailable")
 		env.WaitFor(ctx, m, func(g Gomega) {
