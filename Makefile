@@ -310,7 +310,7 @@ test-release: ## Build a small release twice and check its files, in a separate 
 test-integration: cluster-build ## Run the suites against real control planes, five at a time; then compare the shipped roles with the permissions that were used
 	@# The programs under test have the race detector. The tests do not: they contain almost no code of the product.
 	rm -rf '$(RIGHTS_DIR)'
-	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 25m -p 5)
+	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 40m -p 5)
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
 
 .PHONY: test-operands
