@@ -97,10 +97,10 @@ func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
 		return false, false
 	}
 	own = metav1.IsControlledBy(job, m)
-	return own, !own && apply.IsOurs(job, ComponentName) && !slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		before := ref.Kind == "MLflow" && strings.HasPrefix(ref.APIVersion, mlflowv1.GroupVersion.Group+"/") && ref.Name == m.Name
-		return !before
+	relied := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return !apply.OfEarlierLife(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
 	})
+	return own, !own && !relied && apply.IsOurs(job, ComponentName)
 }
 
 // jobState reads a Job and, unless it succeeded, its pods.

@@ -137,6 +137,8 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 		"an earlier MLflow still controls it": {[]func(*batchv1.Job){fromHere, owners(before)}, kinLeft},
 		"an earlier MLflow controls it, and another object owns it": {[]func(*batchv1.Job){fromHere,
 			owners(before, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
+		"it owns it, and does not control it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: watched().UID})}, kinNone},
 		"an MLflow of another API controls it": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MLflow", Name: "mlflow", UID: "x", Controller: new(true)})}, kinNone},
 	} {

@@ -66,11 +66,16 @@ func (o owner) is(ref metav1.OwnerReference) bool {
 	return ref.UID == o.uid
 }
 
-// wasRestored says whether a reference points at an earlier life of the owner: same name, other uid. Backups bring
-// children back with such references.
+// wasRestored says whether a reference points at an earlier life of the owner. Backups bring children back with such references.
 func (o owner) wasRestored(ref metav1.OwnerReference) bool {
+	return OfEarlierLife(ref, schema.GroupKind{Group: o.Group, Kind: o.Kind}, o.Name, o.uid)
+}
+
+// OfEarlierLife says whether a reference points at an object of the same kind and name with another uid. That one is gone, if both are of
+// cluster scope or in one namespace.
+func OfEarlierLife(ref metav1.OwnerReference, kind schema.GroupKind, name string, uid types.UID) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && group.Group == o.Group && ref.Kind == o.Kind && ref.Name == o.Name && ref.UID != o.uid
+	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind && ref.Name == name && ref.UID != uid
 }
 
 // IsOurs says whether an object bears the labels that a component of this operator puts on all that it writes.
