@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/test/node"
@@ -37,6 +38,8 @@ type Options struct {
 	Platform Platform
 	// Sets of CRDs that are served beside those of the platform.
 	Sets []Set
+	// CRDs that are served besides, as if they had been there before.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int
 	// Real runs pods on one real node instead of pretending on fake ones, see package node. It needs root on Linux.

@@ -57,8 +57,9 @@ const (
 	KubeRayOperator Peer = "kuberay"
 	// TrainingOperator runs PyTorchJobs.
 	TrainingOperator Peer = "training-operator"
-	// Etcdctl is the client of etcd on the command line.
+	// Etcdctl is the client of etcd on the command line, and Etcdutl works on its files.
 	Etcdctl Peer = "etcdctl"
+	Etcdutl Peer = "etcdutl"
 	// Helm installs charts, and Registry keeps them and images, in memory.
 	Helm     Peer = "helm"
 	Registry Peer = "registry"
@@ -75,6 +76,7 @@ var peers = map[Peer]module{
 	TrainingOperator: {dir: "peers", packages: []string{"github.com/kubeflow/training-operator/cmd/training-operator.v1"}},
 	KubeRayOperator:  {dir: "peers", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
 	Etcdctl:          {packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
+	Etcdutl:          {packages: []string{"go.etcd.io/etcd/etcdutl/v3"}},
 	Helm:             {packages: []string{"helm.sh/helm/v4/cmd/helm"}},
 	Registry:         {packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
 	KubeRBACProxy:    {dir: "peers", packages: []string{"github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy"}},
@@ -105,6 +107,8 @@ func programName(pkg string) string {
 		return "etcd"
 	case "go.etcd.io/etcd/etcdctl/v3":
 		return "etcdctl"
+	case "go.etcd.io/etcd/etcdutl/v3":
+		return "etcdutl"
 	default:
 		return path.Base(pkg)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -18,9 +17,9 @@ const crdPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 // seed writes the CRDs into etcd before the API server starts, as if it had established them. An API server that is given
 // them one by one publishes its whole OpenAPI again after each: 12 seconds of processor time instead of 4.
 func (i *Instance) seed(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{loopback(i.state.Ports[etcdPort])}, DialTimeout: probeExpiry})
+	client, err := i.etcdClient()
 	if err != nil {
-		return fmt.Errorf("creating a client of etcd: %w", err)
+		return err
 	}
 	defer func() { _ = client.Close() }() // nothing is lost
 	for _, crd := range crds {

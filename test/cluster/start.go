@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
@@ -31,23 +32,12 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 	if err := i.startNode(ctx); err != nil {
 		return err
 	}
-	if err := i.run(i.etcd()); err != nil {
-		return err
-	}
-	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
-		return err
-	}
 	crds, err := ReadSet(ctx, slices.Concat(platformSets[options.Platform], options.Sets)...)
 	if err != nil {
 		return err
 	}
-	if err := i.seed(ctx, crds); err != nil {
-		return err
-	}
-	if err := i.run(i.apiServer()); err != nil {
-		return err
-	}
-	if err := i.waitFor(ctx, APIServer, i.apiServerReady); err != nil {
+	crds = append(crds, options.CRDs...)
+	if err := i.startAPI(ctx, options, crds); err != nil {
 		return err
 	}
 	say("API server ready at " + i.URL())
@@ -65,6 +55,49 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 	}
 	say(fmt.Sprintf("instance %s ready, %s", i.Name, options.describe()))
 	return nil
+}
+
+// startAPI starts etcd and the API server with some CRDs. The instances of tests start from what the first of them stored: after that,
+// an API server has half as much to do.
+func (i *Instance) startAPI(ctx context.Context, options Options, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	snapshot, err := i.snapshot(crds)
+	if err != nil {
+		return err
+	}
+	restored := false
+	if options.Ephemeral {
+		if restored, err = i.restore(ctx, snapshot, options.Progress); err != nil {
+			return err
+		}
+	}
+	if err := i.run(i.etcd()); err != nil {
+		return err
+	}
+	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
+		return err
+	}
+	if !restored {
+		if err := i.seed(ctx, crds); err != nil {
+			return err
+		}
+	}
+	if err := i.run(i.apiServer()); err != nil {
+		return err
+	}
+	if err := i.waitFor(ctx, APIServer, i.apiServerReady); err != nil {
+		return err
+	}
+	if restored || !options.Ephemeral {
+		return nil
+	}
+	config, err := i.Config()
+	if err != nil {
+		return err
+	}
+	if err := awaitCRDs(ctx, config, crds...); err != nil {
+		return err
+	}
+	return i.save(ctx, snapshot)
 }
 
 // run starts one of our own binaries.

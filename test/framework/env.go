@@ -40,8 +40,20 @@ type Env struct {
 	// Scheme of Admin: the Kubernetes types, CustomResourceDefinition and those of WithTypes.
 	Scheme *runtime.Scheme
 
+	// Installed is what [WithOperator] installed.
+	Installed *operator.Installed
+
 	clock   clock.PassiveClock
 	watched watched
+	// rests are the parts of the audit log in which specs found a user at rest, and disturbances where managers started or ended.
+	rests        []resting
+	disturbances []Mark
+}
+
+// WithOperator installs a kustomization of this checkout without the Deployment of the manager, as [Env.InstallOperator] does, and has
+// its CRDs served from the start, which costs the API server much less.
+func WithOperator(kustomizeDir string) Option {
+	return func(s *setup) { s.operator = kustomizeDir }
 }
 
 // Option of [Start].
@@ -52,6 +64,8 @@ type setup struct {
 	sets  []cluster.Set
 	nodes int
 	real  bool
+	// operator is the kustomization that is installed.
+	operator string
 }
 
 // WithTypes adds types to the scheme of the administrator's client.
@@ -87,8 +101,10 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	for _, add := range s.types {
 		gomega.Expect(add(scheme)).To(gomega.Succeed())
 	}
+	crds, err := s.crds()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, Nodes: s.nodes, Real: s.real, Ephemeral: true,
+		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, CRDs: crds, Nodes: s.nodes, Real: s.real, Ephemeral: true,
 		Progress: ginkgo.GinkgoWriter,
 	})
 	if errors.Is(err, node.ErrUnsupported) {
@@ -107,7 +123,23 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		clock: clock.RealClock{},
 	}
 	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(stopTimeout))
+	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(stopTimeout))
+	if s.operator != "" {
+		env.Installed = env.InstallOperator(ctx, s.operator)
+	}
 	return env
+}
+
+// crds returns the CRDs of the operator that will be installed.
+func (s *setup) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if s.operator == "" {
+		return nil, nil
+	}
+	objects, err := operator.Kustomize(s.operator)
+	if err != nil {
+		return nil, err
+	}
+	return operator.CRDs(objects)
 }
 
 // InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see

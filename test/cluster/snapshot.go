@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// keptSnapshots is how many snapshots the cache keeps: one for each platform with each group of CRDs, and some of other checkouts.
+const keptSnapshots = 24
+
+// snapshot returns where the snapshot of etcd lies that an instance with these CRDs starts from: what an API server of this version has
+// stored when it serves them. It holds nothing that belongs to one instance.
+func (i *Instance) snapshot(crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	content, err := json.Marshal(crds)
+	if err != nil {
+		return "", fmt.Errorf("encoding CustomResourceDefinitions: %w", err)
+	}
+	hash := sha256.New()
+	fmt.Fprintln(hash, filepath.Dir(i.binaries[Etcd]), filepath.Dir(i.binaries[APIServer]))
+	hash.Write(content)
+	return filepath.Join(cache, "snapshots", hex.EncodeToString(hash.Sum(nil))[:keyLength]+".db"), nil
+}
+
+// restore writes the data of etcd from a snapshot, before it starts, and reports whether there is one.
+func (i *Instance) restore(ctx context.Context, snapshot string, progress io.Writer) (bool, error) {
+	if _, err := os.Stat(snapshot); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	etcdutl, err := BuildPeer(ctx, Etcdutl, progress)
+	if err != nil {
+		return false, err
+	}
+	args := []string{"snapshot", "restore", snapshot, "--data-dir=" + i.file("etcd")}
+	for _, arg := range i.etcd().Args {
+		if strings.HasPrefix(arg, "--name=") || strings.HasPrefix(arg, "--initial-") {
+			args = append(args, arg)
+		}
+	}
+	if output, err := exec.CommandContext(ctx, etcdutl, args...).CombinedOutput(); err != nil {
+		return false, fmt.Errorf("restoring etcd from %s: %w\n%s", snapshot, err, tail(string(output), tailLines))
+	}
+	return true, nil
+}
+
+// save writes a snapshot of etcd and removes the oldest ones. Several instances may save the same one.
+func (i *Instance) save(ctx context.Context, snapshot string) error {
+	if err := os.MkdirAll(filepath.Dir(snapshot), 0o755); err != nil {
+		return fmt.Errorf("creating the folder of snapshots: %w", err)
+	}
+	client, err := i.etcdClient()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing is lost
+	content, err := client.Snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("reading a snapshot of etcd: %w", err)
+	}
+	all, err := io.ReadAll(content)
+	if err := errors.Join(err, content.Close()); err != nil {
+		return fmt.Errorf("reading a snapshot of etcd: %w", err)
+	}
+	if err := writeFile(snapshot, all); err != nil {
+		return err
+	}
+	return dropOldest(filepath.Dir(snapshot), keptSnapshots)
+}
+
+// dropOldest leaves the newest files of a folder.
+func dropOldest(dir string, keep int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("listing snapshots: %w", err)
+	}
+	var files []fs.FileInfo
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil { // else somebody else removed it
+			files = append(files, info)
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
+	})
+	for _, old := range files[min(keep, len(files)):] {
+		if err := os.Remove(filepath.Join(dir, old.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing an old snapshot: %w", err)
+		}
+	}
+	return nil
+}
+
+func (i *Instance) etcdClient() (*clientv3.Client, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{loopback(i.state.Ports[etcdPort])}, DialTimeout: probeExpiry})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client of etcd: %w", err)
+	}
+	return client, nil
+}
