@@ -25,6 +25,7 @@ type ManagerOptions = operator.Options
 type Manager struct {
 	*operator.Manager
 
+	env   *Env
 	ended bool // by Stop or Kill
 }
 
@@ -39,10 +40,11 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	if options.WebhookPort == 0 {
 		e.SpareMLflow(ctx)
 	}
+	e.disturbed()
 	started, err := operator.Start(ctx, e.Instance, options)
 	e.watched.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	manager := &Manager{Manager: started}
+	manager := &Manager{Manager: started, env: e}
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		if manager.Process.Running() {
 			manager.Stop(ctx)
@@ -70,6 +72,7 @@ func (m *Manager) ReportLog() {
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
+	m.env.disturbed()
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
@@ -89,12 +92,14 @@ func (m *Manager) Away(ctx context.Context) {
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
+	m.env.disturbed()
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
 // Restart stops the manager, unless it has ended, and starts it again with the same arguments.
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	m.env.disturbed()
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
 	m.ended = false
 }

@@ -51,10 +51,12 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
 }
 
-// ExpectAtRest observes the user for the duration and fails the spec at its first write or live read, see [AtRest].
+// ExpectAtRest observes the user for the duration and fails the spec at its first write or live read, see [AtRest]. At the end of the
+// suite, the user must have remained at rest until somebody else wrote.
 func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
+	e.rests = append(e.rests, resting{user: user, from: mark})
 	gomega.Consistently(func(g gomega.Gomega) {
 		entries, err := e.Audit().Since(mark)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
