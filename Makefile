@@ -18,8 +18,12 @@ BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelcatalog/huggingface modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
+# The race detector: in unit tests of packages that start goroutines, or with RACE=all everywhere, also in the manager that suites run.
+RACE ?=
 # Where suites record which permissions the manager used, see test/rbac.
 RIGHTS_DIR ?= $(CURDIR)/bin/rights
+# The manager that suites run, built once for all of them.
+TEST_MANAGER ?= $(CURDIR)/bin/manager-test$(if $(RACE),-race)
 # The client for the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` prints the one that tests use.
 KUBECTL ?= kubectl
 OVERLAY ?= kubernetes
@@ -58,16 +62,28 @@ export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-li
 timed = for part in $(1); do SECONDS=0; $(MAKE) --no-print-directory $$part || exit; echo "$$part: $$SECONDS s" | tee -a "$${CI_SUMMARY:-/dev/null}"; done
 
 # run-tests,packages,flags: in CI, a test that fails is retried once and listed in CI_SUMMARY. Locally it runs once, so that the author of
-# a flaky test notices.
+# a flaky test notices. Results never come from the cache: a shuffled test has a new seed each time. The linters include go vet.
 ifeq ($(CI),true)
 define run-tests
 report=$$(mktemp); trap 'cat "$$report" >>"$${CI_SUMMARY:-/dev/stderr}"; rm -f "$$report"' EXIT; \
 CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go run gotest.tools/gotestsum@$(GOTESTSUM_VERSION) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 \
-  --rerun-fails-report="$$report" --packages="$(1)" -- $(2)
+  --rerun-fails-report="$$report" --packages="$(1)" -- -vet=off -shuffle=on $(2)
 endef
 else
-run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test $(2) $(1)
+run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test -vet=off -shuffle=on $(2) $(1)
 endif
+
+# The folders of unit tests, those with tests that start goroutines, and those with tests that try a fault at every request, which the
+# race detector makes many times slower. Generators start no goroutines.
+with-tests = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(1) | sed 's,^$(CURDIR),.,')
+matching = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE --include=*.go '$(1)' apis cmd controllers pkg webhooks))))
+UNIT_TESTS = $(eval UNIT_TESTS := $(call with-tests,./apis/... ./cmd/... ./controllers/... ./pkg/... ./webhooks/...))$(UNIT_TESTS)
+GOROUTINE = ^\s*go (func|[a-zA-Z.]+\()|\.Go\(
+CONCURRENT = $(filter $(call matching,$(GOROUTINE)),$(UNIT_TESTS))
+UNRACED = $(call matching,fakeapi\.(Exhaustive|Scenario)) ./cmd/generate/%
+RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCURRENT)))
+# The tests of what tests are made of.
+TOOLS = ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
 ##@ Use
 
@@ -288,30 +304,50 @@ lint: ## Run golangci-lint, which includes go vet, and check the limits of the p
 	go run ./test/measure
 
 .PHONY: test
-test: ## Run every test: unit tests first, then the suites against a real control plane
-	@$(call timed,test-unit test-rules test-release test-integration)
+test: ## Run every test of the operator: unit tests first, then the suites against a real control plane (RACE=all: with the race detector)
+	@$(call timed,test-unit test-rules test-integration)
+
+# The commit since which `make check` looks for changes.
+BASE ?= HEAD
+
+.PHONY: check
+check: ## Build and vet the packages that changed since BASE= (a commit) and their direct importers, and run the unit tests of the changed ones
+	@changed=$$({ git diff --name-only '$(BASE)'; git ls-files --others --exclude-standard; } | xargs -r -n1 dirname | sort -u); \
+	packages=$$(go list -f '{{.Dir}} {{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
+	  awk -v changed="$$changed" -v top='$(CURDIR)' 'BEGIN { n = split(changed, folders, "\n") } { dir[$$2] = $$1; line[$$2] = $$0 } \
+	    END { for (p in dir) for (i = 1; i <= n; i++) { f = top "/" folders[i]; if (f == dir[p] || index(f, dir[p] "/testdata") == 1) own[p] } \
+	      for (p in line) { n = split(line[p], imports, " "); for (i = 3; i <= n; i++) if (imports[i] in own) users[p] } \
+	      for (p in own) print "own", p; for (p in users) if (!(p in own)) print "user", p }'); \
+	own=$$(awk '$$1 == "own" { print $$2 }' <<<"$$packages"); all=$$(awk 'NF { print $$2 }' <<<"$$packages"); \
+	[ -n "$$all" ] || { echo 'No package has changed since $(BASE).'; exit; }; \
+	go vet -tags $(TAGS) $$all; \
+	tested=$$(grep -v /test/ <<<"$$own" || true); [ -z "$$tested" ] || go test -tags $(TAGS) -vet=off -shuffle=on $$tested
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, in random order, and those of the operator with the race detector
-	@# The detector makes two kinds of tests many times slower without a use: generators start no goroutines, and tests that try a fault at
-	@# every request (fakeapi.Exhaustive) repeat what others do. They run without it.
-	@$(call run-tests,$$(go list ./... | grep -v -e /test/ -e /cmd/generate/),-race -shuffle=on)
-	@$(call run-tests,$$(go list ./cmd/generate/... $$(grep -rl --include=*_test.go 'fakeapi\.\(Exhaustive\|Scenario\)' controllers | xargs -n1 dirname | sort -u | sed 's,^,./,')),-shuffle=on)
+test-unit: ## Run the unit tests, in random order, and those of packages that start goroutines with the race detector
+	@$(call run-tests,$(filter-out $(RACED),$(UNIT_TESTS)))
+	@$(call run-tests,$(RACED),-race)
+
+.PHONY: test-tools
+test-tools: cluster-build ## Test what tests are made of: the control plane, the node, the fake mesh; part of CI
+	@$(call run-tests,$(TOOLS),-timeout 40m)
 
 .PHONY: test-rules
 test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, in a separate module
-	cd test/prometheus && go vet ./... && go test -shuffle=on ./...
+	cd test/prometheus && go test -vet=off -shuffle=on ./...
 
 .PHONY: test-release
-test-release: ## Build a small release twice and check its files, in a separate module
-	cd cmd/release && go vet ./... && go test -shuffle=on ./...
+test-release: ## Build a small release twice and check its files, in a separate module; part of CI
+	cd cmd/release && go test -shuffle=on ./...
 
 .PHONY: test-integration
 test-integration: cluster-build ## Run the suites against real control planes, five at a time; then compare the shipped roles with the permissions that were used
-	@# The programs under test have the race detector. The tests do not: they contain almost no code of the product.
+	@# With RACE=all the manager has the race detector. The tests do not: they contain almost no code of the product.
 	rm -rf '$(RIGHTS_DIR)'
-	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-shuffle=on -timeout 40m -p 5)
-	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
+	CGO_ENABLED=$(if $(RACE),1,0) go build $(if $(RACE),-race) -tags $(TAGS) -o '$(TEST_MANAGER)' ./cmd/manager
+	@export RIGHTS_DIR='$(RIGHTS_DIR)' TEST_MANAGER='$(TEST_MANAGER)'; \
+	$(call run-tests,$(filter-out ./test/rbac $(call with-tests,$(TOOLS)),$(call with-tests,./test/...)),-timeout 40m -p 5)
+	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac)
 
 .PHONY: test-operands
 test-operands: ## Test the programs of the pods, with real MLflow, Model Registry, ModelMesh adapters, PostgreSQL and MariaDB; installs or builds what is missing
@@ -367,8 +403,10 @@ chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regex
 	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
 
 .PHONY: ci
-ci: ## Run what CI runs
-	@$(call timed,verify lint test fuzz-mesh test-operands e2e-ci build)
+ci: ## Run what CI runs: stale files, linters, `make test` with the race detector everywhere, then real programs and pods
+	@$(call timed,verify lint)
+	@$(MAKE) --no-print-directory RACE=all test
+	@$(call timed,test-tools test-release fuzz-mesh test-operands e2e-ci build)
 
 .PHONY: help
 help: ## Show this list

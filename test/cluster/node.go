@@ -30,7 +30,7 @@ func (o Options) build(ctx context.Context) (Binaries, error) {
 		return binaries, err
 	}
 	for name, pkg := range map[string]string{RealNode: "./test/node/cmd/realnode", "pause": "./test/node/cmd/pause"} {
-		if binaries[name], err = BuildProgram(ctx, pkg, nil, false, o.Progress); err != nil {
+		if binaries[name], err = BuildProgram(ctx, pkg, nil, o.Progress); err != nil {
 			return nil, err
 		}
 	}

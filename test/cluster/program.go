@@ -17,10 +17,9 @@ import (
 // that finds nothing to do takes seconds beside other suites.
 var built sync.Map
 
-// BuildProgram compiles a package of this checkout, with the race detector if asked, and returns the path of the
-// program in the cache directory, one per checkout. The toolchain leaves the file alone when nothing has changed.
-// It tells progress when it waits for another builder.
-func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, progress io.Writer) (string, error) {
+// BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
+// toolchain leaves the file alone when nothing has changed. BuildProgram reports to progress when it waits for another builder.
+func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -31,13 +30,6 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, pro
 	}
 	source := sha256.Sum256([]byte(filepath.Join(root, pkg)))
 	target := filepath.Join(cache, "programs", hex.EncodeToString(source[:])[:keyLength], filepath.Base(pkg))
-	args := []string{"build", "-buildvcs=false", "-tags", strings.Join(tags, ",")}
-	cgo := "CGO_ENABLED=0"
-	if race {
-		target += "-race"
-		args = append(args, "-race")
-		cgo = "CGO_ENABLED=1"
-	}
 	if _, done := built.Load(target); done {
 		return target, nil
 	}
@@ -48,9 +40,9 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, pro
 		return "", err
 	}
 	defer unlock()
-	command := exec.CommandContext(ctx, "go", append(args, "-o", target, pkg)...)
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", strings.Join(tags, ","), "-o", target, pkg)
 	command.Dir = root
-	command.Env = append(os.Environ(), cgo, "GOWORK=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, tail(string(output), tailLines))
 	}

@@ -71,7 +71,7 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 
 func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, error) {
 	d.step(6, "building and starting the fake for the routing layer of ModelMesh, and an etcd for it")
-	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, false, d.progress)
+	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, d.progress)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	gateway, err := cluster.BuildProgram(ctx, "./test/demo/gateway", nil, false, d.progress)
+	gateway, err := cluster.BuildProgram(ctx, "./test/demo/gateway", nil, d.progress)
 	if err != nil {
 		return "", err
 	}

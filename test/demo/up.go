@@ -194,7 +194,7 @@ func (d *demo) install(ctx context.Context, w *environment) error {
 	w.namespace = installed.Deployment.Namespace
 	d.say("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
 	d.step(5, "building the manager")
-	binary, err := operator.Build(ctx, false, d.progress)
+	binary, err := operator.Build(ctx, d.progress)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 
 // installPlugin puts kubectl-odh into a folder of the instance, under the name by which kubectl finds it.
 func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.Writer) (dir string, err error) {
-	program, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, progress)
+	program, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, progress)
 	if err != nil {
 		return "", err
 	}

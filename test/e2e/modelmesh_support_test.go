@@ -45,7 +45,7 @@ const (
 // packModelMesh makes the images of the runtime's pods and of what the quickstart starts.
 func packModelMesh(ctx context.Context) {
 	GinkgoHelper()
-	mesh, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/mm", nil, false, GinkgoWriter)
+	mesh, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/mm", nil, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.ModelMesh(store, mesh)).To(Succeed())
 	adapter, err := programs.RuntimeAdapter(ctx, "model-mesh-mlserver-adapter")

@@ -25,7 +25,7 @@ func terminal(command, output string) string {
 // expectStatus asks the plugin for the state of what runs and of what cannot.
 func (t mlflowTeam) expectStatus(ctx context.Context) {
 	GinkgoHelper()
-	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, GinkgoWriter)
+	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	namespace := env.Namespace(ctx, "vision")
 	for _, sample := range []string{"appwrapper_deployment.yaml", "modelregistry_postgres.yaml"} {

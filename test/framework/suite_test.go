@@ -31,6 +31,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "framework", cluster.Bare, framework.WithNodes(1))
 	installed = env.InstallOperator(ctx, installDir)
 	var err error
-	binary, err = cluster.BuildProgram(ctx, managerSource, nil, false, GinkgoWriter)
+	binary, err = cluster.BuildProgram(ctx, managerSource, nil, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(suiteExpiry))

@@ -3,12 +3,20 @@ package operator
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Build compiles ./cmd/manager of this checkout and returns its path in the cache directory. The Go build cache makes
-// a second call cheap. It tells progress when it waits for another builder.
-func Build(ctx context.Context, race bool, progress io.Writer) (string, error) {
-	return cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, race, progress)
+// managerVariable names a manager that exists. `make` sets it, so that the manager is built once for all suites, and with the race
+// detector if that is wanted.
+const managerVariable = "TEST_MANAGER"
+
+// Build compiles ./cmd/manager of this checkout, unless the environment variable TEST_MANAGER names a program, and returns its path. The
+// Go build cache makes a second call cheap. It reports to progress when it waits for another builder.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	if path := os.Getenv(managerVariable); path != "" {
+		return path, nil
+	}
+	return cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, progress)
 }

@@ -186,24 +186,54 @@ func split(objects []*unstructured.Unstructured) (*Installed, error) {
 	return installed, nil
 }
 
-func (i *Installed) create(ctx context.Context, config *rest.Config) error {
+// CRDs returns those among the objects of a kustomization.
+func CRDs(objects []*unstructured.Unstructured) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, object := range i.Objects {
+	for _, object := range objects {
 		if rank(object) > 0 {
-			break
+			continue
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
-			return fmt.Errorf("decoding CustomResourceDefinition %s: %w", object.GetName(), err)
+			return nil, fmt.Errorf("decoding CustomResourceDefinition %s: %w", object.GetName(), err)
 		}
 		crds = append(crds, crd)
+	}
+	return crds, nil
+}
+
+// routeConversions points the conversion webhooks of CRDs that were there before at the port of the manager.
+func routeConversions(ctx context.Context, writer client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"port":%d}}}}}}`, *crd.Spec.Conversion.Webhook.ClientConfig.Service.Port)
+		if err := writer.Patch(ctx, crd.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("routing the conversion of CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+func (i *Installed) create(ctx context.Context, config *rest.Config) error {
+	crds, err := CRDs(i.Objects)
+	if err != nil {
+		return err
 	}
 	if err := cluster.InstallCRDs(ctx, config, crds...); err != nil {
 		return err
 	}
-	writer, err := client.New(config, client.Options{})
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("registering the types of CustomResourceDefinitions: %w", err)
+	}
+	writer, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
+	}
+	if err := routeConversions(ctx, writer, crds); err != nil {
+		return err
 	}
 	for _, object := range i.Objects[len(crds):] {
 		if err := writer.Create(ctx, object.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -33,8 +33,6 @@ type Options struct {
 	Name string
 	// Binary is the path of the manager; empty means one built from ./cmd/manager, see [Build].
 	Binary string
-	// Race builds the manager with the race detector.
-	Race bool
 	// ServiceAccount whose rights the manager has.
 	ServiceAccount types.NamespacedName
 	// Namespace of the manager, its POD_NAMESPACE; empty means the one of the ServiceAccount.
@@ -80,7 +78,7 @@ func Start(ctx context.Context, instance *cluster.Instance, options Options) (*M
 		options.Progress = io.Discard
 	}
 	if options.Binary == "" {
-		binary, err := Build(ctx, options.Race, options.Progress)
+		binary, err := Build(ctx, options.Progress)
 		if err != nil {
 			return nil, err
 		}

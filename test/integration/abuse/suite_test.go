@@ -33,7 +33,7 @@ const (
 	// patience is how long the manager may take to publish its CA.
 	patience = time.Minute
 	poll     = 200 * time.Millisecond
-	quiet    = 3 * time.Second
+	quiet    = time.Second
 )
 
 // All specs share one control plane and one manager with all components, the shipped rights and the shipped defaults.
@@ -47,8 +47,8 @@ var (
 func TestAbuse(t *testing.T) { framework.Run(t, "Abuse") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "abuse", cluster.Bare, framework.WithSets(cluster.KServe, cluster.KubeRay))
-	account := env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "abuse", cluster.Bare, framework.WithSets(cluster.KServe, cluster.KubeRay), framework.WithOperator("config/default"))
+	account := env.Installed
 	team = env.Namespace(ctx, "team")
 	for _, namespace := range []string{team, operatorNamespace} {
 		for _, role := range []string{
@@ -78,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "abuse"}`},
 	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Env: []string{
 			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
 			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",

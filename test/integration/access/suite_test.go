@@ -31,13 +31,13 @@ var (
 func TestAccess(t *testing.T) { framework.Run(t, "Namespace RBAC") }
 
 var options = framework.ManagerOptions{
-	Race: true, Args: []string{"--metrics-secure=false", "--components=mlflow"}, // others look at RoleBindings too
-	Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "ENABLE_NAMESPACE_RBAC=true"},
+	Args: []string{"--metrics-secure=false", "--components=mlflow"}, // others look at RoleBindings too
+	Env:  []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "ENABLE_NAMESPACE_RBAC=true"},
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "access", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme), framework.WithSets(cluster.PlatformServices))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "access", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
+	account = env.Installed
 	options.ServiceAccount = account.ServiceAccount
 	manager = env.StartManager(ctx, options)
 }, NodeTimeout(startTimeout))

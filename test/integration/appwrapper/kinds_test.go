@@ -36,7 +36,7 @@ var _ = Describe("Kinds of components", func() {
 		reach(ctx, batch, awv1beta2.PhaseRunning, says(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 		expectRestIn(ns)
 		By("touching what is deployed")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
@@ -124,7 +124,7 @@ var _ = Describe("Kinds of components", func() {
 			}
 			g.Expect(ready).To(Equal(number))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 		// What earlier specs left in their namespaces may still be on its way out.
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""

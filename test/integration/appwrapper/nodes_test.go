@@ -65,7 +65,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("a warning, which is no reason to move")
-		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
 		tell(ctx, before.Spec.NodeName, "WARN")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
@@ -89,7 +89,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
-		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
 		tell(ctx, "gpu-c", "EVICT")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))

@@ -20,8 +20,8 @@ const (
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
 	often        = 100 * time.Millisecond
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 5 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 )
 
 // All specs share one control plane and one manager with exactly the shipped rights; each has its own namespace. There is no
@@ -35,8 +35,8 @@ var (
 func TestAppWrapper(t *testing.T) { framework.Run(t, "AppWrapper") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme), framework.WithOperator("config/default"))
+	account = env.Installed
 	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", "True", "")
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper", "--metrics-bind-address=127.0.0.1:0"},
 	})
 }, NodeTimeout(startTimeout))
 

@@ -48,7 +48,7 @@ func job(parallelism, completions string) string {
 func start(ctx context.Context, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: args, WebhookPort: account.WebhookPort,
+		ServiceAccount: account.ServiceAccount, Args: args, WebhookPort: account.WebhookPort,
 	})
 }
 
@@ -193,7 +193,7 @@ func raw(text string) runtime.RawExtension {
 // operatorOff is a manager without the component, on the same webhook port.
 func operatorOff() framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: "manager-off", ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Name: "manager-off", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--components=*,-appwrapper"}, Env: []string{"MLFLOW_IMAGE=example.com/mlflow:1"},
 	}
 }

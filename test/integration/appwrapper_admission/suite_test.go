@@ -39,8 +39,8 @@ var (
 func TestAppWrapperAdmission(t *testing.T) { framework.Run(t, "AppWrapper admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
+	account = env.Installed
 	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")

@@ -23,8 +23,8 @@ const multiKueue = "kueue.x-k8s.io/multikueue"
 // startWorker runs a second control plane, with a manager and a Kueue of its own.
 func startWorker(ctx context.Context) *framework.Env {
 	GinkgoHelper()
-	worker := framework.Start(ctx, "appwrapper-worker", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
-	account := worker.InstallOperator(ctx, "config/default")
+	worker := framework.Start(ctx, "appwrapper-worker", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
+	account := worker.Installed
 	Expect(worker.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
 	other := worker.StartManager(ctx, framework.ManagerOptions{
 		Name: "worker", ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper"}, WebhookPort: account.WebhookPort,

@@ -42,8 +42,8 @@ var (
 func TestAppWrapperWithKueue(t *testing.T) { framework.Run(t, "AppWrapper with Kueue") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
-	account := env.InstallOperator(ctx, "test/integration/appwrapper_kueue/testdata/slack-queue")
+	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("test/integration/appwrapper_kueue/testdata/slack-queue"))
+	account := env.Installed
 	Expect(env.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "codeflare-operator-config"},
@@ -53,7 +53,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(os.WriteFile(configuration, []byte("apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"+
 		"appwrapper: {slackQueueName: slack}\n"), 0o600)).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
 	})
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{

@@ -55,7 +55,7 @@ func start(ctx context.Context, name string, subscription ...corev1.EnvVar) *fra
 	d := lcm.deployment(subscription...)
 	args, variables := lcm.process(d)
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: name, Race: true, WebhookPort: int(lcm.port), Args: args, Env: variables,
+		Name: name, WebhookPort: int(lcm.port), Args: args, Env: variables,
 		ServiceAccount: types.NamespacedName{Namespace: namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	})
 }

@@ -78,8 +78,8 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 			Name: kindNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})).To(Succeed())
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
 		manager := env.StartManager(ctx, framework.ManagerOptions{
-			ServiceAccount: types.NamespacedName{Namespace: kindNamespace, Name: "odh-platform-operator-controller-manager"}, Race: true,
-			Args: []string{"--components=mlflow"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+			ServiceAccount: types.NamespacedName{Namespace: kindNamespace, Name: "odh-platform-operator-controller-manager"},
+			Args:           []string{"--components=mlflow"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 		})
 		DeferCleanup(manager.ReportLog)
 		Expect(deployer.Wait(ctx, everything, specTimeout)).To(Succeed())

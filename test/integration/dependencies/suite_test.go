@@ -36,7 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = operator.Build(ctx, true, GinkgoWriter)
+	_, err = operator.Build(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	env = framework.Start(ctx, "dependencies", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme))
 	programs = GinkgoT().TempDir()

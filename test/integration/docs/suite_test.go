@@ -31,15 +31,15 @@ var (
 func TestDocs(t *testing.T) { framework.Run(t, "The commands of the documentation") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "docs", cluster.Plain, framework.WithSets(cluster.KServe))
+	env = framework.Start(ctx, "docs", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
 	var err error
 	kubectl, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	root, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
-	account := env.InstallOperator(ctx, "config/default")
+	account := env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--metrics-bind-address=127.0.0.1:0"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
 	awaitWebhooks(ctx)

@@ -178,8 +178,8 @@ func manager(ctx context.Context, objects []*unstructured.Unstructured, deployme
 		}
 	}
 	started := env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: pod.ServiceAccountName}, Race: true,
-		WebhookPort: port, Args: args, Env: variables,
+		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: pod.ServiceAccountName},
+		WebhookPort:    port, Args: args, Env: variables,
 	})
 	DeferCleanup(started.ReportLog)
 	return started

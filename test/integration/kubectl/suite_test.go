@@ -52,18 +52,18 @@ type user struct {
 func TestKubectl(t *testing.T) { framework.Run(t, "kubectl odh") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "kubectl", cluster.Plain,
+	env = framework.Start(ctx, "kubectl", cluster.Plain, framework.WithOperator("config/default"),
 		framework.WithTypes(mlflowv1.AddToScheme, awv1beta2.AddToScheme))
 	var err error
-	program, err = cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, GinkgoWriter)
+	program, err = cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	// kubectl finds plugins by the name of their file.
 	plugins = filepath.Join(env.Instance.Dir(), "plugins")
 	Expect(os.Mkdir(plugins, 0o755)).To(Succeed())
 	Expect(os.Symlink(program, filepath.Join(plugins, "kubectl-odh"))).To(Succeed())
-	installed = env.InstallOperator(ctx, "config/default")
+	installed = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: installed.ServiceAccount, Race: true, WebhookPort: installed.WebhookPort,
+		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
 		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
 	// The pods of this Deployment do nothing; it tells the settings, as it does where the manager runs in the cluster.

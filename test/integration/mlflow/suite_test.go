@@ -22,8 +22,8 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
-	quiet = 3 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// calm is how long the manager must have sent nothing before a spec changes something else.
 	calm = time.Second
 	// collectionTime is how long the garbage collector of Kubernetes may take before a spec removes pods itself.
@@ -41,14 +41,14 @@ var (
 func TestMLflow(t *testing.T) { framework.Run(t, "MLflow") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme), framework.WithOperator("config/default"))
+	account = env.Installed
 	// Whatever pod of ours does not pass the restricted level is not made, and its spec fails.
 	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
 		"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true,
-		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=" + external + "/"},
+		ServiceAccount: account.ServiceAccount,
+		Env:            []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=" + external + "/"},
 	})
 }, NodeTimeout(startTimeout))
 

@@ -16,8 +16,8 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
-	// quiet is how long a spec watches that nothing is sent. Retries of the manager are shorter.
-	quiet = 4 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
 	registries = "odh-model-registries"
 	routes     = "redhat-ods-applications"
@@ -42,8 +42,8 @@ var _ = AfterEach(func() {
 
 // begin starts a control plane with a manager that runs the catalog and nothing else.
 func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
-	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices))
-	w := &world{Env: env, account: env.InstallOperator(ctx, "config/default")}
+	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
+	w := &world{Env: env, account: env.Installed}
 	for _, namespace := range []string{registries, routes} {
 		w.ensureNamespace(ctx, namespace)
 	}
@@ -53,7 +53,7 @@ func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...
 		"BENCHMARK_DATA_IMAGE=quay.io/example/benchmark-data:v1",
 	}
 	w.manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: w.account.ServiceAccount, Race: true, WebhookPort: w.account.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
+		ServiceAccount: w.account.ServiceAccount, WebhookPort: w.account.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
 		Env: append(images, settings...),
 	})
 	w.webhookAnswers(ctx)

@@ -108,7 +108,7 @@ func (w *world) available(ctx context.Context, c *aihubv1alpha1.Catalog) {
 
 func (w *world) settle() {
 	GinkgoHelper()
-	w.Settle(w.manager.User, quiet/2, specTimeout)
+	w.Settle(w.manager.User, quiet, specTimeout)
 }
 
 func condition(c *aihubv1alpha1.Catalog) metav1.Condition {

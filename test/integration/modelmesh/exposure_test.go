@@ -20,7 +20,7 @@ import (
 func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	other := env.StartManager(ctx, framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, Race: true, Env: more,
+		Name: name, ServiceAccount: account.ServiceAccount, Env: more,
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
 	DeferCleanup(other.ReportLog)

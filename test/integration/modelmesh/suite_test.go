@@ -20,8 +20,8 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 4 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
@@ -38,15 +38,15 @@ var (
 func TestModelMesh(t *testing.T) { framework.Run(t, "ModelMesh runtimes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh", cluster.Plain, framework.WithSets(cluster.KServe),
+	env = framework.Start(ctx, "modelmesh", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	account = env.Installed
 	withoutWebhooks(ctx)
 	Expect(env.Admin.Create(ctx, etcdSecret(own, "http://127.0.0.1:1"))).To(Succeed())
 	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(patience).
 		Should(Succeed(), "discovery follows a moment after the definition")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
 }, NodeTimeout(startTimeout))
 

@@ -36,8 +36,8 @@ var (
 func TestModelMeshAdmission(t *testing.T) { framework.Run(t, "ModelMesh admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh-admission", cluster.Bare, framework.WithSets(cluster.KServe), framework.WithTypes(v1alpha1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "modelmesh-admission", cluster.Bare, framework.WithSets(cluster.KServe), framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("config/default"))
+	account = env.Installed
 	now := metav1.NowMicro()
 	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"},

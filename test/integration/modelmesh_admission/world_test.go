@@ -31,7 +31,7 @@ const (
 
 func options(name, components string) framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Name: name, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--components=" + components, "--leader-elect=true"},
 	}
 }

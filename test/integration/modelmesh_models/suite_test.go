@@ -25,8 +25,8 @@ const (
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
 	poll         = 100 * time.Millisecond
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 5 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
@@ -48,9 +48,9 @@ var (
 func TestModelMeshModels(t *testing.T) { framework.Run(t, "ModelMesh models") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh-models", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(1),
+	env = framework.Start(ctx, "modelmesh-models", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(1), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	account = env.Installed
 	withoutWebhooks(ctx)
 	var err error
 	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Env: network.Env(),
+		ServiceAccount: account.ServiceAccount, Env: network.Env(),
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
 	served = namespace(ctx, "served")

@@ -20,8 +20,8 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 4 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// own is the namespace of the manager, monitoring that of the Prometheus of the platform.
 	own, monitoring = "opendatahub", "platform-monitoring"
 )
@@ -38,9 +38,9 @@ var (
 func TestModelMeshOnOpenShift(t *testing.T) { framework.Run(t, "ModelMesh on OpenShift") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh-openshift", cluster.OpenShift, framework.WithSets(cluster.KServe),
+	env = framework.Start(ctx, "modelmesh-openshift", cluster.OpenShift, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	account = env.Installed
 	withoutWebhooks(ctx)
 	Expect(env.Admin.Create(ctx, etcdSecret())).To(Succeed())
 	Expect(env.Admin.Create(ctx, settings("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
@@ -49,7 +49,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			Should(Succeed(), "discovery follows a moment after the definition")
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 		Env: []string{"MONITORING_NAMESPACE=" + monitoring},
 	})
 }, NodeTimeout(startTimeout))

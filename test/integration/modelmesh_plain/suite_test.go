@@ -24,7 +24,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	quiet        = 3 * time.Second
+	quiet        = time.Second
 )
 
 // One control plane that serves no optional API at first, and one manager whose rights on what runtimes consist of end with its
@@ -37,8 +37,8 @@ var (
 func TestModelMeshPlain(t *testing.T) { framework.Run(t, "ModelMesh in one namespace, before KServe") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme))
-	account := env.InstallOperator(ctx, "test/integration/modelmesh_plain/testdata/one-namespace")
+	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("test/integration/modelmesh_plain/testdata/one-namespace"))
+	account := env.Installed
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)) // admission has a suite of its own
 	for _, object := range account.Objects {
 		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/manager:1"}}}},
 	}})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 		Env: []string{"NAMESPACE_SCOPE=true", "CONTROLLER_DEPLOYMENT=controller"},
 	})
 }, NodeTimeout(startTimeout))

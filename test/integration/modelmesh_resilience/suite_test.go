@@ -41,9 +41,9 @@ var (
 func TestResilience(t *testing.T) { framework.Run(t, "Models while programs end") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelmesh-resilience", cluster.Plain, framework.WithSets(cluster.KServe),
+	env = framework.Start(ctx, "modelmesh-resilience", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	account = env.Installed
 	var err error
 	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
 	Expect(err).NotTo(HaveOccurred())
@@ -64,7 +64,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}, NodeTimeout(stopTimeout))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelmesh"},
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelmesh"},
 		Env: network.Env(),
 	})
 }, NodeTimeout(startTimeout))

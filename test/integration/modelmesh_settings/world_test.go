@@ -139,7 +139,7 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // settled waits until nothing has been sent for a while in a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet/2, patience)
+	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
 // expectRest expects that nothing is sent for a while in a namespace.

@@ -26,7 +26,7 @@ const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 func elected(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-elected", ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelregistry"}, Env: variables,
+		Name: "manager-elected", ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelregistry"}, Env: variables,
 	})
 }
 

@@ -40,9 +40,9 @@ var (
 func TestModelRegistryAdmission(t *testing.T) { framework.Run(t, "Model registry admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelregistry-admission", cluster.OpenShift, framework.WithTypes(
+	env = framework.Start(ctx, "modelregistry-admission", cluster.OpenShift, framework.WithOperator("config/default"), framework.WithTypes(
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, platformv1alpha1.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	account = env.Installed
 	now := metav1.NowMicro()
 	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"},

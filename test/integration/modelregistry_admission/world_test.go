@@ -100,7 +100,7 @@ func remove(o *unstructured.Unstructured, path ...string) {
 func start(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: fmt.Sprintf("manager-%d", len(variables)), ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Name: fmt.Sprintf("manager-%d", len(variables)), ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--components=" + components, "--leader-elect=true"}, Env: variables,
 	})
 }
@@ -114,7 +114,7 @@ func instead(ctx context.Context, args []string, variables ...string) *framework
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx, env.Admin) }, NodeTimeout(specTimeout))
 	manager.Away(ctx)
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-instead", ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: args, Env: variables,
+		Name: "manager-instead", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: args, Env: variables,
 	})
 }
 

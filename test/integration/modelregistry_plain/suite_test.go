@@ -23,7 +23,7 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	quiet        = 3 * time.Second
+	quiet        = time.Second
 )
 
 // All specs share one control plane that serves no optional API at all, and one manager whose rights beside registries end with
@@ -38,11 +38,11 @@ var (
 func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme))
-	account := env.InstallOperator(ctx, "test/integration/modelregistry_plain/testdata/one-namespace")
+	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme), framework.WithOperator("test/integration/modelregistry_plain/testdata/one-namespace"))
+	account := env.Installed
 	managerOptions = func() framework.ManagerOptions {
 		return framework.ManagerOptions{
-			ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+			ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
 			Env: []string{
 				"REGISTRIES_NAMESPACE=" + namespace, "ENABLE_WEBHOOKS=false", "REST_IMAGE=quay.io/example/model-registry:v1",
 				"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",

@@ -73,7 +73,7 @@ func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Settle(manager.User, quiet, specTimeout)
 	env.Get(ctx, m)
 	return m
 }
@@ -127,7 +127,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 			g.Expect(now.Labels).To(HaveKeyWithValue(names.ComponentLabel, "mlflow"))
 			g.Expect(now.Data).To(Equal(s.Data))
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 
 		By("a restart")
 		mark = env.Mark()
@@ -165,12 +165,12 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		valid(s)
 		Expect(bytes.Contains(s.Data["ca.crt"], short.Data["ca.crt"])).To(BeTrue(), "clients still trust pods with the old certificate")
 		Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 
 		By("deleting it")
 		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
 		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -192,7 +192,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
 		env.WaitGone(ctx, second)
 		env.WaitGone(ctx, &appsv1.Deployment{ObjectMeta: object("mlflow-artifacts")})
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 		env.Get(ctx, certificate())
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectAtRest(manager.User, quiet)
@@ -239,7 +239,7 @@ var _ = Describe("The accounts of a server", func() {
 		By("another account being named")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "team-identity"}})
 		env.WaitGone(ctx, account("mlflow-sa"))
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, quiet, specTimeout)
 		a := account("team-identity")
 		env.Get(ctx, a)
 		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
@@ -294,7 +294,7 @@ var _ = Describe("The external URL", func() {
 				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server itself answers")
 			}
 		}
-		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("the gateway thinking better of it")

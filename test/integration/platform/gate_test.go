@@ -166,14 +166,14 @@ var _ = Describe("The component platform", func() {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.Settle(other.User, quiet/2, specTimeout)
+		env.Settle(other.User, quiet, specTimeout)
 		env.Get(ctx, module)
 		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched until it is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		env.WaitGone(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.Settle(other.User, quiet/2, specTimeout)
+		env.Settle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -196,7 +196,7 @@ var _ = Describe("The component platform", func() {
 			if way.on {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
-				env.Settle(other.User, quiet/2, specTimeout)
+				env.Settle(other.User, quiet, specTimeout)
 				env.ExpectAtRest(other.User, quiet)
 				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)

@@ -128,7 +128,7 @@ func running(ctx context.Context, m *mlflowv1.MLflow) {
 // settle waits until the manager is at rest: Events follow what they tell of.
 func settle() {
 	GinkgoHelper()
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Settle(manager.User, quiet, specTimeout)
 }
 
 // writes are what the manager wrote since a mark.

@@ -16,8 +16,8 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 4 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
@@ -33,11 +33,11 @@ var (
 func TestRayCluster(t *testing.T) { framework.Run(t, "RayCluster") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "raycluster", cluster.OpenShift)
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "raycluster", cluster.OpenShift, framework.WithOperator("config/default"))
+	account = env.Installed
 	withoutWebhooks(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
 	})
 }, NodeTimeout(startTimeout))
 

@@ -67,7 +67,7 @@ var (
 
 func options(name string, extra ...string) framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Name: name, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--components=raycluster"}, Env: append([]string{"OAUTH_PROXY_IMAGE=example.com/oauth:1"}, extra...),
 	}
 }

@@ -29,8 +29,8 @@ var (
 func TestRayClusterAdmission(t *testing.T) { framework.Run(t, "RayCluster admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift)
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift, framework.WithOperator("config/default"))
+	account = env.Installed
 	manager = env.StartManager(ctx, options("manager"))
 	waitForWebhooks(ctx)
 	bypassable(ctx)

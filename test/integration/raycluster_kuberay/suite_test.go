@@ -22,7 +22,7 @@ const (
 	patience     = 2 * time.Minute
 	poll         = 200 * time.Millisecond
 	// rest is how long it is watched that no request comes.
-	rest = 3 * time.Second
+	rest = time.Second
 )
 
 // settings are what the CodeFlare operator of a KinD cluster left, with keys that mean nothing any more.
@@ -53,14 +53,14 @@ var (
 func TestRayClustersWithKubeRay(t *testing.T) { framework.Run(t, "RayClusters with KubeRay") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
+	account = env.Installed
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap},
 		Data:       map[string]string{"config.yaml": settings},
 	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=raycluster,appwrapper"}, WebhookPort: account.WebhookPort,
+		ServiceAccount: account.ServiceAccount, Args: []string{"--components=raycluster,appwrapper"}, WebhookPort: account.WebhookPort,
 	})
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)

@@ -15,8 +15,8 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 4 * time.Second
+	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	quiet = time.Second
 	own   = "opendatahub"
 )
 
@@ -31,10 +31,10 @@ var (
 func TestRayClusterPlain(t *testing.T) { framework.Run(t, "RayCluster on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "rayplain", cluster.Plain)
-	account := env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "rayplain", cluster.Plain, framework.WithOperator("config/default"))
+	account := env.Installed
 	options = framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
 	}
 	manager = env.StartManager(ctx, options)

@@ -19,7 +19,7 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
-	quiet        = 3 * time.Second
+	quiet        = time.Second
 )
 
 var (
@@ -31,9 +31,9 @@ var (
 func TestSecrets(t *testing.T) { framework.Run(t, "Secrets") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "secrets", cluster.Plain, framework.WithSets(cluster.KServe),
+	env = framework.Start(ctx, "secrets", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme))
-	installed = env.InstallOperator(ctx, "config/default")
+	installed = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
 		Args: []string{"--metrics-secure=false", "--zap-log-level=debug"},

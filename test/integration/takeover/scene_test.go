@@ -111,7 +111,7 @@ func (s *scene) takeOver(ctx context.Context, variables ...string) {
 	DeferCleanup(s.manager.ReportLog)
 	env.WaitFor(ctx, s.server, func(g Gomega) { g.Expect(s.server.Status.ObservedGeneration).To(Equal(s.server.Generation)) })
 	env.WaitForCondition(ctx, s.server, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(s.manager.User, quiet/2, specTimeout)
+	env.Settle(s.manager.User, quiet, specTimeout)
 	env.Get(ctx, s.server)
 	Expect(s.writes().Of("jobs")).To(BeEmpty(), "a database that the original migrated is not migrated again")
 	Expect(s.server.Status.Migration).To(BeNil())

@@ -144,7 +144,7 @@ var _ = Describe("A server of the original operator", func() {
 			By("a restart, which finds everything settled")
 			s.mark = env.Mark()
 			s.manager.Restart(ctx)
-			env.Settle(s.manager.User, quiet/2, specTimeout)
+			env.Settle(s.manager.User, quiet, specTimeout)
 			Expect(s.writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 

@@ -73,7 +73,7 @@ var _ = Describe("Colliding names", func() {
 					created = append(created, object)
 				}
 			}
-			env.Settle(manager.User, quiet/2, patience)
+			env.Settle(manager.User, quiet, patience)
 			remove(ctx, created)
 		}
 		env.Get(ctx, binding)

@@ -92,7 +92,7 @@ func (e example) expectJudged(ctx context.Context, object *unstructured.Unstruct
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
 	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
-	env.Settle(manager.User, quiet/2, patience)
+	env.Settle(manager.User, quiet, patience)
 	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
 }
 

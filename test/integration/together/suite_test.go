@@ -26,7 +26,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
-	quiet        = 4 * time.Second
+	quiet        = time.Second
 
 	// refuse lists, on a namespace, the resources that the manager may not write there.
 	refuse = "together.test/refuse"
@@ -44,10 +44,10 @@ var (
 func TestTogether(t *testing.T) { framework.Run(t, "All components together") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "together", cluster.Plain, framework.WithSets(cluster.KServe))
-	account = env.InstallOperator(ctx, "config/default")
+	env = framework.Start(ctx, "together", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
+	account = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 		Args: []string{"--metrics-bind-address=127.0.0.1:0"},
 		Env:  []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
