@@ -1,4 +1,5 @@
-// Package shipped holds the manifests of CRDs, rights and webhooks as they are installed, for programs that compare a cluster with them.
+// Package shipped holds manifests as they are installed: of CRDs, rights and webhooks, for programs that compare a cluster with them; and
+// those that the manager creates if OLM installs it.
 package shipped
 
 import "embed"
@@ -7,3 +8,19 @@ import "embed"
 //
 //go:embed crd/bases/*.yaml rbac webhook
 var Files embed.FS
+
+// The alerts, and the ServiceMonitor for a certificate that the manager issues.
+var (
+	//go:embed prometheus/rules.yaml
+	PrometheusRule string
+	//go:embed prometheus/service_monitor.yaml
+	ServiceMonitor string
+)
+
+// Examples are those that the OpenShift console offers besides the ones in the CSV.
+//
+//go:embed samples/appwrapper_deployment.yaml samples/appwrapper_failing_*.yaml samples/appwrapper_gpu_job.yaml samples/appwrapper_jobset.yaml
+//go:embed samples/appwrapper_leader_worker_set.yaml samples/appwrapper_pod.yaml samples/appwrapper_pytorch_job.yaml
+//go:embed samples/mlflow_*.yaml samples/modelmesh_predictor_*.yaml
+//go:embed samples/modelregistry_*mysql.yaml samples/modelregistry_*postgres.yaml samples/modelregistry_proxy.yaml
+var Examples embed.FS

@@ -70,7 +70,7 @@ func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) err
 // components is the table of contents of the program.
 func components(env *Env) []row {
 	return []row{mlflowRow(env), appWrapperRow(env), rayClusterRow(env), modelRegistryRow(env), modelCatalogRow(env), modelMeshRow(env),
-		platformRow(env)}
+		platformRow(env), olmRow(env)}
 }
 
 // bare strips the rows down to the components.

@@ -96,16 +96,12 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	if err := decode(files, "manifests/"+operatorName+".clusterserviceversion.yaml", &c); err != nil {
 		return nil, err
 	}
-	extra := struct{ Properties []property }{}
-	if err := decode(files, "metadata/properties.yaml", &extra); err != nil {
-		return nil, err
-	}
 	properties, err := c.provided()
 	if err != nil {
 		return nil, err
 	}
-	properties = append(properties, property{"olm.package", map[string]any{"packageName": operatorName, "version": r.version}})
-	properties = append(append(properties, extra.Properties...), property{"olm.csv.metadata", c.summary()})
+	properties = append(properties, property{"olm.package", map[string]any{"packageName": operatorName, "version": r.version}},
+		property{"olm.csv.metadata", c.summary()})
 	image := r.reference(bundleName)
 	related, _ := c.Spec["relatedImages"].([]any)
 	related = append([]any{map[string]any{"name": "", "image": image}}, related...)

@@ -336,7 +336,7 @@ func catalog(t *testing.T, r *release) {
 	for _, p := range bundle["properties"].([]any) {
 		kinds[p.(map[string]any)["type"].(string)]++
 	}
-	if want := map[string]int{"olm.gvk": 8, "olm.package": 1, "olm.csv.metadata": 1, "olm.manifests.optional": 1}; !maps.Equal(kinds, want) {
+	if want := map[string]int{"olm.gvk": 8, "olm.package": 1, "olm.csv.metadata": 1}; !maps.Equal(kinds, want) {
 		t.Errorf("properties %v, want %v", kinds, want)
 	}
 	if related := bundle["relatedImages"].([]any); len(related) < 10 || related[1].(map[string]any)["image"] != r.reference(operatorName) {

@@ -14,6 +14,8 @@ var (
 	OpenShiftProxy   = kind("config.openshift.io", "v1", "Proxy")
 	UserGroup        = kind("user.openshift.io", "v1", "Group")
 	ConsoleLink      = kind("console.openshift.io", "v1", "ConsoleLink")
+	// ConsoleYAMLSamples are examples that the console offers.
+	ConsoleYAMLSample = kind("console.openshift.io", "v1", "ConsoleYAMLSample")
 
 	HTTPRoute        = kind("gateway.networking.k8s.io", "v1", "HTTPRoute")
 	ReferenceGrant   = kind("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")

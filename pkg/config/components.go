@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// DefaultOn reports whether a component runs without any configuration. Only the hand-off resources of the
-// platform have to be requested: another operator creates them.
-func DefaultOn(component string) bool { return component != "platform" }
+// DefaultOn reports whether a component runs without any configuration. The hand-off resources of the platform have to be
+// requested, because another operator creates them, and the OLM bundle requests what it cannot contain.
+func DefaultOn(component string) bool { return component != "platform" && component != "olm" }
 
 // switchedOnBy names the variables with which programs that know the originals switch a component on. Their other values say
 // nothing: a component may be wanted for more than what the original did.

@@ -22,7 +22,7 @@ const (
 )
 
 // components are the values that ComponentLabel has, in order.
-var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "platform", "raycluster"}
+var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
 // IsComponent says whether a component of this operator has a name.
 func IsComponent(name string) bool { return slices.Contains(components, name) }

@@ -2,12 +2,15 @@ package bundle
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	consolev1 "github.com/openshift/api/console/v1"
 	"sigs.k8s.io/yaml"
+
+	shipped "github.com/odh-platform/odh-platform-operator/config"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 func annotations(t *testing.T) map[string]string {
@@ -58,70 +61,55 @@ func TestThePackage(t *testing.T) {
 	}
 }
 
-// What only some clusters serve is optional, and nothing else is: OLM leaves such manifests out where their kind is unknown, and
-// would fail at a plain Kubernetes otherwise.
-func TestOptionalManifests(t *testing.T) {
-	var file struct {
-		Properties []struct {
-			Type  string
-			Value struct {
-				Manifests []struct{ Group, Kind, Name string }
-			}
-		}
+// OLM fails at a manifest of a kind that the cluster does not serve, and at kinds that it does not know. These are the kinds that it installs
+// and that every cluster serves.
+func TestEveryClusterServesTheManifests(t *testing.T) {
+	safe := []string{
+		"/Secret", "/Service", "/ServiceAccount", "/ConfigMap", "operators.coreos.com/ClusterServiceVersion",
+		"apiextensions.k8s.io/CustomResourceDefinition", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding",
+		"rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding", "policy/PodDisruptionBudget",
+		"scheduling.k8s.io/PriorityClass", "networking.k8s.io/NetworkPolicy",
 	}
-	if err := yaml.UnmarshalStrict(read(t, root+"/bundle/metadata/properties.yaml"), &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Properties) != 1 || file.Properties[0].Type != "olm.manifests.optional" {
-		t.Fatalf("%+v", file)
-	}
-	optional := map[string]bool{}
-	for _, m := range file.Properties[0].Value.Manifests {
-		optional[m.Group+" "+m.Kind+" "+m.Name] = true
-	}
-	everywhere := []string{"", "apiextensions.k8s.io", "rbac.authorization.k8s.io", "networking.k8s.io", "policy", "operators.coreos.com"}
-	found := 0
 	for file, object := range manifests(t) {
-		group := object.GroupVersionKind().Group
-		known := slices.Contains(everywhere, group)
-		if optional[group+" "+object.GetKind()+" "+object.GetName()] == known {
-			t.Errorf("%s: optional %v", file, !known)
-		}
-		if !known {
-			found++
+		if kind := object.GroupVersionKind(); !slices.Contains(safe, kind.Group+"/"+kind.Kind) {
+			t.Errorf("%s is a %s, which some clusters do not serve: let the manager create it, see controllers/olm", file, kind.Kind)
 		}
 	}
-	if found != len(optional) {
-		t.Errorf("%d manifests are optional, %d should be", found, len(optional))
+	if exists("bundle/metadata/properties.yaml") {
+		t.Error("no release of OLM reads a property that makes manifests optional")
 	}
 }
 
-// The samples of the console are such that the console shows them, and each fits the kind that it is offered for.
-func TestConsoleSamples(t *testing.T) {
-	titles, count := map[string]string{}, 0
-	for file, object := range manifests(t) {
-		if object.GetKind() != "ConsoleYAMLSample" {
-			continue
-		}
-		count++
-		s := &consolev1.ConsoleYAMLSample{}
-		if err := yaml.UnmarshalStrict(read(t, root+"/bundle/manifests/"+file), s); err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		var shown struct{ APIVersion, Kind string }
-		if err := yaml.Unmarshal([]byte(s.Spec.YAML), &shown); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-		if shown.APIVersion != s.Spec.TargetResource.APIVersion || shown.Kind != s.Spec.TargetResource.Kind {
-			t.Errorf("%s: %v for %v", file, shown, s.Spec.TargetResource)
-		}
-		if other := titles[string(s.Spec.Title)]; other != "" || len(s.Spec.Title) < 5 || len(s.Spec.Description) < 5 {
-			t.Errorf("%s: title %q, as %q; description %q", file, s.Spec.Title, other, s.Spec.Description)
-		}
-		titles[string(s.Spec.Title)] = file
+// Each sample of our kinds is in the CSV, or the manager offers it in the console.
+func TestEverySampleIsOffered(t *testing.T) {
+	ours, offered := map[string]bool{}, map[string]bool{}
+	for _, e := range examples(t) {
+		ours[e.GetAPIVersion()+e.GetKind()] = true
+		offered[e.GetAPIVersion()+e.GetKind()+e.GetName()] = true
 	}
-	if count < 15 {
-		t.Errorf("%d samples", count)
+	files, err := filepath.Glob(root + "/config/samples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		objects, err := framework.ReadObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "samples/" + filepath.Base(file)
+		_, err = shipped.Examples.Open(name)
+		inConsole := err == nil
+		single := len(objects) == 1 && ours[objects[0].GetAPIVersion()+objects[0].GetKind()]
+		inCSV := single && offered[objects[0].GetAPIVersion()+objects[0].GetKind()+objects[0].GetName()]
+		if inConsole && !single || single && !inConsole && !inCSV {
+			t.Errorf("%s: in the console %v, in the CSV %v; add it to Examples in config/embed.go, and its name to the permissions in controllers/olm", name, inConsole, inCSV)
+		}
+		if inConsole {
+			found++
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d examples for the console", found)
 	}
 }

@@ -13,7 +13,7 @@ type Platform string
 const (
 	Bare      Platform = "bare"      // Kubernetes alone
 	Plain     Platform = "plain"     // with Gateway API, Prometheus operator and KubeRay
-	OpenShift Platform = "openshift" // Plain with Route, Group, ConsoleLink and the cluster configuration
+	OpenShift Platform = "openshift" // Plain with Route, Group, kinds of the console and the cluster configuration
 )
 
 // Set names a group of CRDs that come from one project.
@@ -85,14 +85,15 @@ var sources = map[Set]source{
 	OpenShiftAPI: {
 		module: Module{Path: openShiftModule},
 		crds: map[string]string{
-			"routes.route.openshift.io":           routeManifests + "routes.crd.yaml",
-			"consolelinks.console.openshift.io":   consoleManifests + "00_consolelinks.crd.yaml",
-			"proxies.config.openshift.io":         configManifests + "0000_03_config-operator_01_proxies.crd.yaml",
-			"ingresses.config.openshift.io":       configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
-			"apiservers.config.openshift.io":      configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
-			"clusterversions.config.openshift.io": configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-			"groups.user.openshift.io":            "", // aggregated, has no CRD: ours stands in
-			"templates.template.openshift.io":     "", // likewise
+			"routes.route.openshift.io":               routeManifests + "routes.crd.yaml",
+			"consolelinks.console.openshift.io":       consoleManifests + "00_consolelinks.crd.yaml",
+			"consoleyamlsamples.console.openshift.io": consoleManifests + "00_consoleyamlsamples.crd.yaml",
+			"proxies.config.openshift.io":             configManifests + "0000_03_config-operator_01_proxies.crd.yaml",
+			"ingresses.config.openshift.io":           configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
+			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
+			"clusterversions.config.openshift.io":     configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
+			"groups.user.openshift.io":                "", // aggregated, has no CRD: ours stands in
+			"templates.template.openshift.io":         "", // likewise
 		},
 	},
 	PlatformServices: {

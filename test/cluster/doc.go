@@ -41,7 +41,7 @@
 // # Third-party APIs
 //
 // [InstallPlatform] serves the CRDs a platform has: `bare` nothing, `plain` Gateway API, Prometheus operator and
-// KubeRay, `openshift` all of these with Route, Group, ConsoleLink and the cluster configuration. The CRDs are read
+// KubeRay, `openshift` all of these with Route, Group, kinds of the console and the cluster configuration. The CRDs are read
 // from the Go modules of their projects, see [Sets]. Route and Group are aggregated APIs on a real OpenShift; here they
 // are CRDs, so their defaulting (the generated host of a Route) does not happen.
 //

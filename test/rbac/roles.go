@@ -21,7 +21,7 @@ const (
 
 // parts are components of the table of components; a role belongs to the one that its name continues with after the prefix, and to the
 // manager itself if there is none.
-var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "platform", "raycluster"}
+var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
 // role of a rendered kustomization.
 type role struct {

@@ -58,30 +58,27 @@ func build(in input) (output, error) {
 	}
 	csv.Spec.Description = strings.TrimSpace(in.description)
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString([]byte(in.icon)), MediaType: "image/svg+xml"}}
-	owned := csv.Spec.CustomResourceDefinitions.Owned
-	if csv.Annotations["alm-examples"], err = examples(in.samples, owned); err != nil {
+	if csv.Annotations["alm-examples"], err = examples(in.samples, csv.Spec.CustomResourceDefinitions.Owned); err != nil {
 		return output{}, err
 	}
 	csv.Annotations["containerImage"] = csv.Spec.RelatedImages[0].Image
 	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
-	out := output{objects: consoleSamples(in.samples, owned)}
+	var out output
 	if out.csv, err = withoutStatus(csv); err != nil {
 		return output{}, err
 	}
 	return out, out.add(s)
 }
 
-// add puts the CRDs before what is there, and the rest after it.
+// add appends the CRDs and the other objects.
 func (o *output) add(s *sources) error {
-	var crds []*unstructured.Unstructured
 	for _, d := range s.crds {
 		crd := d.object.DeepCopy()
 		if err := pointAtOLM(crd, s.deployment.Name); err != nil {
 			return fmt.Errorf("the conversion of CRD %s: %w", d.crd.Name, err)
 		}
-		crds = append(crds, crd)
+		o.objects = append(o.objects, crd)
 	}
-	o.objects = append(crds, o.objects...)
 	for _, object := range append(s.unboundRoles(), s.others...) {
 		object = object.DeepCopy()
 		object.SetNamespace("") // that of the operator, whatever it is

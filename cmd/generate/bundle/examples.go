@@ -15,11 +15,10 @@ import (
 // sample is one file of config/samples with a single object.
 type sample struct {
 	file   string
-	text   string
 	object *unstructured.Unstructured
 }
 
-// first are the samples with which the console fills the form for a new object; the others are offered beside it.
+// first are the samples with which the console fills the form for a new object. The manager offers the others, see controllers/olm.
 var first = []string{
 	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
 	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
@@ -52,29 +51,6 @@ func shows(s sample, d v1alpha1.CRDDescription) bool {
 	return kind.Group == group && kind.Version == d.Version && kind.Kind == d.Kind
 }
 
-// consoleSamples are ConsoleYAMLSamples for all samples of kinds that the operator owns, but for those of the forms.
-func consoleSamples(samples []sample, owned []v1alpha1.CRDDescription) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, s := range samples {
-		at := slices.IndexFunc(owned, func(d v1alpha1.CRDDescription) bool { return shows(s, d) })
-		if at < 0 || slices.Contains(first, s.file) {
-			continue
-		}
-		base := strings.TrimSuffix(s.file, ".yaml")
-		_, variant, _ := strings.Cut(base, "_")
-		out = append(out, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "console.openshift.io/v1", "kind": "ConsoleYAMLSample",
-			"metadata": map[string]any{"name": "odh-platform-operator-" + strings.ReplaceAll(base, "_", "-")},
-			"spec": map[string]any{
-				"targetResource": map[string]any{"apiVersion": s.object.GetAPIVersion(), "kind": s.object.GetKind()},
-				"title":          owned[at].DisplayName + ": " + strings.ReplaceAll(variant, "_", " "),
-				"description":    comment(s.text), "yaml": s.text, "snippet": false,
-			},
-		}})
-	}
-	return out
-}
-
 // newSample reads a file; false for one with several objects, or none.
 func newSample(file, text string) (sample, bool, error) {
 	if strings.Contains(text, "\n---") {
@@ -84,18 +60,5 @@ func newSample(file, text string) (sample, bool, error) {
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
 		return sample{}, false, fmt.Errorf("reading sample %s: %w", file, err)
 	}
-	return sample{file, text, object}, object.GetKind() != "" && object.GetKind() != "Kustomization", nil
-}
-
-// comment is what the first lines of a sample say about it.
-func comment(text string) string {
-	var words []string
-	for line := range strings.Lines(text) {
-		said, found := strings.CutPrefix(line, "#")
-		if !found {
-			break
-		}
-		words = append(words, strings.Fields(said)...)
-	}
-	return strings.Join(words, " ")
+	return sample{file, object}, object.GetKind() != "" && object.GetKind() != "Kustomization", nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +21,6 @@ const (
 func render(out output) (map[string]string, error) {
 	documents := map[string]any{
 		"manifests/" + packageName + ".clusterserviceversion.yaml": out.csv.Object,
-		"metadata/properties.yaml":                                 propertiesFile(out.objects),
 	}
 	for _, object := range out.objects {
 		path := "manifests/" + fileName(object)
@@ -71,20 +69,4 @@ func write(root string, files map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// propertiesFile is metadata/properties.yaml: manifests of kinds that only some clusters serve, which OLM leaves out elsewhere.
-func propertiesFile(objects []*unstructured.Unstructured) map[string]any {
-	var optional []any
-	for _, o := range objects {
-		group := o.GroupVersionKind().Group
-		if !slices.Contains([]string{"console.openshift.io", "monitoring.coreos.com"}, group) {
-			continue
-		}
-		entry := map[string]any{"group": group, "kind": o.GetKind(), "name": o.GetName()}
-		optional = append(optional, entry)
-	}
-	return map[string]any{"properties": []any{map[string]any{
-		"type": "olm.manifests.optional", "value": map[string]any{"manifests": optional},
-	}}}
 }

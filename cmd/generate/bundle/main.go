@@ -1,4 +1,4 @@
-// Command bundle writes the manifests and the properties of the OLM bundle, from what config/manifests renders to. It needs no cluster and
+// Command bundle writes the manifests of the OLM bundle, from what config/manifests renders to. It needs no cluster and
 // no network, and writes the same files whenever its sources are the same.
 package main
 

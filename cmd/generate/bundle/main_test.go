@@ -91,8 +91,8 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	if difference := cmp.Diff([]string{
-		"CustomResourceDefinition bells.example.org", "CustomResourceDefinition things.example.org", "ConsoleYAMLSample odh-platform-operator-mlflow-two",
-		"ClusterRole for-people", "ClusterRole reader", "Service metrics", "ServiceMonitor metrics",
+		"CustomResourceDefinition bells.example.org", "CustomResourceDefinition things.example.org",
+		"ClusterRole for-people", "ClusterRole reader", "Service metrics", "PodDisruptionBudget metrics",
 	}, names); difference != "" {
 		t.Error(difference)
 	}
@@ -115,7 +115,7 @@ func TestTheCSVHasNoTimes(t *testing.T) {
 	}
 	for path, content := range files {
 		for _, word := range []string{"creationTimestamp", "createdAt", ": null"} {
-			if strings.Contains(content, word) && !strings.Contains(path, "_v1_consoleyamlsample") && !strings.Contains(content, "jsonPath: .metadata."+word) {
+			if strings.Contains(content, word) && !strings.Contains(content, "jsonPath: .metadata."+word) {
 				t.Errorf("%s says %s", path, word)
 			}
 		}
@@ -154,20 +154,11 @@ func TestRender(t *testing.T) {
 	}
 	if difference := cmp.Diff([]string{
 		"bundle/manifests/example.org_bells.yaml", "bundle/manifests/example.org_things.yaml",
-		"bundle/manifests/for-people_rbac.authorization.k8s.io_v1_clusterrole.yaml", "bundle/manifests/metrics_monitoring.coreos.com_v1_servicemonitor.yaml",
-		"bundle/manifests/metrics_v1_service.yaml", "bundle/manifests/odh-platform-operator-mlflow-two_console.openshift.io_v1_consoleyamlsample.yaml",
+		"bundle/manifests/for-people_rbac.authorization.k8s.io_v1_clusterrole.yaml", "bundle/manifests/metrics_policy_v1_poddisruptionbudget.yaml",
+		"bundle/manifests/metrics_v1_service.yaml",
 		"bundle/manifests/odh-platform-operator.clusterserviceversion.yaml", "bundle/manifests/reader_rbac.authorization.k8s.io_v1_clusterrole.yaml",
-		"bundle/metadata/properties.yaml",
 	}, slices.Sorted(maps.Keys(files))); difference != "" {
 		t.Error(difference)
-	}
-	if text := files["bundle/manifests/odh-platform-operator-mlflow-two_console.openshift.io_v1_consoleyamlsample.yaml"]; !strings.Contains(text, "Some Thing: two") ||
-		!strings.Contains(text, "description: Two of them, side by side.") || !strings.Contains(text, "# Two of them,") {
-		t.Error(text)
-	}
-	properties := files["bundle/metadata/properties.yaml"]
-	if !strings.Contains(properties, "kind: ServiceMonitor") || !strings.Contains(properties, "kind: ConsoleYAMLSample") || strings.Contains(properties, "kind: Service\n") {
-		t.Error(properties)
 	}
 	out.objects = append(out.objects, out.objects[0])
 	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects want the file") {

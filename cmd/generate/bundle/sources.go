@@ -41,10 +41,8 @@ type role struct {
 	object *unstructured.Unstructured
 }
 
-// packaged are further kinds that OLM installs from a bundle.
-var packaged = []string{
-	"ConfigMap", "ConsoleLink", "ConsoleYAMLSample", "NetworkPolicy", "PodDisruptionBudget", "PrometheusRule", "Secret", "Service", "ServiceMonitor",
-}
+// packaged are further kinds that OLM installs from a bundle and every cluster serves. OLM fails at one that the cluster does not serve.
+var packaged = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
 
 // dropped are kinds that OLM makes itself.
 var dropped = []string{"Namespace", "ServiceAccount"}
@@ -96,7 +94,7 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 		if slices.Contains(packaged, kind) {
 			s.others = append(s.others, object)
 		} else if !slices.Contains(dropped, kind) {
-			err = fmt.Errorf("OLM installs no such kind from a bundle: leave it out of the kustomization")
+			err = fmt.Errorf("OLM does not install this kind on every cluster: remove it from the kustomization")
 		}
 	}
 	return err

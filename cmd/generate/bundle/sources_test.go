@@ -136,8 +136,8 @@ kind: Service
 metadata: {name: metrics, namespace: here}
 spec: {ports: [{port: 8443}]}
 ---
-apiVersion: monitoring.coreos.com/v1
-kind: ServiceMonitor
+apiVersion: policy/v1
+kind: PodDisruptionBudget
 metadata: {name: metrics, namespace: here}
 spec: {}
 ---
@@ -214,7 +214,7 @@ func TestNewSources(t *testing.T) {
 	for _, o := range s.others {
 		others = append(others, o.GetKind())
 	}
-	if !slices.Equal(others, []string{"Service", "ServiceMonitor"}) || len(s.configurations) != 2 || s.configurations[0].Kind != "MutatingWebhookConfiguration" {
+	if !slices.Equal(others, []string{"Service", "PodDisruptionBudget"}) || len(s.configurations) != 2 || s.configurations[0].Kind != "MutatingWebhookConfiguration" {
 		t.Errorf("others %q", others)
 	}
 	var roles []string
@@ -237,7 +237,8 @@ func TestNewSourcesRefuses(t *testing.T) {
 	}{
 		"nothing":         {nil, "no Deployment of the manager"},
 		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
-		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM installs no such kind"},
+		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM does not install this kind"},
+		"not everywhere":  {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: OLM does not install this kind"},
 		"unknown field": {append(slices.Clone(all), objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rule: []}")...),
 			`Role r: decoding: strict decoding error: unknown field "rule"`},
 	} {

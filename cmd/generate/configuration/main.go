@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/controllers/olm"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -36,6 +37,6 @@ func run(args []string) error {
 func program() config.Program {
 	return config.Program{Components: []string{
 		mlflow.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName, modelmesh.ComponentName,
-		raycluster.ComponentName, appwrapper.ComponentName, platform.ComponentName,
+		raycluster.ComponentName, appwrapper.ComponentName, platform.ComponentName, olm.ComponentName,
 	}}
 }

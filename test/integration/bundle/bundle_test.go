@@ -60,17 +60,14 @@ func object(apiVersion, kind, name, spec string) *unstructured.Unstructured {
 }
 
 var _ = Describe("an installation by OLM", Ordered, func() {
-	It("has the Deployment of the CSV, and leaves out only manifests of kinds that are not served", func(ctx SpecContext) {
+	It("has the Deployment of the CSV", func(ctx SpecContext) {
 		d := lcm.deployment()
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.ReadyReplicas).To(Equal(*d.Spec.Replicas)) })
-		for _, o := range lcm.skipped {
-			Expect(o.GetKind()).To(Equal("ConsoleYAMLSample"), "plain Kubernetes with the operator of Prometheus serves it")
-		}
-		Expect(lcm.skipped).NotTo(BeEmpty())
-		monitors := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor"}}
-		Expect(env.Admin.List(ctx, monitors, client.InNamespace(namespace))).To(Succeed())
-		Expect(monitors.Items).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
+
+	It("installs on a cluster without the APIs of monitoring and the console, where the manager creates nothing of these", createsNothing, NodeTimeout(specTimeout))
+	It("creates examples as soon as the console's API appears, and repairs them", createsExamples, NodeTimeout(specTimeout))
+	It("creates monitors, and leaves a foreign alert alone", createsMonitors, NodeTimeout(specTimeout))
 
 	It("is admitted and refused by the manager, with the certificate of OLM", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, unfinished("bad"), dryRun)).To(MatchError(ContainSubstring("modelregistry.opendatahub.io")))
@@ -145,9 +142,19 @@ var _ = Describe("an installation by OLM", Ordered, func() {
 	It("switches a component off by the Subscription", func(ctx SpecContext) {
 		manager.Stop(ctx)
 		manager = start(ctx, "subscription", corev1.EnvVar{Name: "ENABLE_MODELREGISTRY", Value: "false"})
+		Eventually(func() []metav1.PartialObjectMetadata { return examples(ctx) }).WithContext(ctx).
+			Should(And(HaveLen(allExamples-5), Not(ContainElement(HaveField("Name", ContainSubstring("modelregistry"))))))
 		Eventually(func() error { return env.Admin.Create(ctx, unfinished("bad"), dryRun) }).WithContext(ctx).Should(Succeed(),
 			"no webhook judges registries while the component is off")
 		Expect(older(ctx, "kept")).To(HaveKey("grpc"), "conversion stays on: stored objects remain")
+
+		manager.Stop(ctx)
+		off := func(component string) corev1.EnvVar {
+			return corev1.EnvVar{Name: "ENABLE_" + component, Value: "false"}
+		}
+		manager = start(ctx, "nothing", off("APPWRAPPER"), off("MLFLOW"), off("MODELCATALOG"), off("MODELMESH"), off("MODELREGISTRY"), off("RAYCLUSTER"))
+		Eventually(func() []metav1.PartialObjectMetadata { return examples(ctx) }).WithContext(ctx).Should(BeEmpty())
+		env.Get(ctx, serviceMonitor())
 	}, NodeTimeout(specTimeout))
 
 	It("leaves CRDs, custom resources and what runs for them when the CSV goes", func(ctx SpecContext) {
@@ -156,6 +163,8 @@ var _ = Describe("an installation by OLM", Ordered, func() {
 		}
 		lcm.uninstall(ctx)
 		Expect(leftOver(ctx)).To(BeEmpty())
+		env.WaitGone(ctx, serviceMonitor())
+		env.WaitGone(ctx, alerts())
 		crds := &apiextensionsv1.CustomResourceDefinitionList{}
 		Expect(env.Admin.List(ctx, crds)).To(Succeed())
 		for _, d := range lcm.csv.Spec.CustomResourceDefinitions.Owned {

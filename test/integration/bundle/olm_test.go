@@ -39,10 +39,8 @@ const ownerLabel = "olm.owner"
 // olm is what this suite does in the place of OLM.
 type olm struct {
 	csv *v1alpha1.ClusterServiceVersion
-	// manifests are the objects of the bundle beside the CSV, but for those of kinds that the cluster does not serve.
+	// manifests are the objects of the bundle beside the CSV.
 	manifests []*unstructured.Unstructured
-	// skipped are the optional manifests that were left out.
-	skipped []*unstructured.Unstructured
 	// made is everything that goes with the CSV.
 	made []client.Object
 	// ca of the certificate, which is mounted below root as it is in the pods.
@@ -94,47 +92,22 @@ func (o *olm) install(ctx context.Context) {
 	o.call(ctx)
 }
 
-// others creates the manifests beside CRDs, in the namespace of the operator where they have one. One whose kind is not served must be
-// optional.
+// others creates the manifests beside CRDs, in the namespace of the operator where they have one. OLM fails at one whose kind is not
+// served.
 func (o *olm) others(ctx context.Context) {
 	GinkgoHelper()
-	optional := optionalManifests()
 	for _, m := range o.manifests {
 		if m.GetKind() == "CustomResourceDefinition" {
 			continue
 		}
 		object := m.DeepCopy()
 		mapping, err := env.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
-		if meta.IsNoMatchError(err) {
-			Expect(optional).To(HaveKey(object.GetKind()+" "+object.GetName()), "OLM would fail at %s", object.GetKind())
-			o.skipped = append(o.skipped, object)
-			continue
-		}
-		Expect(err).NotTo(HaveOccurred())
+		Expect(err).NotTo(HaveOccurred(), "OLM would fail at %s %s", object.GetKind(), object.GetName())
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			object.SetNamespace(namespace)
 		}
 		o.create(ctx, object)
 	}
-}
-
-// optionalManifests are those that OLM may leave out, by kind and name.
-func optionalManifests() map[string]bool {
-	content, err := os.ReadFile("../../../bundle/metadata/properties.yaml")
-	Expect(err).NotTo(HaveOccurred())
-	var file struct {
-		Properties []struct {
-			Value struct{ Manifests []struct{ Kind, Name string } }
-		}
-	}
-	Expect(yaml.Unmarshal(content, &file)).To(Succeed())
-	out := map[string]bool{}
-	for _, p := range file.Properties {
-		for _, m := range p.Value.Manifests {
-			out[m.Kind+" "+m.Name] = true
-		}
-	}
-	return out
 }
 
 // grant makes the accounts of the CSV, and a role with its binding for each entry of its permissions.

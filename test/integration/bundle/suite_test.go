@@ -27,8 +27,8 @@ const (
 	specTimeout  = 5 * time.Minute
 )
 
-// One control plane that serves the kinds of monitoring and not those of the console of OpenShift, and one installation for the whole life
-// of an operator.
+// One control plane that serves neither the kinds of monitoring nor those of the console of OpenShift at first, and one installation for
+// the whole life of an operator.
 var (
 	env     *framework.Env
 	lcm     *olm
@@ -38,7 +38,8 @@ var (
 func TestBundle(t *testing.T) { framework.Run(t, "The bundle, installed as OLM would") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "bundle", cluster.Plain, framework.WithTypes(mlflowv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme))
+	env = framework.Start(ctx, "bundle", cluster.Bare, framework.WithSets(cluster.GatewayAPI, cluster.KubeRay),
+		framework.WithTypes(mlflowv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme))
 	ports, err := env.Instance.ReservePorts(ctx, 1)
 	Expect(err).NotTo(HaveOccurred())
 	lcm = newOLM(ports[0])

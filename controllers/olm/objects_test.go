@@ -1,0 +1,121 @@
+package olm
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	consolev1 "github.com/openshift/api/console/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+func built(t *testing.T) map[types.NamespacedName]group {
+	t.Helper()
+	all, err := groups("here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// into reads an object strictly: a field that the type does not know would not be applied.
+func into(t *testing.T, object *unstructured.Unstructured, typed any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+}
+
+func TestMonitors(t *testing.T) {
+	g := built(t)[types.NamespacedName{Namespace: "here", Name: deploymentName}]
+	if g.owner != deploymentKind || len(g.objects) != 2 {
+		t.Fatalf("%+v", g)
+	}
+	monitor, rule := &monitoringv1.ServiceMonitor{}, &monitoringv1.PrometheusRule{}
+	into(t, g.objects[0], monitor)
+	into(t, g.objects[1], rule)
+	if monitor.Namespace != "here" || rule.Namespace != "here" || len(rule.Spec.Groups) != 2 {
+		t.Errorf("%+v, %+v", monitor, rule)
+	}
+	tls := monitor.Spec.Endpoints[0].TLSConfig
+	if *tls.ServerName != "odh-platform-operator-controller-manager-service.here.svc" ||
+		tls.CA.Secret.Name != "odh-platform-operator-controller-manager-service-cert" || tls.CA.Secret.Key != "olmCAKey" {
+		t.Errorf("%+v", tls)
+	}
+}
+
+// Each example is one that the console can show, for the kind of the CRD that owns it.
+func TestExamples(t *testing.T) {
+	titles := map[string]bool{}
+	for owner, g := range built(t) {
+		if g.owner != definitionKind {
+			continue
+		}
+		if _, err := os.Stat("../../config/crd/bases/" + fileOf(owner.Name)); err != nil {
+			t.Errorf("%s is no CRD of ours: %v", owner.Name, err)
+		}
+		for _, object := range g.objects {
+			s := &consolev1.ConsoleYAMLSample{}
+			into(t, object, s)
+			var shown struct{ APIVersion, Kind string }
+			if err := yaml.Unmarshal([]byte(s.Spec.YAML), &shown); err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+			apiVersion, kind := g.requires[0].ToAPIVersionAndKind()
+			if shown.APIVersion != apiVersion || shown.Kind != kind || s.Spec.TargetResource.APIVersion != apiVersion || s.Spec.TargetResource.Kind != kind {
+				t.Errorf("%s: %v for %v, required %v", s.Name, shown, s.Spec.TargetResource, g.requires)
+			}
+			if title := string(s.Spec.Title); titles[title] || strings.HasSuffix(title, ": ") || len(s.Spec.Description) < 5 {
+				t.Errorf("%s: title %q, description %q", s.Name, title, s.Spec.Description)
+			}
+			titles[string(s.Spec.Title)] = true
+		}
+	}
+	if len(titles) < 15 {
+		t.Errorf("%d examples", len(titles))
+	}
+}
+
+// fileOf returns the name of the file of a CRD.
+func fileOf(crd string) string {
+	plural, group, _ := strings.Cut(crd, ".")
+	return group + "_" + plural + ".yaml"
+}
+
+// The permissions name each object, and nothing else.
+func TestRightsNameTheObjects(t *testing.T) {
+	text, err := os.ReadFile("../../config/rbac/olm/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var allowed, want []string
+	for document := range strings.SplitSeq(string(text), "---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Verbs, "patch") {
+				for _, name := range rule.ResourceNames {
+					allowed = append(allowed, rule.Resources[0]+" "+name)
+				}
+			}
+		}
+	}
+	for _, g := range built(t) {
+		for _, o := range g.objects {
+			want = append(want, strings.ToLower(o.GetKind())+"s "+o.GetName())
+		}
+	}
+	slices.Sort(allowed)
+	slices.Sort(want)
+	if !slices.Equal(allowed, want) {
+		t.Errorf("allowed %q\nwant %q: correct the markers in setup.go", allowed, want)
+	}
+}

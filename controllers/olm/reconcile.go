@@ -1,0 +1,103 @@
+package olm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+const (
+	// ReasonNotApplied is the reason of the Event about an object whose name is taken.
+	ReasonNotApplied = "AddonNotApplied"
+	// foreignRetry is the pause before an object whose name is taken is tried again. The cache does not show foreign objects.
+	foreignRetry = 2 * time.Minute
+	// maxNote is the limit of the events API for the note, in bytes.
+	maxNote = 1000
+)
+
+// installer keeps the objects of one owner in each reconcile.
+type installer struct {
+	groups   map[types.NamespacedName]group
+	served   func() capability.Set
+	live     client.Reader
+	applier  *apply.Applier
+	recorder events.EventRecorder
+	// reported is the text of the last Event about each owner.
+	reported reconciler.Memory[string]
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	g, served := r.groups[request.NamespacedName], r.served()
+	var (
+		kinds   []schema.GroupVersionKind
+		desired apply.Desired
+	)
+	for _, object := range g.objects {
+		kind := object.GroupVersionKind()
+		if !served.Has(kind) {
+			continue
+		}
+		kinds = append(kinds, kind)
+		// Kinds of disabled components are not followed, so they do not count as served.
+		if served.HasAll(g.requires...) {
+			// A shared object does not hold up the deletion of its owner, which would require permission to update its finalizers.
+			desired = append(desired, apply.Object{Config: client.ApplyConfigurationFromUnstructured(object), Ownership: apply.Shared})
+		}
+	}
+	if len(kinds) == 0 {
+		return reconcile.Result{}, nil
+	}
+	owner, err := r.owner(ctx, g.owner, request.NamespacedName)
+	if err != nil || owner == nil {
+		return reconcile.Result{}, err
+	}
+	kinds = slices.Compact(kinds)
+	return r.conclude(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
+}
+
+// owner reads the metadata of an owner, nil if there is none. The list by name requires no permission that the applier does not
+// require.
+func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.live.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
+		return nil, fmt.Errorf("reading the owner %s %s: %w", kind.Kind, name, err)
+	}
+	if len(list.Items) == 0 || list.Items[0].DeletionTimestamp != nil {
+		return nil, nil
+	}
+	list.Items[0].SetGroupVersionKind(kind)
+	return &list.Items[0], nil
+}
+
+// conclude reports names that are taken by an Event, once; other errors are retried.
+func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil, apply.Vanishing(err):
+		r.reported.Forget(owner.GetUID())
+		return reconcile.Result{}, nil
+	case !apply.Blocked(err):
+		return reconcile.Result{}, err
+	}
+	if before, _ := r.reported.Get(owner.GetUID()); before != err.Error() {
+		r.reported.Set(owner.GetUID(), err.Error())
+		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxNote))
+	}
+	return reconcile.Result{RequeueAfter: foreignRetry}, nil
+}

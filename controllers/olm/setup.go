@@ -1,0 +1,114 @@
+package olm
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+const (
+	// ComponentName is the name of the component in flags, metrics and folders.
+	ComponentName = "olm"
+	// FieldOwner is the field manager of the objects.
+	FieldOwner = "odh-platform-operator-olm"
+	// deploymentName is the name of the Deployment of the manager in the CSV.
+	deploymentName = "odh-platform-operator-controller-manager"
+)
+
+// Finding the owner of the monitors. The owners of examples are CRDs, which the manager may list anyway.
+// +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=odh-platform-operator-controller-manager,verbs=list
+
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors;prometheusrules,verbs=list;watch
+// +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors;prometheusrules,verbs=create
+// +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,resourceNames=odh-platform-operator-metrics,verbs=get;patch;delete
+// +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=prometheusrules,resourceNames=odh-platform-operator,verbs=get;patch;delete
+
+// Rights on examples are limited to their names: other operators have examples too.
+
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,verbs=list;watch;create
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-appwrapper-deployment;odh-platform-operator-appwrapper-failing-job;odh-platform-operator-appwrapper-failing-pod;odh-platform-operator-appwrapper-failing-pytorch-job;odh-platform-operator-appwrapper-gpu-job;odh-platform-operator-appwrapper-jobset;odh-platform-operator-appwrapper-leader-worker-set;odh-platform-operator-appwrapper-pod;odh-platform-operator-appwrapper-pytorch-job,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-mlflow-artifacts-server;odh-platform-operator-mlflow-digest;odh-platform-operator-mlflow-minimal;odh-platform-operator-mlflow-provided-tls;odh-platform-operator-mlflow-remote;odh-platform-operator-mlflow-trace-archival,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelmesh-predictor-claim;odh-platform-operator-modelmesh-predictor-pinned,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelregistry-mysql;odh-platform-operator-modelregistry-postgres;odh-platform-operator-modelregistry-proxy;odh-platform-operator-modelregistry-secure-mysql;odh-platform-operator-modelregistry-secure-postgres,verbs=get;patch;delete
+
+// Environment is what the controller needs from the program. All of it is called when the controller starts.
+type Environment struct {
+	Served  func() *capability.Watcher
+	Applier func(ctrl.Manager) *apply.Applier
+}
+
+// kinds are those of the objects.
+var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.PrometheusRule, capability.ConsoleYAMLSample}
+
+// Caches returns what is held in memory: the metadata of our objects.
+func Caches() []component.CacheNeed {
+	var needs []component.CacheNeed
+	for _, kind := range kinds {
+		needs = append(needs, component.CacheNeed{Kind: kind})
+	}
+	return needs
+}
+
+// Setup returns the function that registers the controller of a manager that runs in the namespace.
+func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		all, err := groups(namespace)
+		if err != nil {
+			return err
+		}
+		served := env.Served()
+		r := &installer{
+			groups: all, served: served.Current, live: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
+		}
+		everything := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
+		c, err := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+			WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+				for _, request := range r.requests() {
+					queue.Add(request)
+				}
+				return nil
+			})).
+			WatchesRawSource(served.Changes(capability.MetadataOf(deploymentKind), everything)).
+			Build(reconciler.ClassifyErrors(r))
+		if err != nil {
+			return fmt.Errorf("building the controller: %w", err)
+		}
+		for _, kind := range kinds {
+			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.ownerOf), apply.MadeBy(ComponentName))
+		}
+		return nil
+	}
+}
+
+// requests returns one for each owner.
+func (r *installer) requests() []reconcile.Request {
+	var all []reconcile.Request
+	for name := range r.groups {
+		all = append(all, reconcile.Request{NamespacedName: name})
+	}
+	return all
+}
+
+// ownerOf maps an object to its owner, also if it has lost the reference.
+func (r *installer) ownerOf(_ context.Context, changed client.Object) []reconcile.Request {
+	for name, g := range r.groups {
+		for _, object := range g.objects {
+			if client.ObjectKeyFromObject(object) == client.ObjectKeyFromObject(changed) {
+				return []reconcile.Request{{NamespacedName: name}}
+			}
+		}
+	}
+	return nil
+}

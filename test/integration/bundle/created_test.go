@@ -1,0 +1,135 @@
+package bundle_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controller "github.com/odh-platform/odh-platform-operator/controllers/olm"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// allExamples is the number of examples for the console.
+	allExamples = 22
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 4 * time.Second
+)
+
+func serviceMonitor() *unstructured.Unstructured {
+	return framework.Untyped(capability.ServiceMonitor, namespace, "odh-platform-operator-metrics")
+}
+
+func alerts() *unstructured.Unstructured {
+	return framework.Untyped(capability.PrometheusRule, namespace, "odh-platform-operator")
+}
+
+func example(name string) *unstructured.Unstructured {
+	return framework.Untyped(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
+}
+
+// examples lists the examples that the manager created.
+func examples(ctx context.Context) []metav1.PartialObjectMetadata {
+	GinkgoHelper()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(capability.ConsoleYAMLSample.GroupVersion().WithKind("ConsoleYAMLSampleList"))
+	Expect(env.Admin.List(ctx, list, client.MatchingLabels(names.Labels(controller.ComponentName)))).To(Succeed())
+	return list.Items
+}
+
+func createsNothing(context.Context) {
+	env.Settle(manager.User, quiet/2, specTimeout)
+	requests := env.Since(0).ByUser(manager.User)
+	Expect(requests.Refused()).To(BeEmpty())
+	for _, resource := range []string{"consoleyamlsamples", "servicemonitors", "prometheusrules"} {
+		Expect(requests.Of(resource)).To(BeEmpty())
+	}
+}
+
+func createsExamples(ctx SpecContext) {
+	Expect(cluster.InstallCRD(ctx, env.Config, "consoleyamlsamples.console.openshift.io")).To(Succeed())
+	Eventually(func() []metav1.PartialObjectMetadata { return examples(ctx) }).WithContext(ctx).Should(HaveLen(allExamples))
+	for _, e := range examples(ctx) {
+		Expect(e.OwnerReferences).To(ConsistOf(HaveField("Kind", "CustomResourceDefinition")))
+	}
+	remote := example("mlflow-remote")
+	env.Get(ctx, remote)
+	text, err := os.ReadFile("../../../config/samples/mlflow_remote.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(remote.Object["spec"]).To(And(
+		HaveKeyWithValue("title", "MLflow: remote"), HaveKeyWithValue("yaml", string(text)), HaveKeyWithValue("description", HavePrefix("Several replicas")),
+		HaveKeyWithValue("targetResource", map[string]any{"apiVersion": "mlflow.opendatahub.io/v1", "kind": "MLflow"})))
+
+	env.Patch(ctx, remote, map[string]any{"spec": map[string]any{"title": "another"}})
+	env.WaitFor(ctx, remote, func(g Gomega) { g.Expect(remote.Object["spec"]).To(HaveKeyWithValue("title", "MLflow: remote")) })
+	gone := example("modelregistry-mysql")
+	env.Get(ctx, gone)
+	uid := gone.GetUID()
+	Expect(env.Admin.Delete(ctx, gone)).To(Succeed())
+	Eventually(func(g Gomega) {
+		again := example("modelregistry-mysql")
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(again), again)).To(Succeed())
+		g.Expect(again.GetUID()).NotTo(Equal(uid))
+	}).WithContext(ctx).Should(Succeed())
+	env.Settle(manager.User, quiet/2, specTimeout)
+	env.ExpectAtRest(manager.User, quiet)
+}
+
+func createsMonitors(ctx SpecContext) {
+	manager.Stop(ctx)
+	Expect(cluster.InstallSet(ctx, env.Config, cluster.Monitoring)).To(Succeed())
+	foreign := alerts()
+	foreign.Object["spec"] = map[string]any{"groups": []any{}}
+	Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
+	mark := env.Mark()
+	manager = start(ctx, "foreign")
+
+	monitor := serviceMonitor()
+	env.WaitFor(ctx, monitor, func(Gomega) {})
+	Expect(monitor.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "Deployment")))
+	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(endpoints).To(ConsistOf(HaveKeyWithValue("tlsConfig", map[string]any{
+		"ca":         map[string]any{"secret": map[string]any{"name": lcm.service() + "-cert", "key": "olmCAKey"}},
+		"serverName": lcm.service() + "." + namespace + ".svc",
+	})))
+	content, err := os.ReadFile(filepath.Join(lcm.root, "tmp/k8s-webhook-server/serving-certs/tls.crt"))
+	Expect(err).NotTo(HaveOccurred())
+	block, _ := pem.Decode(content)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(certificate.VerifyHostname(lcm.service() + "." + namespace + ".svc")).To(Succeed())
+
+	Eventually(func(g Gomega) {
+		events := &corev1.EventList{}
+		g.Expect(env.Admin.List(ctx, events, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", lcm.deployment().Name),
+			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not made by this operator")))))
+	}).WithContext(ctx).Should(Succeed())
+	env.Settle(manager.User, quiet/2, specTimeout)
+	written := env.Since(mark).ByUser(manager.User).Writes()
+	Expect(written.Of("prometheusrules")).To(BeEmpty())
+	Expect(written.Of("consoleyamlsamples")).To(BeEmpty(), "a restart writes nothing")
+
+	Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
+	manager.Restart(ctx)
+	rule := alerts()
+	env.WaitFor(ctx, rule, func(Gomega) {})
+	Expect(rule.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "Deployment")))
+	groups, _, err := unstructured.NestedSlice(rule.Object, "spec", "groups")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(groups).To(HaveLen(2))
+}
