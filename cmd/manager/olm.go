@@ -10,8 +10,9 @@ import (
 func olmRow(env *Env) row {
 	return row{
 		Component: component.Component{
-			Name:   olm.ComponentName,
-			Caches: olm.Caches(),
+			Name:     olm.ComponentName,
+			Requires: olm.Requires(),
+			Caches:   olm.Caches(),
 			Controllers: olm.Setup(env.Config.OperatorNamespace, olm.Environment{
 				Served:  env.served,
 				Applier: env.Applier(apply.Options{FieldOwner: olm.FieldOwner, Component: olm.ComponentName}),

@@ -52,6 +52,9 @@ type Environment struct {
 // kinds are those of the objects.
 var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.PrometheusRule, capability.ConsoleYAMLSample}
 
+// Requires returns a kind that every cluster serves, so that nothing is decided before discovery has answered.
+func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{definitionKind} }
+
 // Caches returns what is held in memory: the metadata of our objects.
 func Caches() []component.CacheNeed {
 	var needs []component.CacheNeed

@@ -18,7 +18,7 @@ import (
 // clusterScoped are the kinds that have no namespace; what else is rendered has that of the overlay.
 var clusterScoped = []string{
 	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "Namespace", "ValidatingWebhookConfiguration",
-	"ConsoleQuickStart", "ConsoleYAMLSample",
+	"ConsoleQuickStart",
 }
 
 // elsewhere are objects that stand in a namespace of OpenShift.

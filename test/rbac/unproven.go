@@ -31,6 +31,8 @@ var unproven = map[string][]string{
 	},
 	"OpenShift asks for delete where an owner changes, and an object that a user orphaned may be any child; some go with a feature": {
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
+		"olm: delete prometheusrules.monitoring.coreos.com odh-platform-operator in its own namespace",
+		"olm: delete servicemonitors.monitoring.coreos.com odh-platform-operator-metrics in its own namespace",
 		"modelmesh: delete servicemonitors.monitoring.coreos.com",
 		"modelcatalog-beside: delete configmaps default-catalog-sources",
 		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-egress",

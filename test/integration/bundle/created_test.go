@@ -95,7 +95,7 @@ func createsMonitors(ctx SpecContext) {
 	foreign.Object["spec"] = map[string]any{"groups": []any{}}
 	Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 	mark := env.Mark()
-	manager = start(ctx, "foreign")
+	manager.Restart(ctx)
 
 	monitor := serviceMonitor()
 	env.WaitFor(ctx, monitor, func(Gomega) {})
@@ -132,4 +132,5 @@ func createsMonitors(ctx SpecContext) {
 	groups, _, err := unstructured.NestedSlice(rule.Object, "spec", "groups")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(groups).To(HaveLen(2))
+	webhooksAnswer(ctx)
 }

@@ -23,7 +23,7 @@ func TestShipped(t *testing.T) {
 	}
 	known := kinds.Names()
 	for _, role := range s.Roles {
-		if component := role.Component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue"), component) {
+		if component := role.Component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue", "olm"), component) {
 			t.Errorf("role %s is in folder %s, which is no component", role.Name, component)
 		}
 		if role.Name == "" || len(role.Rules) == 0 {
