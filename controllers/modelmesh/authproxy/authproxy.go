@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -51,7 +50,6 @@ type kind int
 const (
 	oauth kind = iota
 	rbac
-	original
 )
 
 // Proxy is the sidecar of the runtime pods of one namespace.
@@ -76,13 +74,6 @@ func Decide(s meshsettings.Settings, namespace string, served capability.Set) *P
 		p.kind = oauth
 	}
 	return p
-}
-
-// Original is the sidecar exactly as the Open Data Hub build of the original rendered it into each pod, with the image that a pod
-// has. Its cookies are sealed with a word that is public, so nothing new is made in this form.
-func Original(namespace, serviceAccount, image string) *Proxy {
-	s := meshsettings.Settings{ServiceAccountName: serviceAccount, AuthProxy: meshsettings.AuthProxy{Image: meshsettings.ParseImage(image)}}
-	return &Proxy{kind: original, settings: s, namespace: namespace, serviceCA: true}
 }
 
 // AccountOf is the service account of runtime pods: the one that the settings name, else [Account] where the platform or a sidecar
@@ -134,7 +125,7 @@ func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
 
 // HostAliases lead the name in the certificate of the mesh to the pod itself, so that the sidecar can check whom it speaks to.
 func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
-	if p.kind == original || !p.settings.TLS.Enabled() {
+	if !p.settings.TLS.Enabled() {
 		return nil
 	}
 	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
@@ -154,14 +145,10 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 
 // Container is the sidecar. An error means that a name is no text that JSON can hold.
 func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
-	switch p.kind {
-	case rbac:
+	if p.kind == rbac {
 		return p.rbac(), nil
-	case original:
-		return p.original(), nil
-	default:
-		return p.oauth()
 	}
+	return p.oauth()
 }
 
 // arguments are those of the OAuth proxy.
@@ -182,7 +169,13 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := guarded(p.settings.AuthProxy.Image.Reference(), args).
+	c := corev1ac.Container().
+		WithName(oauthproxy.ContainerName).
+		WithImage(p.settings.AuthProxy.Image.Reference()).
+		WithArgs(args...).
+		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
+		WithLivenessProbe(probe(30)).
+		WithReadinessProbe(probe(5)).
 		WithEnv(oauthproxy.CookieVariable(CookieSecret)).
 		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
 		WithResources(resources.Requirements(p.settings.AuthProxy.Resources.Requests, p.settings.AuthProxy.Resources.Limits)).
@@ -214,38 +207,6 @@ func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
 	c := s.Container().WithArgs(own.ExtraArgs...).WithResources(resources.Requirements(own.Resources.Requests, own.Resources.Limits))
 	c.Ports[0].WithName(PortName)
 	return c
-}
-
-// original leaves nothing out and mends nothing: the quotes around the account, the constant key of the cookies, the port, and
-// the expression that never matches.
-func (p *Proxy) original() *corev1ac.ContainerApplyConfiguration {
-	review := fmt.Sprintf(`{"namespace": %q, "resource": "services", "verb": "get"}`, p.namespace)
-	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
-	return guarded(p.settings.AuthProxy.Image.Reference(), []string{
-		fmt.Sprintf("--https-address=:%d", Port),
-		"--provider=openshift",
-		fmt.Sprintf("--openshift-service-account=%q", p.settings.ServiceAccountName),
-		"--upstream=http://localhost:8008",
-		"--tls-cert=" + oauthproxy.TLSDir + "/tls.crt",
-		"--tls-key=" + oauthproxy.TLSDir + "/tls.key",
-		"--cookie-secret=SECRET",
-		`--openshift-delegate-urls={"/": ` + review + "}",
-		"--openshift-sar=" + review,
-		"--skip-auth-regex='(^/metrics|^/apis/v1beta1/healthz)'",
-	}).
-		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir)).
-		WithResources(resources.Requirements(amount, amount))
-}
-
-// guarded is what both forms of the OAuth proxy have in common.
-func guarded(image string, args []string) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().
-		WithName(oauthproxy.ContainerName).
-		WithImage(image).
-		WithArgs(args...).
-		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
-		WithLivenessProbe(probe(30)).
-		WithReadinessProbe(probe(5))
 }
 
 // probe asks the sidecar itself. Times are in seconds.

@@ -244,35 +244,6 @@ func TestServicePort(t *testing.T) {
 	}
 }
 
-// What the original rendered stays word for word as long as pods of its making run, see section 13.2.
-func TestOriginalContainer(t *testing.T) {
-	p := Original("team-a", "modelmesh-serving-sa", "registry.example.com/oauth@sha256:1")
-	spec := pod(t, p)
-	c := spec.Containers[0]
-	want := []string{
-		"--https-address=:8443", "--provider=openshift", `--openshift-service-account="modelmesh-serving-sa"`, "--upstream=http://localhost:8008",
-		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=SECRET",
-		`--openshift-delegate-urls={"/": {"namespace": "team-a", "resource": "services", "verb": "get"}}`,
-		`--openshift-sar={"namespace": "team-a", "resource": "services", "verb": "get"}`,
-		`--skip-auth-regex='(^/metrics|^/apis/v1beta1/healthz)'`,
-	}
-	if diff := cmp.Diff(want, c.Args); diff != "" {
-		t.Errorf("arguments (-want +got):\n%s", diff)
-	}
-	if c.Name != "oauth-proxy" || c.Image != "registry.example.com/oauth@sha256:1" || len(c.Env) > 0 || c.SecurityContext != nil {
-		t.Errorf("container %+v", c)
-	}
-	if c.Resources.Limits.Memory().String() != "256Mi" || c.Resources.Requests.Cpu().String() != "100m" {
-		t.Errorf("resources %+v", c.Resources)
-	}
-	if diff := cmp.Diff([]corev1.VolumeMount{{Name: "proxy-tls", MountPath: "/etc/tls/private"}}, c.VolumeMounts); diff != "" {
-		t.Errorf("mounts (-want +got):\n%s", diff)
-	}
-	if len(spec.HostAliases) > 0 || p.HasCookie() || p.HasRules() || p.NeedsCertificate() {
-		t.Errorf("aliases %v, cookie %t, rules %t, certificate %t", spec.HostAliases, p.HasCookie(), p.HasRules(), p.NeedsCertificate())
-	}
-}
-
 // Whatever APIs are served, no pod gets a sidecar that would wait for a certificate which no controller makes.
 func TestCertificatesComeFromSomewhere(t *testing.T) {
 	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -64,7 +63,7 @@ func FuzzBuilders(f *testing.F) {
 			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
 				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
 				if proxied {
-					in.Proxy = authproxy.Original("vision", "", "image")
+					in.Proxy = guarding()
 				}
 			})
 			BuildAutoscaler(in, annotations, scale)
@@ -150,7 +149,7 @@ func TestBuiltOrRefused(t *testing.T) {
 		}
 		in := inputs(spec, claiming("shelf", "a.b"))
 		rapid.SampledFrom([]func(*RuntimeInputs){encrypted, original, restricted, plainMesh, func(in *RuntimeInputs) {
-			in.Proxy = authproxy.Original("vision", "", "image")
+			in.Proxy = guarding()
 		}}).Draw(t, "inputs")(&in)
 		d, err := BuildDeployment(in)
 		if err != nil {

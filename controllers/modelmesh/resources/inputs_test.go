@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -57,6 +59,11 @@ func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) R
 }
 
 func original(in *RuntimeInputs) { in.Form = Original }
+
+// guarding is the OAuth proxy of the namespace.
+func guarding() *authproxy.Proxy {
+	return authproxy.Decide(meshsettings.Default(), "vision", capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup))
+}
 
 func plainMesh(in *RuntimeInputs) {
 	in.Settings.RESTProxy.Enabled, in.Settings.Metrics.Enabled = false, false

@@ -146,12 +146,10 @@ func TestSecurityOfTheOriginal(t *testing.T) {
 // The proxy for authentication stands behind the mesh, so that the exchange brings it to the second place. Its volumes come
 // after those of the runtime.
 func TestAuthenticationProxy(t *testing.T) {
-	proxied := func(in *RuntimeInputs) {
-		in.Proxy = authproxy.Original(in.Namespace, "modelmesh-serving-sa", "oauth")
-	}
+	proxied := func(in *RuntimeInputs) { in.Proxy = guarding() }
 	for want, in := range map[string]RuntimeInputs{
-		"triton-adapter oauth-proxy triton mm":            inputs(specification(withAdapter), plainMesh, proxied, original),
-		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(specification(withAdapter), proxied, original),
+		"triton-adapter oauth-proxy triton mm":            inputs(specification(withAdapter), plainMesh, proxied),
+		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(specification(withAdapter), proxied),
 		"rest-proxy oauth-proxy server mm puller":         inputs(specification(), proxied),
 	} {
 		got := ""

@@ -113,7 +113,7 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 	if s.Metrics.Enabled {
 		open = append(open, s.Metrics.Port)
 	}
-	if in.Proxy != nil || in.OpenShift { // pods that are taken over have the sidecar of the original
+	if in.Proxy != nil {
 		open = append(open, authproxy.Port)
 	}
 	mesh := map[string]string{LabelManagedBy: ControllerName}

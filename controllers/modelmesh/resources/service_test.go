@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
@@ -35,7 +34,7 @@ func serviceOf(t testing.TB, in NamespaceInputs) *corev1.Service {
 
 // The ports of the Service, in their order.
 func TestPortsOfTheService(t *testing.T) {
-	proxied := func(in *NamespaceInputs) { in.Proxy = authproxy.Original("vision", "", "oauth") }
+	proxied := func(in *NamespaceInputs) { in.Proxy = guarding() }
 	for want, change := range map[string]func(*NamespaceInputs){
 		"grpc 8033>grpc, http 8008>http, prometheus 2112>prometheus": func(*NamespaceInputs) {},
 		"grpc 8033>grpc": func(in *NamespaceInputs) {
@@ -66,7 +65,7 @@ func TestService(t *testing.T) {
 	}
 	s = serviceOf(t, namespaceInputs(func(in *NamespaceInputs) {
 		in.Settings.ServiceName, in.Settings.HeadlessService = "served", false
-		in.Proxy = authproxy.Original("vision", "", "oauth")
+		in.Proxy = guarding()
 	}))
 	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
 		t.Errorf("%+v", s)

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -30,7 +29,7 @@ func TestVolumes(t *testing.T) {
 		"an adapter anyway": {inputs(specification(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
 		"claims":            {inputs(specification(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
 		"everything": {inputs(specification(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
-			in.Proxy = authproxy.Original("vision", "", "oauth")
+			in.Proxy = guarding()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},
 	} {
 		if got := strings.Join(volumeNames(podOf(t, c.in)), " "); got != c.want {

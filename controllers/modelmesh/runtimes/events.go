@@ -24,6 +24,8 @@ const (
 	aboutFront   = "ApplyService"
 	aboutGuards  = "ApplyGuards"
 	aboutPause   = "Pause"
+	// aboutTakeOver is about pods that a take-over replaces.
+	aboutTakeOver = "TakeOver"
 )
 
 // Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
@@ -33,6 +35,8 @@ const (
 	ReasonRefused = "RuntimeRefused"
 	ReasonNotice  = "RuntimeNotice"
 	ReasonPaused  = "Paused"
+	// ReasonReplaced is the reason of Events about pods that a take-over replaces.
+	ReasonReplaced = "PodsReplaced"
 )
 
 // reporter remembers the texts of Events on runtimes, so that each is recorded once for each namespace and not in every reconcile.

@@ -16,7 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
@@ -149,23 +148,6 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
 	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
 		t.Error("an unknown namespace owns nothing")
-	}
-}
-
-// Which sidecar a Deployment of the original had is seen in it.
-func TestProxyOfTheOriginal(t *testing.T) {
-	live := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "runner", Containers: []corev1.Container{{Name: "mm"}}}}
-	if originalProxy("ns", live) != nil {
-		t.Error("there is none")
-	}
-	live.Spec.Containers = append(live.Spec.Containers, corev1.Container{Name: oauthproxy.ContainerName, Image: "theirs:1"})
-	proxy := originalProxy("ns", live)
-	if proxy == nil {
-		t.Fatal("there is one")
-	}
-	c, err := proxy.Container()
-	if err != nil || *c.Image != "theirs:1" || !strings.Contains(strings.Join(c.Args, " "), "runner") {
-		t.Errorf("%v %v", c, err)
 	}
 }
 

@@ -65,7 +65,17 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 	if replicas.Autoscaled && live != nil {
 		version = live.ResourceVersion
 	}
-	return replicas.Again, s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale)
+	opened := s.opened(in, live)
+	if opened != "" {
+		if lacks, err := s.lacksKey(ctx, f, in.Proxy); err != nil || lacks {
+			return replicas.Again, err // its event wakes us
+		}
+	}
+	if err := s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale); err != nil || f.held != nil {
+		return replicas.Again, err
+	}
+	s.reports.say(f.Namespace, t.Object, aboutTakeOver, ReasonReplaced, opened)
+	return replicas.Again, nil
 }
 
 // write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
@@ -169,12 +179,10 @@ func (s *server) render(ctx context.Context, f *facts, in resources.RuntimeInput
 
 // original renders the form of the original where the live Deployment has to keep it; nil where it has not.
 func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	recorded, taken := live.Annotations[AnnotationOriginal]
-	ours := s.applier.Made(live)
-	if ours && !taken || !ours && !originals(live) {
+	if !s.keepsOriginal(live) || guarded(&live.Spec.Template, in.Spec) {
 		return nil, nil
 	}
-	in.Form, in.Proxy = resources.Original, originalProxy(f.Namespace, &live.Spec.Template)
+	in.Form, in.Proxy = resources.Original, nil
 	if in.Settings.ServiceAccountName == "" {
 		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
 	}
@@ -191,13 +199,10 @@ func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInp
 	if err != nil {
 		return nil, err
 	}
-	if ours {
-		if hash != recorded {
-			return nil, nil
-		}
-		return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+	same := hash == live.Annotations[AnnotationOriginal]
+	if !s.applier.Made(live) {
+		same, err = holds(built.Config.Spec.Template, &live.Spec.Template)
 	}
-	same, err := holds(built.Config.Spec.Template, &live.Spec.Template)
 	if err != nil || !same {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
@@ -153,7 +154,7 @@ func (s *server) bySecret() handler.EventHandler {
 		switch {
 		case shared && namespace == s.Namespaces.Home:
 			return s.Namespaces.All(ctx)
-		case shared || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
+		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
 			return []reconcile.Request{modelmesh.RequestFor(namespace)}
 		default:
 			return nil

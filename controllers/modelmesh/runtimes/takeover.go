@@ -1,23 +1,29 @@
 package runtimes
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // AnnotationOriginal on a Deployment that was taken over holds the hash of its pod template as the original rendered it. As long
 // as that template stays the same the pods keep the form that the original gave them, so that a take-over rolls nothing. Once it
-// changes, and the pods roll anyway, or a user removes the annotation, they get the form of ours.
+// changes, and the pods roll anyway, or a user removes the annotation, they get the form of ours. Pods with an OAuth proxy of the
+// original get it at once.
 const AnnotationOriginal = "modelmesh.opendatahub.io/original-template"
 
 // originals tells whether the original made an object of which nothing else says that it is ours.
@@ -109,12 +115,43 @@ func keyOf(items []any) string {
 	return ""
 }
 
-// originalProxy is the sidecar that the original put into a live pod template; nil where there is none.
-func originalProxy(namespace string, live *corev1.PodTemplateSpec) *authproxy.Proxy {
-	for i := range live.Spec.Containers {
-		if c := &live.Spec.Containers[i]; c.Name == oauthproxy.ContainerName {
-			return authproxy.Original(namespace, live.Spec.ServiceAccountName, c.Image)
-		}
+// guarded reports whether the original put its OAuth proxy into a pod template. A container of that name may also be the runtime's own.
+func guarded(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeSpec) bool {
+	isProxy := func(c corev1.Container) bool { return c.Name == oauthproxy.ContainerName }
+	return slices.ContainsFunc(live.Spec.Containers, isProxy) && !slices.ContainsFunc(spec.Containers, isProxy)
+}
+
+// opened returns the text of the Event about pods of the original whose guard every client can pass, because the key of its cookies is
+// the same everywhere; "" for all other pods. These pods are replaced at once, the only ones that a take-over replaces.
+func (s *server) opened(in resources.RuntimeInputs, live *appsv1.Deployment) string {
+	if live == nil || !s.keepsOriginal(live) || !guarded(&live.Spec.Template, in.Spec) {
+		return ""
 	}
-	return nil
+	text := fmt.Sprintf("Deployment %s is replaced once: the earlier controller gave its OAuth proxy a public cookie key; ", live.Name)
+	switch {
+	case in.Proxy == nil:
+		return text + "there is no proxy any more, and REST is not guarded"
+	case in.Proxy.HasCookie():
+		return text + "the new key is in Secret " + authproxy.CookieSecret
+	default:
+		return text + "the new proxy has no cookies"
+	}
+}
+
+// keepsOriginal reports whether a Deployment is the original's, or was taken over in the form of the original.
+func (s *server) keepsOriginal(live *appsv1.Deployment) bool {
+	if s.applier.Made(live) {
+		return live.Annotations[AnnotationOriginal] != ""
+	}
+	return originals(live)
+}
+
+// lacksKey reports whether pods would be replaced by such as wait for the key of their proxy. It is made as soon as there is a model,
+// or a Deployment of ours with pods.
+func (s *server) lacksKey(ctx context.Context, f *facts, proxy *authproxy.Proxy) (bool, error) {
+	if proxy == nil || !proxy.HasCookie() || len(f.models) == 0 {
+		return false, nil
+	}
+	head, err := capability.Head(ctx, s.Cached, secretKind, inside(f.Namespace, authproxy.CookieSecret))
+	return err == nil && head == nil, err
 }

@@ -2,6 +2,8 @@ package runtimes
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,12 +12,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -186,6 +193,96 @@ func TestFormOfATakenDeployment(t *testing.T) {
 				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 		})
+	}
+}
+
+// leftGuarded is leftByOriginal with the OAuth proxy of the Open Data Hub build, whose cookies have the key SECRET.
+func leftGuarded(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+	t.Helper()
+	d := leftByOriginal(t, w, r)
+	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
+		Name: "oauth-proxy", Image: "registry.example.com/oauth:1", Args: []string{"--cookie-secret=SECRET"},
+	})
+	return d
+}
+
+// [M7] [O2] Pods whose proxy has a public key get another at once, when its Secret is there, and an Event reports it. No
+// other pod rolls for it, and nothing is written or reported again.
+func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
+	always := func(*world) {}
+	for name, tc := range map[string]struct {
+		ours  bool // an earlier release took it over
+		world func(*world)
+		model bool
+		// waits: nothing is written until the Secret is there. note is how the Event describes the new proxy.
+		waits bool
+		note  string
+	}{
+		"a model waits for it": {world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"no model":             {world: always, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"taken over earlier":   {ours: true, world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"an OpenShift without OAuth": {world: func(w *world) {
+			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
+		}, model: true, note: "the new proxy has no cookies"},
+		"a proxy is not wanted at all": {world: func(w *world) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST is not guarded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localRuntime("r", "onnx")
+			w := newWorld(t, r)
+			if tc.model {
+				w.create(predictorOf("m", "onnx"))
+			}
+			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
+			tc.world(w)
+			d := leftGuarded(t, w, r)
+			if tc.ours {
+				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
+				d.Annotations = map[string]string{AnnotationOriginal: "0123456789abcdef"}
+				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+				w.must(err)
+				config := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: object})
+				w.must(w.api.Apply(t.Context(), config, client.FieldOwner(modelmesh.FieldOwner)))
+			} else {
+				w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
+			}
+			w.restart()
+			deployment := "apply Deployment ns/modelmesh-serving-r"
+			if wrote := w.settle("ns"); slices.Contains(wrote, deployment) == tc.waits {
+				t.Errorf("without the key: %q", wrote)
+			}
+			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
+			w.settle("ns")
+			if text := strings.Join(heard(w.events), ""); strings.Count(text, ReasonReplaced) != 1 || !strings.Contains(text, tc.note) {
+				t.Errorf("events %q", text)
+			}
+			text, err := json.Marshal(w.deploymentOf("r"))
+			if err != nil || strings.Contains(string(text), "=SECRET") || !w.secured("r") {
+				t.Errorf("%s, error %v", text, err)
+			}
+			before := w.deploymentOf("r").Spec
+			w.restart()
+			w.settle("ns")
+			if diff := cmp.Diff(before, w.deploymentOf("r").Spec); diff != "" {
+				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
+			}
+			if said := heard(w.events); len(said) > 0 {
+				t.Errorf("after a restart: %q", said)
+			}
+		})
+	}
+}
+
+// A container of the runtime that is called like the proxy is none: its pods keep the form of the original.
+func TestAProxyOfTheRuntimeItself(t *testing.T) {
+	r := localRuntime("r", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
+	})
+	w := newWorld(t, r, predictorOf("m", "onnx"))
+	w.must(w.api.Create(t.Context(), leftByOriginal(t, w, r), client.FieldOwner("manager")))
+	w.restart()
+	w.settle("ns")
+	if said := heard(w.events); len(said) > 0 || w.secured("r") {
+		t.Errorf("events %q", said)
 	}
 }
 

@@ -86,8 +86,9 @@ func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment 
 	return &d
 }
 
-// plant stores what the original had written into a namespace: by updates under the name of its program.
-func plant(ctx context.Context, ns string) {
+// plant stores what the original had written into a namespace, by updates under the name of its program: the build of Open Data Hub, or
+// the one without guards.
+func plant(ctx context.Context, ns string, withGuard bool) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	env.Get(ctx, namespace)
@@ -106,7 +107,9 @@ func plant(ctx context.Context, ns string) {
 			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
 			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
 		case "Deployment":
-			stored = guarded(o, ns)
+			if withGuard {
+				stored = guarded(o, ns)
+			}
 		}
 		former(ctx, stored)
 		owners[stored.GetName()] = stored.GetUID()
@@ -121,39 +124,95 @@ func former(ctx context.Context, objects ...client.Object) {
 	}
 }
 
+// taken waits until the Deployment that plant stored has had so many pod templates.
+func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
+	env.WaitFor(ctx, d, func(g Gomega) {
+		g.Expect(d.Annotations).To(HaveKeyWithValue("deployment.kubernetes.io/revision", revision))
+	})
+	return d
+}
+
+// written is the first write of the manager to an object since a mark.
+func written(mark framework.Mark, ns, resource, name string) framework.Entry {
+	GinkgoHelper()
+	writes := requests(mark, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
+	Expect(writes).NotTo(BeEmpty(), "%s %s", resource, name)
+	return writes[0]
+}
+
+// unanswered waits until the status of a model reports that its mesh, of which no pod runs, does not answer. That is some seconds after the
+// first call, and the last write.
+func unanswered(ctx context.Context, model *v1beta1.InferenceService) {
+	GinkgoHelper()
+	env.WaitFor(ctx, model, func(g Gomega) {
+		text, err := json.Marshal(model.Status)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(text)).To(ContainSubstring("The mesh does not answer the manager"))
+	})
+}
+
 var _ = Describe("A take-over from Open Data Hub", Serial, func() {
-	It("rolls no guarded pod, and mends what stands around them [O7] [O4]", func(ctx SpecContext) {
+	It("rolls each guarded pod once, for a random key, and no other [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
 		manager.Away(ctx)
-		ns := served(ctx)
-		plant(ctx, ns)
-		inference(ctx, ns, "digits")
-		d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
-		env.Get(ctx, d)
-		before := d.DeepCopy()
+		guards, open := []string{served(ctx), served(ctx)}, served(ctx)
+		models, before := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}
+		for _, ns := range append(guards, open) {
+			plant(ctx, ns, ns != open)
+			models[ns] = inference(ctx, ns, "digits")
+			before[ns] = taken(ctx, ns, "1")
+		}
 		mark := env.Mark()
 		manager.Restart(ctx)
-		ours(ctx, d, service(ns))
-		appear(ctx, beside(ns)...)
-		settled(ctx, ns)
-		env.Get(ctx, d)
-		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
-		Expect(d.Annotations).To(HaveKey(runtimes.AnnotationOriginal))
-		s := service(ns)
-		env.Get(ctx, s)
-		Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
-		Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
-		notForbidden(mark, ns)
-		expectRest(ns)
-
-		By("the next change of the pods, which brings a cookie of their own")
-		env.Patch(ctx, runtimeNamed(ns, "triton-a"), map[string]any{"spec": map[string]any{"labels": map[string]any{"team": "vision"}}})
-		env.WaitFor(ctx, d, func(g Gomega) {
-			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("team", "vision"))
+		keys := map[string]bool{}
+		for _, ns := range guards {
+			d := taken(ctx, ns, "2")
+			ours(ctx, d, service(ns))
+			appear(ctx, beside(ns)...)
+			c := cookie(ns)
+			env.Get(ctx, c)
+			Expect(c.Data["cookie_secret"]).To(HaveLen(44))
+			keys[string(c.Data["cookie_secret"])] = true
 			proxy := container(d, "oauth-proxy")
-			g.Expect(proxy).NotTo(BeNil())
-			g.Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
-			g.Expect(proxy.Args).NotTo(ContainElement("--cookie-secret=SECRET"))
-		})
+			Expect(proxy).NotTo(BeNil())
+			Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
+			Expect(proxy.Args).NotTo(ContainElement(ContainSubstring("=SECRET")))
+			Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", c.Name)))
+			r := runtimeNamed(ns, "triton-a")
+			env.Get(ctx, r)
+			expectEvent(ctx, r, runtimes.ReasonReplaced, "a public cookie key; the new key is in Secret "+c.Name)
+			s := service(ns)
+			env.Get(ctx, s)
+			Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
+			Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
+			Expect(written(mark, ns, "secrets", c.Name).At).To(BeTemporally("<", written(mark, ns, "deployments", d.Name).At), "the key comes first")
+		}
+		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
+		kept := taken(ctx, open, "1")
+		ours(ctx, kept)
+		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
+		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationOriginal))
+		for ns, model := range models {
+			unanswered(ctx, model)
+			settled(ctx, ns)
+			notForbidden(mark, ns)
+			expectRest(ns)
+		}
+
+		By("a restart")
+		mark = env.Mark()
+		manager.Restart(ctx)
+		for ns := range models {
+			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(patience).
+				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
+			settled(ctx, ns)
+			Expect(requests(mark, ns).Writes()).To(BeEmpty())
+		}
+		for _, ns := range guards {
+			taken(ctx, ns, "2")
+		}
+		taken(ctx, open, "1")
 	}, NodeTimeout(specTimeout))
 
 	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
