@@ -9,11 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,11 +27,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 // CreatedAtStart marks the Catalog that was created by the start of this program. The switch that asked for it may take it
 // back.
 const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
+
+// ReasonNotTakenOver is the reason of Events about Deployments that only look like the catalog of an earlier operator.
+const ReasonNotTakenOver = "CatalogNotTakenOver"
 
 // bootstrapMin and bootstrapMax bound the pauses after trouble.
 const bootstrapMin, bootstrapMax = time.Second, 30 * time.Second
@@ -40,6 +47,7 @@ type bootstrap struct {
 	client   client.Client
 	live     client.Reader
 	applier  *apply.Applier
+	recorder events.EventRecorder
 	clock    clock.Clock
 	log      logr.Logger
 }
@@ -94,8 +102,13 @@ func (b *bootstrap) namespace(ctx context.Context) (string, error) {
 }
 
 // running are the namespaces in which an older operator runs a catalog. What belongs to a Catalog that has been deleted is not
-// counted: the garbage collector may not have removed it yet.
+// counted: the garbage collector may not have removed it yet. Nor is what users may have made, because labels prove nothing: there
+// is one Catalog in a cluster, and its account may ask about the rights of all users.
 func (b *bootstrap) running(ctx context.Context) ([]string, error) {
+	trusted, err := b.trusted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
 	marks := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
@@ -104,13 +117,50 @@ func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 	}
 	var namespaces []string
 	for i := range list.Items {
-		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
-		if list.Items[i].Name == resources.Name && list.Items[i].DeletionTimestamp.IsZero() && (owner == nil || owner.Kind != aihubv1alpha1.Kind) {
-			namespaces = append(namespaces, list.Items[i].Namespace)
+		d := &list.Items[i]
+		owner := metav1.GetControllerOfNoCopy(d)
+		switch {
+		case d.Name != resources.Name || !d.DeletionTimestamp.IsZero() || owner != nil && owner.Kind == aihubv1alpha1.Kind:
+		case slices.Contains(trusted, d.Namespace):
+			namespaces = append(namespaces, d.Namespace)
+		default:
+			b.distrust(d)
 		}
 	}
 	slices.Sort(namespaces)
 	return namespaces, nil
+}
+
+// trusted are the namespaces in which a catalog of an older operator is one: that of registries, or where the settings name none that
+// of the manager and the one that only an administrator or the older operator can have given the rights of the catalog.
+func (b *bootstrap) trusted(ctx context.Context) ([]string, error) {
+	if b.settings.Namespace != "" {
+		return []string{b.settings.Namespace}, nil
+	}
+	trusted := []string{b.settings.Authors.Namespace}
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := b.live.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", resources.DelegatorBinding, err)
+	}
+	// A registry called as the catalog is, which users may make, has a binding of this name too, and ours follows any Catalog.
+	if ours(binding) || !madeHere(binding) || len(binding.Subjects) != 1 {
+		return trusted, nil
+	}
+	if s := binding.Subjects[0]; s.Kind == rbacv1.ServiceAccountKind && s.Name == resources.Name && binding.RoleRef.Name == rbacproxy.DelegatorRole {
+		trusted = append(trusted, s.Namespace)
+	}
+	return trusted, nil
+}
+
+// distrust reports a Deployment that looks like the catalog of an older operator, in a namespace where users may have made it.
+func (b *bootstrap) distrust(d *metav1.PartialObjectMetadata) {
+	d.SetGroupVersionKind(registry.Deployment)
+	text := fmt.Sprintf("Deployment %s has the labels of an earlier operator's catalog, but neither the settings nor ClusterRoleBinding %s name its namespace: "+
+		"nothing is taken over; if it is the catalog of this cluster, set REGISTRIES_NAMESPACE to %s or create Catalog %s there",
+		client.ObjectKeyFromObject(d), resources.DelegatorBinding, d.Namespace, aihubv1alpha1.CatalogName)
+	b.log.Info(text)
+	b.recorder.Eventf(d, nil, corev1.EventTypeWarning, ReasonNotTakenOver, "TakeOver", "%s", text)
 }
 
 // hubOwns reports whether an AIHub is there, which makes the Catalog by itself.

@@ -2,6 +2,7 @@ package modelcatalog
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -11,19 +12,21 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // start is the start of a program with these settings.
 func (b *bench) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
 	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
-		clock: b.clock, log: logr.Discard()}
+		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
 }
 
 func marked(o client.Object, component string) client.Object {
@@ -36,11 +39,23 @@ func legacy() []client.Object {
 	return []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
 		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
-		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, resources.Name),
+		delegation(resources.Name),
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 	}
+}
+
+// delegation is the ClusterRoleBinding by which an older operator gave a catalog its rights. A registry called as the catalog is has one
+// of the same name.
+func delegation(component string) *rbacv1.ClusterRoleBinding {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: named("").Namespace, Name: resources.Name}},
+	}
+	marked(binding, component)
+	return binding
 }
 
 // left is what a deleted Catalog leaves until the garbage collector comes.
@@ -57,28 +72,52 @@ func TestStartMakesACatalog(t *testing.T) {
 	confined := func(s *Settings) { s.Namespace = "lab-registries" }
 	elsewhere := func(s *Settings) { s.Namespace = "another" }
 	open := func(*Settings) {}
+	home := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
+	server := func() client.Object {
+		return marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name)
+	}
+	with := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
+		binding := delegation(resources.Name)
+		change(binding)
+		return []client.Object{server(), binding}
+	}
 	for name, c := range map[string]struct {
 		objects  []client.Object
 		settings func(*Settings)
 		made     bool
+		// reported: an Event explains why nothing was taken over.
+		reported bool
 	}{
-		"asked for":                         {nil, requested, true},
-		"an older catalog runs":             {legacy(), open, true},
-		"an older catalog runs there":       {legacy(), confined, true},
-		"an older catalog runs elsewhere":   {legacy(), elsewhere, false},
-		"a Catalog was just deleted":        {left(), open, false},
-		"no one asked":                      {nil, confined, false},
-		"a user's Deployment of the name":   {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false},
-		"asked for, but no namespace known": {nil, func(s *Settings) { s.RequestModelCatalog = true }, false},
+		"asked for":                          {nil, requested, true, false},
+		"an older catalog runs":              {legacy(), open, true, false},
+		"an older catalog runs there":        {legacy(), confined, true, false},
+		"an older catalog runs elsewhere":    {legacy(), elsewhere, false, false},
+		"a Catalog was just deleted":         {left(), open, false, false},
+		"no one asked":                       {nil, confined, false, false},
+		"it runs in the manager's namespace": {[]client.Object{server()}, home, true, false},
+		"labels alone prove nothing":         {[]client.Object{server()}, open, false, true},
+		"a grant for a registry":             {[]client.Object{server(), delegation("model-registry")}, open, false, true},
+		"a grant for another namespace":      {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "another" }), open, false, true},
+		"a grant for another account":        {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "default" }), open, false, true},
+		"a grant of another role":            {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
+		"a grant without a mark":             {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
+		"a grant that this operator made":    {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
+		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false, false},
+		"asked for, but no namespace known":  {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.objects...)
-			if err := b.start(c.settings).run(t.Context()); err != nil {
+			b, recorder := newBench(t, c.objects...), events.NewFakeRecorder(10)
+			start := b.start(c.settings)
+			start.recorder = recorder
+			if err := start.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			made := sample()
 			if b.get(made) != c.made || c.made && made.Annotations[CreatedAtStart] != "true" {
 				t.Errorf("made %v %v", !c.made, made.Annotations)
+			}
+			if reported := len(recorder.Events) == 1; reported != c.reported {
+				t.Errorf("%d Events", len(recorder.Events))
 			}
 		})
 	}
@@ -118,6 +157,20 @@ func TestStartCleansUp(t *testing.T) {
 	}
 	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
 		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
+	}
+}
+
+// Switched off, nothing goes that users may have made: labels prove nothing.
+func TestStartCleansUpNothingOfUsers(t *testing.T) {
+	theirs := []client.Object{
+		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+	}
+	b := newBench(t, theirs...)
+	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range theirs {
+		must(b, o)
 	}
 }
 

@@ -127,7 +127,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			}
 		}
 		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
-			clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
+			recorder: mgr.GetEventRecorder(ComponentName), clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
 	}
 }
 

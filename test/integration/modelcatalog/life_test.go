@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -77,6 +78,17 @@ func owned(o client.Object, apiVersion, kind string, owner metav1.Object) client
 	return o
 }
 
+// legacyServer is the Deployment of an older operator, or one that a tenant made to look like it.
+func legacyServer(ns string) *appsv1.Deployment {
+	server := deployment(ns, "model-catalog")
+	selector := map[string]string{"component": "model-catalog", "app": "model-catalog"}
+	server.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
+	server.Spec.Template.Labels = selector
+	server.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog", Image: "quay.io/example/old:v0"}, {Name: "oauth-proxy", Image: "quay.io/example/oauth:v0"}}
+	legacyLabels(server)
+	return server
+}
+
 // makeLegacy creates what an older operator left: Deployments, one with an older selector, and objects that they own.
 func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
 	GinkgoHelper()
@@ -88,12 +100,12 @@ func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deplo
 		GinkgoHelper()
 		Expect(w.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed())
 	}
-	server = deployment(ns, "model-catalog")
-	selector := map[string]string{"component": "model-catalog", "app": "model-catalog"}
-	server.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
-	server.Spec.Template.Labels = selector
-	server.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog", Image: "quay.io/example/old:v0"}, {Name: "oauth-proxy", Image: "quay.io/example/oauth:v0"}}
+	server = legacyServer(ns)
 	add(owner(server))
+	grant := delegation() // what makes this namespace that of the catalog
+	grant.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
+	grant.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
+	add(legacyLabels(grant))
 	add(owner(&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}))
 	database = secret(ns, "model-catalog-postgres")
 	database.Data = map[string][]byte{"database-password": []byte("as-it-was"), "database-name": []byte("model_catalog")}
@@ -106,7 +118,7 @@ func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deplo
 	add(legacyLabels(claim))
 	kept = service(ns, "model-catalog")
 	kept.Spec.Ports = []corev1.ServicePort{{Name: "https-api", Port: 8443}}
-	kept.Spec.Selector = selector
+	kept.Spec.Selector = server.Spec.Selector.MatchLabels
 	add(owned(legacyLabels(kept), "apps/v1", "Deployment", server))
 	reader := role(ns, "model-catalog")
 	reader.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"model-catalog"}, Verbs: []string{"get"}}}
@@ -169,6 +181,42 @@ var _ = Describe("The catalog of an older operator", func() {
 		w.settle()
 		w.absent(ctx, catalog(ns))
 	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A Deployment with the labels of an older operator's catalog", func() {
+	It("brings its author no Catalog, which is reported, and does in the namespaces of administrators", func(ctx SpecContext) {
+		w := onKubernetes
+		forged := legacyServer(w.Namespace(ctx, "team"))
+		forged.Spec.Replicas = new(int32(0))
+		w.create(ctx, forged)
+		mark := w.Mark()
+		w.manager.Restart(ctx)
+		Eventually(func(g Gomega) {
+			list := &eventsv1.EventList{}
+			g.Expect(w.Admin.List(ctx, list, client.InNamespace(forged.Namespace))).To(Succeed())
+			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "CatalogNotTakenOver"), HaveField("Regarding.UID", forged.UID),
+				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		w.settle()
+		w.absent(ctx, catalog(forged.Namespace))
+		w.absent(ctx, delegation())
+		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())
+
+		for _, place := range []struct {
+			*world
+			namespace string
+		}{{onKubernetes, w.account.ServiceAccount.Namespace}, {onOpenShift, registries}} {
+			By("namespace " + place.namespace)
+			place.manager.Stop(ctx)
+			place.create(ctx, legacyServer(place.namespace))
+			place.manager.Restart(ctx)
+			c := catalog(place.namespace)
+			place.appears(ctx, c)
+			DeferCleanup(func(ctx SpecContext) { place.remove(ctx, c) }, NodeTimeout(specTimeout))
+			place.available(ctx, c)
+		}
+		w.absent(ctx, catalog(forged.Namespace))
+	}, NodeTimeout(2*specTimeout))
 })
 
 var _ = Describe("A manager that is killed", func() {
