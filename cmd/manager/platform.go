@@ -46,7 +46,7 @@ func platformRow(env *Env) row {
 // hubSettings say what takes the place of the programs that the original's AIHub brought about.
 func hubSettings(env *Env) platform.HubSettings {
 	return platform.HubSettings{
-		RegistriesNamespace: env.Config.ModelRegistry.Namespace,
+		Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,
 		Registry: platform.Program{
 			Deployment: "model-registry-operator-controller-manager", Component: modelregistry.ComponentName,
 			Enabled: env.Config.Enabled(modelregistry.ComponentName), Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},

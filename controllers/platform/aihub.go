@@ -150,9 +150,11 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
-	if err := r.former.remove(ctx, r.applier, a); err != nil {
+	warning, err := r.former.remove(ctx, r.applier, a)
+	if err != nil {
 		return err
 	}
+	f.warning = warning
 	return r.provideCatalog(ctx, a, f, state == stateRemoved)
 }
 

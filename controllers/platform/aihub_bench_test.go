@@ -77,7 +77,7 @@ func (b *hubBench) restart() {
 	b.logic = &aiHub{
 		cached: cached, live: live, clock: b.clock, served: func() capability.Set { return b.served },
 		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: HubFieldOwner, Component: ComponentName}),
-		versions: cached, former: &formerPrograms{readers: []client.Reader{cached}},
+		versions: cached, former: &formerPrograms{home: "manager", readers: map[string]client.Reader{formerRegistry: cached, formerCatalog: cached}},
 		decided: func() string {
 			if b.decided != "" {
 				return b.decided

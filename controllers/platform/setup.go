@@ -75,6 +75,8 @@ type Settings struct {
 
 // HubSettings are what the program knows about registries and the catalog.
 type HubSettings struct {
+	// Namespace of the manager.
+	Namespace string
 	// RegistriesNamespace is the only one that this process holds in memory; empty is all.
 	RegistriesNamespace string
 	// Registry and Catalog are the components that do the work.
@@ -151,7 +153,7 @@ func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ct
 	const name = platformv1alpha1.AIHubName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served, hub := env.Served(), env.Hub()
-		former, sources, err := newFormerPrograms(mgr, to(name))
+		former, sources, err := newFormerPrograms(mgr, settings.Namespace, to(name))
 		if err != nil {
 			return err
 		}

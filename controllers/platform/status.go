@@ -96,6 +96,7 @@ const (
 	ReasonHealthy            = "AllDependentsHealthy"
 	ReasonProvisioningFailed = "ProvisioningFailed"
 	ReasonNoGatewayDomain    = "GatewayDomainUnavailable"
+	ReasonEarlierOperator    = "EarlierOperatorRuns"
 	ReasonNoDegradation      = "NoDegradation"
 )
 
@@ -112,6 +113,8 @@ type hubFacts struct {
 	failure string
 	// note says what is special about what was made; empty when nothing is.
 	note string
+	// warning is what an administrator has to end although everything is there; empty for nothing.
+	warning string
 	// registry and catalog say why these do not run; empty when they do.
 	registry, catalog string
 	// domain of the gateway; empty when there is none.
@@ -141,6 +144,8 @@ func hubConditions(f hubFacts) []platformv1alpha1.Condition {
 		provisioned = condition(ConditionProvisioned, metav1.ConditionFalse, ReasonDeployFailed, f.failure)
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonProvisioningFailed, f.failure)
 		severity = platformv1alpha1.SeverityError
+	case f.warning != "":
+		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonEarlierOperator, f.warning)
 	case f.registry == "" && f.catalog == "" && f.domain == "":
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonNoGatewayDomain,
 			"no gateway publishes registries and the catalog, unless a setting names its domain; set spec.gateway.domain")

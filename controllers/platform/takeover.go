@@ -3,11 +3,14 @@ package platform
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,18 +36,21 @@ const (
 )
 
 // formerPrograms removes the Deployments that an older controller made for the AIHub: they do what this program does. Only those
-// go that the AIHub controls; what others made may be this very program under an older name.
+// go that the AIHub controls, in namespaces of administrators: an owner reference proves nothing, since users can write one, and what
+// others made may be this very program under an older name.
 type formerPrograms struct {
-	// readers hold the Deployments of the two names.
-	readers []client.Reader
+	// home is the namespace of the manager.
+	home string
+	// readers hold the Deployments of a name.
+	readers map[string]client.Reader
 
 	// deleted are those that were deleted for the one AIHub, whose reconciles never overlap.
 	deleted map[types.NamespacedName]types.UID
 }
 
 // newFormerPrograms follows the Deployments of the two names, of which alone it may know.
-func newFormerPrograms(mgr ctrl.Manager, h handler.EventHandler) (*formerPrograms, []source.Source, error) {
-	f := &formerPrograms{}
+func newFormerPrograms(mgr ctrl.Manager, home string, h handler.EventHandler) (*formerPrograms, []source.Source, error) {
+	f := &formerPrograms{home: home, readers: map[string]client.Reader{}}
 	var sources []source.Source
 	for _, name := range []string{formerRegistry, formerCatalog} {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
@@ -52,43 +58,38 @@ func newFormerPrograms(mgr ctrl.Manager, h handler.EventHandler) (*formerProgram
 		if err != nil {
 			return nil, nil, err
 		}
-		f.readers = append(f.readers, c)
+		f.readers[name] = c
 		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(registry.Deployment)), h))
 	}
 	return f, sources, nil
 }
 
 // remove deletes what is left, and returns a *reconciler.Wait until it is gone with its pods. A Deployment that comes back is made by
-// another controller that would continue: that is for users to end.
-func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) error {
-	for _, reader := range f.readers {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
-		if err := reader.List(ctx, list); err != nil {
-			return fmt.Errorf("listing Deployments of an older operator: %w", err)
-		}
-		for i := range list.Items {
-			if err := f.removeOne(ctx, applier, a, &list.Items[i]); err != nil {
-				return err
+// another controller that would continue: that is for users to end, and the warning names it.
+func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
+	var warnings []string
+	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
+		for _, namespace := range sets.List(sets.New(f.home, a.Spec.ApplicationNamespace)) {
+			key := types.NamespacedName{Namespace: namespace, Name: name}
+			d, err := capability.Head(ctx, f.readers[name], registry.Deployment, key)
+			if err != nil {
+				return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
 			}
+			if d == nil || !metav1.IsControlledBy(d, a) {
+				continue
+			}
+			if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
+				warnings = append(warnings, fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
+					"delete Deployment %s, which makes it, and then this one", key, formerHub))
+				continue
+			}
+			if err := applier.Discard(ctx, a.UID, d); err != nil {
+				return "", err
+			}
+			return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
 		}
 	}
-	return nil
-}
-
-func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, d *metav1.PartialObjectMetadata) error {
-	if !metav1.IsControlledBy(d, a) {
-		return nil
-	}
-	d.SetGroupVersionKind(registry.Deployment)
-	key := client.ObjectKeyFromObject(d)
-	if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
-		return &reconciler.Wait{Stalled: true, For: fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
-	}
-	if err := applier.Discard(ctx, a.UID, d); err != nil {
-		return err
-	}
-	return &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
+	return strings.Join(warnings, "; "), nil
 }
 
 // first notes that a Deployment is deleted, unless another one of the name was before.

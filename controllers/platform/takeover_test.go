@@ -24,28 +24,39 @@ import (
 // Which Deployments of an older operator go, and what is reported of them.
 func TestFormerPrograms(t *testing.T) {
 	for name, tc := range map[string]struct {
-		owner   types.UID
-		before  types.UID // what was deleted under the name earlier
-		deletes bool
-		says    string
+		namespace string
+		owner     types.UID
+		before    types.UID // what was deleted under the name earlier
+		deletes   bool
+		says      string
 	}{
-		"made for this AIHub":           {"hub", "", true, "waiting for Deployment apps/" + formerRegistry},
-		"made for an AIHub of the past": {"another", "", false, ""},
-		"without an owner":              {"", "", false, ""},
-		"deleted, and still there":      {"hub", "here", true, "waiting for Deployment"},
-		"recreated":                     {"hub", "gone", false, "has been created again"},
+		"made for this AIHub":           {"apps", "hub", "", true, "waiting for Deployment apps/" + formerRegistry},
+		"in the manager's namespace":    {"manager", "hub", "", true, "waiting for Deployment manager/" + formerRegistry},
+		"in a namespace of users":       {"team", "hub", "", false, ""},
+		"recreated there":               {"team", "hub", "gone", false, ""},
+		"made for an AIHub of the past": {"apps", "another", "", false, ""},
+		"without an owner":              {"apps", "", "", false, ""},
+		"deleted, and still there":      {"apps", "hub", "here", true, "waiting for Deployment"},
+		"recreated":                     {"apps", "hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHubBench(t, aiHubWith(), programOf(formerRegistry, "here", tc.owner))
+			program := programOf(formerRegistry, "here", tc.owner)
+			program.Namespace = tc.namespace
+			b := newHubBench(t, aiHubWith(), program)
 			if tc.before != "" {
-				b.logic.former.first(types.NamespacedName{Namespace: "apps", Name: formerRegistry}, tc.before)
+				b.logic.former.first(client.ObjectKeyFromObject(program), tc.before)
 			}
-			err := b.logic.former.remove(t.Context(), b.logic.applier, b.get())
-			_, waits := errors.AsType[*reconciler.Wait](err)
-			if waits != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("error %v, want one that says %q", err, tc.says)
+			said, err := b.logic.former.remove(t.Context(), b.logic.applier, b.get())
+			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deletes {
+				t.Errorf("error %v", err)
 			}
-			if deleted := !b.exists(programOf(formerRegistry, "", "")); deleted != tc.deletes {
+			if err != nil {
+				said = err.Error()
+			}
+			if !strings.Contains(said, tc.says) || tc.says == "" && said != "" {
+				t.Errorf("it says %q, want %q", said, tc.says)
+			}
+			if deleted := !b.exists(program); deleted != tc.deletes {
 				t.Errorf("deleted %t, want %t", deleted, tc.deletes)
 			}
 		})
@@ -68,11 +79,11 @@ func TestFormerProgramsFail(t *testing.T) {
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, formerCatalog) || !strings.Contains(c.Message, "not allowed today") {
 		t.Errorf("%+v", c)
 	}
-	broken := interceptor.NewClient(b.server, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+	broken := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("no cache")
 	}})
-	b.logic.former.readers = []client.Reader{broken}
-	if err := b.logic.former.remove(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
+	b.logic.former.readers[formerCatalog] = broken
+	if _, err := b.logic.former.remove(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -165,12 +165,35 @@ var _ = Describe("An AIHub", func() {
 		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
 
 		again := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
+		c := waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
 		Expect(c.Message).To(ContainSubstring("has been created again; delete Deployment aihub-controller-manager"))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		env.Get(ctx, again)
 		Expect(again.DeletionTimestamp).To(BeNil())
 		env.Get(ctx, theirs)
 		Expect(theirs.DeletionTimestamp).To(BeNil())
+	}, NodeTimeout(specTimeout))
+
+	It("leaves a Deployment of a tenant alone that calls itself one of them, and stays ready", func(ctx SpecContext) {
+		team, instances := env.Namespace(ctx, "team"), absentNamespace()
+		a := handOverHub(ctx, hub(instances))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		for _, name := range []string{"catalog-controller-manager", "model-registry-operator-controller-manager"} {
+			forged := childOf(a, name)
+			forged.Namespace = team
+			remove(ctx, create(ctx, forged.DeepCopy()))
+			create(ctx, forged)
+			By("a Catalog that is made again although " + name + " is there")
+			c := catalogIn(instances)
+			env.WaitFor(ctx, c, nil)
+			before := c.UID
+			Expect(env.Admin.Delete(ctx, c)).To(Succeed())
+			env.WaitFor(ctx, c, func(g Gomega) { g.Expect(c.UID).NotTo(Equal(before)) })
+			env.Get(ctx, forged)
+			Expect(forged.DeletionTimestamp).To(BeNil())
+		}
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		Expect(hubCondition(a, "Degraded").Reason).NotTo(Equal("EarlierOperatorRuns"))
 	}, NodeTimeout(specTimeout))
 
 	It("is understood as the sample shows it [D27]", func(ctx SpecContext) {

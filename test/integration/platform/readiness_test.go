@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -49,7 +50,8 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		env.WaitGone(ctx, blocked)
 		create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		judged(ctx, a, "Failed DeployFailed")
+		waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
+		judged(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 
 	It("do not take an AIHub for ready whose Catalog cannot be made", func(ctx SpecContext) {
