@@ -20,12 +20,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Section 6.12 of the chapter, word for word, [raycluster-24]
+// Section 6.12 of the chapter, and with it the source of the CodeFlare operator, to the letter, [raycluster-24]
 func TestSignCommand(t *testing.T) {
 	const want = `cd /home/ray/workspace/tls && openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head' && ` +
 		`printf "authorityKeyIdentifier=keyid,issuer\nbasicConstraints=CA:FALSE\nsubjectAltName = @alt_names\n[alt_names]\n` +
 		`DNS.1 = 127.0.0.1\nDNS.2 = localhost\nDNS.3 = ${FQ_RAY_IP}\nDNS.4 = $(awk 'END{print $1}' /etc/hosts)\n` +
-		`DNS.5 = rayclient-c-ns.\nDNS.6 = c-head-svc.ns.svc" >./domain.ext && ` +
+		`DNS.5 = rayclient-c-ns.\nDNS.6 = c-head-svc.ns.svc">./domain.ext && ` +
 		`cp /home/ray/workspace/ca/* . && ` +
 		`openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext`
 	c := clusterOf(t, "metadata: {name: c, namespace: ns}")
@@ -33,7 +33,7 @@ func TestSignCommand(t *testing.T) {
 		t.Error(diff)
 	}
 	worker := SignCommand()[2]
-	if bytes.Contains([]byte(worker), []byte("DNS.5")) || !bytes.Contains([]byte(worker), []byte(`/etc/hosts)" >./domain.ext`)) {
+	if bytes.Contains([]byte(worker), []byte("DNS.5")) || !bytes.Contains([]byte(worker), []byte(`/etc/hosts)">./domain.ext`)) {
 		t.Error(worker)
 	}
 }

@@ -137,8 +137,8 @@ const (
 )
 
 // SignCommand is the init container's command of the original form: each pod makes a key and signs a certificate for itself
-// with the key of the authority. Heads have two more names; for workers there are none. The text is compared with that of
-// existing clusters, so it cannot change.
+// with the key of the authority. Heads have two more names; for workers there are none. The text is that of the CodeFlare
+// operator to the letter, so that its clusters are recognized.
 func SignCommand(moreNames ...string) []string {
 	names := []string{"127.0.0.1", "localhost", "${FQ_RAY_IP}", "$(awk 'END{print $1}' /etc/hosts)"}
 	lines := []string{"authorityKeyIdentifier=keyid,issuer", "basicConstraints=CA:FALSE", "subjectAltName = @alt_names", "[alt_names]"}
@@ -148,7 +148,7 @@ func SignCommand(moreNames ...string) []string {
 	return shell(strings.Join([]string{
 		"cd " + tlsDir,
 		"openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head'",
-		`printf "` + strings.Join(lines, `\n`) + `" >./domain.ext`,
+		`printf "` + strings.Join(lines, `\n`) + `">./domain.ext`,
 		"cp " + caDir + "/* .",
 		"openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext",
 	}, " && "))

@@ -99,28 +99,38 @@ func (p *plan) original(stored, fresh element) bool {
 	return sameContainer(stored, was, "image")
 }
 
-// signedNames finds the names that a head signs for itself.
-var signedNames = regexp.MustCompile(`DNS\.5 = ([-a-z0-9.]*)\\nDNS\.6 = ([-a-z0-9.]*)"`)
+// signedNames finds the further names that a head signs for itself. Older releases of the CodeFlare operator had one of the two.
+var signedNames = regexp.MustCompile(`\\nDNS\.[56] = ([-a-z0-9.]*)`)
 
 // knownCertificate tells whether an init container is one that was written for the group, be it under another domain or by
 // the operator that is replaced, which knew no security context.
 func (p *plan) knownCertificate(stored element, is *group) bool {
 	security, byPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
-	found := signedNames.FindStringSubmatch(nested.Text(stored, "command", "2"))
 	switch {
 	case !sameContainer(stored, is.certificate, "image", "command", "securityContext"):
 		return false
 	case empty(security) && !byPod, !empty(security) && !same(security, is.certificate["securityContext"]):
 		return false
-	case same(stored["command"], is.certificate["command"]):
-		return true
-	case !byPod || !is.head || found == nil:
+	case !byPod:
+		return same(stored["command"], is.certificate["command"])
+	}
+	var names []string
+	for _, found := range signedNames.FindAllStringSubmatch(nested.Text(stored, "command", "2"), -1) {
+		names = append(names, found[1])
+	}
+	if is.head != (len(names) > 0) || slices.ContainsFunc(names, p.foreignName) {
 		return false
 	}
-	client, head := found[1], found[2]
-	ours := strings.HasPrefix(client, p.names.Client+"-"+p.cluster.Namespace()+".") || strings.HasPrefix(client, p.cluster.ClientHost()+".")
+	command := raycluster.SignCommand(names...)
+	spaced := []any{command[0], command[1], strings.Replace(command[2], `">./`, `" >./`, 1)} // as version 0.1 wrote it
+	return same(stored["command"], asAny(command)) || same(stored["command"], spaced)
+}
+
+// foreignName tells whether a name is not one of the head, under any domain.
+func (p *plan) foreignName(name string) bool {
 	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
-	return ours && (head == p.cluster.HeadDNSName() || head == plain) && same(stored["command"], asAny(raycluster.SignCommand(client, head)))
+	return name != plain && name != p.cluster.HeadDNSName() &&
+		!strings.HasPrefix(name, p.names.Client+"-"+p.cluster.Namespace()+".") && !strings.HasPrefix(name, p.cluster.ClientHost()+".")
 }
 
 func asAny(texts []string) []any {
