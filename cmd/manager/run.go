@@ -34,6 +34,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -262,10 +263,14 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	if env.Dynamic, err = dynamic.NewForConfigAndClient(restConfig, client); err != nil {
 		return fmt.Errorf("building the dynamic client: %w", err)
 	}
-	env.Capabilities = capability.New(capability.Options{
+	options := capability.Options{
 		Discovery: disco, Metadata: heads, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
 		Log: log.WithName("capability"), Kinds: kinds,
-	})
+	}
+	if env.Config.Enabled(raycluster.ComponentName) {
+		options.KubeRay = env.Dynamic
+	}
+	env.Capabilities = capability.New(options)
 	profile := tlsprofile.NewWatcher(listener, env.Dynamic, env.Clock, log.WithName("tlsprofile"))
 	env.Domain = clusterdomain.NewWatcher(env.Dynamic, env.Clock, log.WithName("clusterdomain"))
 	if env.Config.Enabled(platform.ComponentName) {

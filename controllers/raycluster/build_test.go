@@ -36,7 +36,7 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 
 // inputsFor are the inputs of a cluster with default settings, changed.
 func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*resources.Inputs)) resources.Inputs {
-	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), OpenShift: openShift, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
+	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), Platform: raycluster.Platform{OpenShift: openShift}, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
 	if openShift {
 		in.KubeRay = []string{"opendatahub", "redhat-ods-applications"}
 	}
@@ -46,7 +46,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 	c := raycluster.View(u.Object)
 	in.RayCluster = in.On(openShift)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
-	in.Mode = raycluster.Decide(in.RayCluster, openShift, c, c)
+	in.Mode = raycluster.Decide(in.RayCluster, in.Platform, c, c)
 	return in
 }
 

@@ -28,6 +28,8 @@ const (
 	ReasonPauseIgnored       = "PauseIgnored"
 	ReasonNotSecured         = "PodsNotSecured"
 	ReasonOutdated           = "PodTemplatesOutdated"
+	ReasonSecuredByKubeRay   = "SecuredByKubeRay"
+	ReasonPodsOutdated       = "PodsOutdated"
 	ReasonPullSecrets        = "PullSecretsMissing"
 	ReasonBindingTaken       = "ClusterRoleBindingTaken"
 	eventAction              = "Secure"
@@ -38,6 +40,7 @@ const (
 	topicPaused        topic = "paused"
 	topicPods          topic = "pods"
 	topicBinding       topic = "binding"
+	topicPlatform      topic = "platform"
 )
 
 // tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
@@ -45,6 +48,11 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 	if !in.Mode.Active() {
 		return
 	}
+	if in.Mode.ByKubeRay {
+		r.tellByKubeRay(cluster, in)
+		return
+	}
+	r.memory.of(cluster).resolve(topicPlatform)
 	reason, text := unpublishedFor(c, in)
 	if text == "" && r.memory.of(cluster).resolve(topicPublication) && in.Published(c) {
 		where := ""
@@ -62,6 +70,21 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 			"and RayJobs and RayServices cannot reach it: set raycluster.kubeRayNamespaces"
 	}
 	r.warn(cluster, topicKubeRay, ReasonNoKubeRay, text)
+}
+
+// tellByKubeRay says that the KubeRay of the platform does what this program did, and which pods do not fit that.
+func (r *clusters) tellByKubeRay(cluster *unstructured.Unstructured, in resources.Inputs) {
+	known := r.memory.of(cluster)
+	known.resolve(topicPublication)
+	known.resolve(topicKubeRay)
+	r.note(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
+		"publishes nothing, and removes what it made before")
+	text := ""
+	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.Sidecar() }) {
+		text = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
+			"delete all pods of the cluster, so that they are recreated"
+	}
+	r.warn(cluster, topicPods, ReasonPodsOutdated, text)
 }
 
 // unpublishedFor says why a dashboard is not published although the settings publish dashboards; empty when it is.
@@ -89,7 +112,8 @@ func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) 
 	older := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {
 	case in.Mode.Auth.Sidecar() && !has.Sidecar.Sidecar():
-		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed: " +
+		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
+			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
 	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return !head.Sidecar.Sidecar() }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"

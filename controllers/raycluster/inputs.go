@@ -30,10 +30,10 @@ import (
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
 	settings = settings.On(served.OpenShift())
 	in := resources.Inputs{
-		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
+		RayCluster: settings, Platform: raycluster.PlatformOf(served), PlatformKubeRay: served.PlatformKubeRay(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),
 	}
-	in.Mode = raycluster.Decide(settings, in.OpenShift, c, c)
+	in.Mode = raycluster.Decide(settings, in.Platform, c, c)
 	return in
 }
 

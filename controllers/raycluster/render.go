@@ -42,6 +42,9 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if !inputs.Mode.Active() {
 		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
 	}
+	if inputs.Mode.ByKubeRay {
+		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": the KubeRay of the platform secures it"), nil
+	}
 	p := resources.Build(c, inputs)
 	desired := slices.Concat(p.Policies, p.Guards)
 	if p.Binding != nil && !p.KeepsBinding {

@@ -76,10 +76,11 @@ func outdated(c raycluster.Cluster, in resources.Inputs) bool {
 }
 
 // reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
-// them. An empty patch triggers the webhook, which does the work; once for each generation, for the webhook may not be there.
+// them, and those of a cluster whose heads would not start from them. An empty patch triggers the webhook, which does the work; once for
+// each generation, for the webhook may not be there.
 func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	known := r.memory.of(cluster)
-	if !in.Mode.Active() || !c.Suspended() || !outdated(c, in) || known.asked == cluster.GetGeneration() {
+	if !in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration() {
 		return nil
 	}
 	known.asked = cluster.GetGeneration()

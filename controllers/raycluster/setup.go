@@ -58,6 +58,7 @@ const FieldOwner = raycluster.FieldOwner
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator",verbs=bind
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=kuberay-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kuberay-mutating-webhook-configuration,verbs=list;watch
 // +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
 
 // Settings are read from one ConfigMap in the namespace of the manager, which the rights for ConfigMaps cover.

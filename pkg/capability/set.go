@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Set is an immutable snapshot of the optional kinds that are served. The zero value is the empty set.
+// Set is an immutable snapshot of the optional kinds that are served, and of the neighbor that decides about Ray clusters. The zero
+// value is the empty set.
 type Set struct {
-	kinds map[schema.GroupVersionKind]struct{}
+	kinds           map[schema.GroupVersionKind]struct{}
+	platformKubeRay bool
 }
 
 // NewSet returns the set of exactly these kinds.
@@ -38,8 +40,22 @@ func (s Set) HasAll(kinds ...schema.GroupVersionKind) bool {
 // ask for their own kind instead, since plain clusters may carry some of them.
 func (s Set) OpenShift() bool { return s.Has(OpenShiftIngress) && s.Has(Route) }
 
-// Equal reports whether both sets hold the same kinds.
-func (s Set) Equal(other Set) bool { return maps.Equal(s.kinds, other.kinds) }
+// PlatformKubeRay reports whether KubeRay is the one of Open Data Hub or OpenShift AI since 3.0.
+func (s Set) PlatformKubeRay() bool { return s.platformKubeRay }
+
+// KubeRaySecures reports whether KubeRay secures all Ray clusters by itself: the one of the platform does where it finds Routes.
+func (s Set) KubeRaySecures() bool { return s.platformKubeRay && s.Has(Route) }
+
+// WithPlatformKubeRay returns the set of a cluster that serves the same, with or without the KubeRay of the platform.
+func (s Set) WithPlatformKubeRay(there bool) Set {
+	s.platformKubeRay = there
+	return s
+}
+
+// Equal reports whether both sets hold the same.
+func (s Set) Equal(other Set) bool {
+	return maps.Equal(s.kinds, other.kinds) && s.platformKubeRay == other.platformKubeRay
+}
 
 // Kinds returns the members, ordered by group, version and kind. The slice belongs to the caller.
 func (s Set) Kinds() []schema.GroupVersionKind {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -55,6 +56,9 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Kinds to follow.
 	Kinds []schema.GroupVersionKind
+	// KubeRay follows the KubeRay of the platform, for which it needs the permission to list and watch its webhook configuration. May be
+	// nil, where nothing depends on it.
+	KubeRay dynamic.Interface
 	// Clock drives every pause; the real one when nil.
 	Clock clock.Clock
 	// Log receives changes and troubles.
@@ -66,13 +70,16 @@ type Watcher struct {
 	options   Options
 	discovery discovery.DiscoveryInterfaceWithContext
 	groups    map[string]bool
-	current   atomic.Pointer[Set] // nil until discovery has answered
+	current   atomic.Pointer[Set] // nil until discovery has answered, and the KubeRay of the platform is known
 	poke      chan struct{}       // an event arrived
 
 	listeners follow.Listeners[Set]
 
+	kubeRay *platformKubeRay
+
 	// What follows belongs to the goroutine of Start, and to New before.
 	definitions *definitions
+	served      *Set                                             // the kinds of the last answer of discovery; nil before
 	known       map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
 	resources   map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
 	omitted     map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
@@ -101,6 +108,9 @@ func New(options Options) *Watcher {
 	w.begin()
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
 	defer cancel()
+	if w.kubeRay = newPlatformKubeRay(w.options); w.kubeRay != nil {
+		w.kubeRay.Read(ctx)
+	}
 	w.refresh(ctx)
 	return w
 }
@@ -111,7 +121,7 @@ func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 // Ready is a readiness check (healthz.Checker): it fails until discovery answered once.
 func (w *Watcher) Ready(*http.Request) error {
 	if w.current.Load() == nil {
-		return errors.New("discovery has not answered yet")
+		return errors.New("discovery has not answered yet, or the webhook configuration of KubeRay could not be read")
 	}
 	return nil
 }
@@ -157,6 +167,9 @@ func (w *Watcher) Start(ctx context.Context) error {
 		w.definitions = d
 		followers.Go(func() { d.informer.RunWithContext(ctx) })
 	}
+	if w.kubeRay != nil {
+		followers.Go(func() { _ = w.kubeRay.Start(ctx) }) // it never fails
+	}
 
 	due := w.options.Clock.Now().Add(w.pause())
 	for {
@@ -170,6 +183,10 @@ func (w *Watcher) Start(ctx context.Context) error {
 			w.settleUntil = w.options.Clock.Now().Add(window)
 			if soon := w.options.Clock.Now().Add(debounce); soon.Before(due) {
 				due = soon
+			}
+		case <-w.kubeRay.changes():
+			if w.served != nil {
+				w.publish(*w.served)
 			}
 		case <-timer.C():
 			w.refresh(ctx)
@@ -217,7 +234,7 @@ func (w *Watcher) refresh(ctx context.Context) {
 // The kinds of a version that is announced and was never described count as served: its server is away, as that of an aggregated
 // API may be when the manager starts. A wrong "absent" would prune children; a wrong "served" is an error that is tried again.
 func (w *Watcher) evaluate(answer served) (next Set, held bool) {
-	before, now := w.Current(), w.options.Clock.Now()
+	before, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
 		plural, listed := answer.plurals[k]
@@ -252,19 +269,25 @@ func (w *Watcher) waits(k schema.GroupVersionKind, now time.Time) bool {
 	return now.Sub(w.omitted[k]) < window
 }
 
-// publish swaps the set and notifies all listeners. Informers go before a kind returns, so that its watches start on fresh
+// publish swaps the set and notifies all listeners, once it is known which KubeRay there is. Informers go before a kind returns, so that its watches start on fresh
 // ones, and after it went, so that no watch starts one again.
-func (w *Watcher) publish(next Set) {
+func (w *Watcher) publish(served Set) {
+	w.served = &served
+	there, known := w.kubeRay.current()
+	if !known {
+		return
+	}
 	before := w.Current()
+	next := served.WithPlatformKubeRay(there)
 	gained, lost := next.minus(before), before.minus(next)
 	w.removeInformers(gained)
 	w.current.Store(&next)
-	if len(gained) == 0 && len(lost) == 0 {
+	if next.Equal(before) {
 		return
 	}
 	observe(w.options.Kinds, next)
 	w.removeInformers(lost)
-	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())
+	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String(), "platformKubeRay", there)
 	w.listeners.Notify(next)
 }
 

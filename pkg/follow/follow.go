@@ -42,8 +42,8 @@ type Options struct {
 	Clock clock.Clock
 	// Log gets trouble, once for each kind of trouble in a row.
 	Log logr.Logger
-	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start. It must
-	// not keep or change the object.
+	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start or Read. It
+	// must not keep or change the object.
 	Take func(*unstructured.Unstructured)
 	// TakeAll is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
 	// there are.
@@ -79,6 +79,12 @@ func (f *Follower) SetServed(served bool) {
 	default:
 	}
 	f.served <- served
+}
+
+// Read reads the object once, for those who cannot wait for Start. It must have returned before Start is called.
+func (f *Follower) Read(ctx context.Context) {
+	_, err := f.list(ctx)
+	f.next(err, 0)
 }
 
 // Start implements manager.Runnable. It returns when ctx ends and never with an error.
@@ -124,20 +130,29 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 	return min(max(2*last, retryMin), longest)
 }
 
-// follow reads the object and watches it until the watch ends.
-func (f *Follower) follow(ctx context.Context) error {
+// list reads the object, and returns from where to watch it.
+func (f *Follower) list(ctx context.Context) (metav1.ListOptions, error) {
 	selector := metav1.ListOptions{FieldSelector: "metadata.name=" + f.Name}
 	if f.Labels != "" {
 		selector = metav1.ListOptions{LabelSelector: f.Labels}
 	}
 	list, err := f.Client.List(ctx, selector)
 	if err != nil {
-		return fmt.Errorf("listing %s: %w", f.Resource, err)
+		return selector, fmt.Errorf("listing %s: %w", f.Resource, err)
 	}
 	f.read = true
 	f.takeList(list.Items)
 	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
-	watcher, err := f.Client.Watch(ctx, selector)
+	return selector, nil
+}
+
+// follow reads the object and watches it until the watch ends.
+func (f *Follower) follow(ctx context.Context) error {
+	from, err := f.list(ctx)
+	if err != nil {
+		return err
+	}
+	watcher, err := f.Client.Watch(ctx, from)
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", f.Resource, err)
 	}

@@ -140,12 +140,12 @@ func TestEveryDecision(t *testing.T) {
 					want.Issuer = IssuerOperator
 				}
 			}
-			got := Decide(w, openShift, c, c)
+			got := Decide(w, Platform{OpenShift: openShift}, c, c)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
 			}
 			// What decides is the same for an object that is new, and it is stable: the result does not change the question.
-			if diff := cmp.Diff(got, Decide(w, openShift, c, Cluster{})); diff != "" {
+			if diff := cmp.Diff(got, Decide(w, Platform{OpenShift: openShift}, c, Cluster{})); diff != "" {
 				t.Errorf("a new one: %s", diff)
 			}
 		}
@@ -205,7 +205,7 @@ func TestViewsOfAnything(t *testing.T) {
 			t.Errorf("%+v, %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
-			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, true, c, previous)
+			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true}, c, previous)
 			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
 				t.Errorf("%+v of %v", m, object)
 			}
@@ -214,7 +214,7 @@ func TestViewsOfAnything(t *testing.T) {
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
-		if c.Workers() < 0 || c.UserAccount() == "" && Decide(config.RayCluster{OAuth: true}, false, c, Cluster{}).KeepsAccount {
+		if c.Workers() < 0 || c.UserAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsAccount {
 			t.Errorf("%v", object)
 		}
 		if after := fmt.Sprint(object); after != before {

@@ -4,6 +4,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
@@ -55,22 +56,38 @@ type Mode struct {
 	Issuer Issuer
 	// Policies tells that NetworkPolicies are made.
 	Policies bool
+	// ByKubeRay tells that the KubeRay of the platform does all of this, so that nothing of ours may stay in pod templates: with two
+	// proxies on one port a head never gets ready.
+	ByKubeRay bool
 }
 
 // Active tells whether something is done.
 func (m Mode) Active() bool { return m.Skip == "" }
 
+// Platform is what Decide goes by of the Kubernetes cluster: facts that only its administrators make.
+type Platform struct {
+	// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
+	OpenShift bool
+	// KubeRaySecures tells whether KubeRay secures all clusters by itself, as that of the platform does.
+	KubeRaySecures bool
+}
+
+// PlatformOf is the platform that serves this.
+func PlatformOf(served capability.Set) Platform {
+	return Platform{OpenShift: served.OpenShift(), KubeRaySecures: served.KubeRaySecures()}
+}
+
 // Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
 // keeps their issuer, because its pods hold what that has issued; and only a stored one can be on its way out. A controller
 // gives what it reads for both.
-//
-// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
-func Decide(s config.RayCluster, openShift bool, cluster, previous Cluster) Mode {
+func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
 	switch {
 	case previous.Deleted():
 		return Mode{Skip: "it is being deleted"}
 	case cluster.ManagedElsewhere():
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
+	case on.KubeRaySecures:
+		return Mode{ByKubeRay: true}
 	}
 	own := cluster.OwnSecurity()
 	trusted := s.KubeRaySecurity == config.KubeRaySecurityTrust
@@ -79,7 +96,7 @@ func Decide(s config.RayCluster, openShift bool, cluster, previous Cluster) Mode
 	case !s.OAuth:
 	case own.Token && trusted:
 		m.Auth = AuthRay
-	case openShift:
+	case on.OpenShift:
 		m.Auth = AuthOAuth
 	default:
 		m.Auth = AuthProxy

@@ -17,15 +17,16 @@ const (
 func TestDecide(t *testing.T) {
 	all := config.RayCluster{OAuth: true, MTLS: true}
 	trusting := config.RayCluster{OAuth: true, MTLS: true, KubeRaySecurity: config.KubeRaySecurityTrust}
-	const shift = true
+	shift, plain := Platform{OpenShift: true}, Platform{}
+	secured := Platform{OpenShift: true, KubeRaySecures: true}
 	for name, test := range map[string]struct {
 		wishes            config.RayCluster
-		platform          bool
+		platform          Platform
 		cluster, previous string
 		want              Mode
 	}{
 		"OpenShift":                    {all, shift, "{}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"plain, R16":                   {all, false, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"plain, R16":                   {all, plain, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"nothing wanted":               {config.RayCluster{}, shift, "{}", "{}", Mode{Policies: true}},
 		"deleted, R29":                 {all, shift, "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", Mode{Skip: "it is being deleted"}},
 		"pretends to be deleted":       {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
@@ -36,6 +37,12 @@ func TestDecide(t *testing.T) {
 		"certificates of KubeRay":      {all, shift, "spec: {tlsOptions: {enabled: true}}", "{}", Mode{Auth: AuthOAuth, Policies: true}},
 		"policies of KubeRay":          {all, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"policies of KubeRay, trusted": {trusting, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
+		"KubeRay of the platform":      {all, secured, "{}", "{}", Mode{ByKubeRay: true}},
+		"the same, with what is ours":  {all, secured, "{}", "spec: " + secretForm, Mode{ByKubeRay: true}},
+		"the same, and a token of Ray": {trusting, secured, "spec: {authOptions: {mode: token}}", "{}", Mode{ByKubeRay: true}},
+		"the same, and a publication":  {config.RayCluster{Publish: config.PublishOpen}, secured, "{}", "{}", Mode{ByKubeRay: true}},
+		"the same, and runs elsewhere": {all, secured, "spec: {managedBy: kueue.x-k8s.io/multikueue}", "{}", Mode{Skip: "spec.managedBy gives it to kueue.x-k8s.io/multikueue"}},
+		"claims to be secured":         {all, shift, "metadata: {annotations: {odh.ray.io/secure-trusted-network: 'true'}, finalizers: [ray.io/authentication-resources]}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"setting pod":                  {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
 		"annotation over setting":      {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: cert-manager}}", "{}", Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
 		"annotation unknown":           {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: x}}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},

@@ -47,7 +47,7 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 func onOpenShift() Settings {
 	c := config.DefaultRayCluster()
 	c.OAuthProxyImage, c.AuthProxyImage, c.CertGeneratorImage = "example.com/oauth:1", "example.com/proxy:1", "example.com/ubi:1"
-	return Settings{RayCluster: c, OpenShift: true, Domain: "apps.example.com", Version: "0.0.0"}
+	return Settings{RayCluster: c, Platform: raycluster.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0"}
 }
 
 func (s Settings) source(context.Context) (Settings, error) { return s, nil }

@@ -12,8 +12,7 @@ import (
 // Settings are what the webhooks have to know besides the object.
 type Settings struct {
 	config.RayCluster
-	// OpenShift tells whether the cluster serves OAuth and Routes of OpenShift.
-	OpenShift bool
+	raycluster.Platform
 	// Domain is the one under which the cluster publishes; empty when it is not known.
 	Domain string
 	// Version is the value of the annotation on new clusters.
@@ -65,8 +64,8 @@ type plan struct {
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// remade tells that the pods of the head will be replaced anyway: only then certificates come or go, for pods with and
-	// without them cannot talk to each other.
+	// remade tells that the pods of the head will be replaced anyway, or would not start: only then certificates come or go, for pods
+	// with and without them cannot talk to each other.
 	remade bool
 	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
 	autoscaler autoscaler
@@ -80,7 +79,7 @@ type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
 func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
-	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.OpenShift, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
+	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p
 	}
@@ -98,7 +97,7 @@ func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
 		was := counterpart(g, before)
 		g.renewed = was == nil || p.changed(was, g)
 	}
-	p.remade = cluster.Suspended() || p.groups[0].renewed
+	p.remade = cluster.Suspended() || p.groups[0].renewed || p.mode.ByKubeRay
 	if !p.remade {
 		p.mode = p.mode.WhilePodsLast(cluster, old)
 	}

@@ -38,7 +38,7 @@ const (
 
 // violations compares a new cluster with its plan, or an update with its.
 func (p *plan) violations() field.ErrorList {
-	if !p.mode.Active() {
+	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
 	}
 	r := &review{plan: p}
@@ -190,7 +190,7 @@ func (r *review) element(list place, wanted element, container bool, message str
 
 // warnings tell a user of what happens otherwise than they may expect, when it is new.
 func (p *plan) warnings() []string {
-	if !p.mode.Active() {
+	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
 	}
 	var out []string

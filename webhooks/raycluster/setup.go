@@ -73,5 +73,5 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 // publishes, "" while that is unknown, and the version of the program.
 func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
 	c = c.On(served.OpenShift())
-	return Settings{RayCluster: c, OpenShift: served.OpenShift(), Domain: clusterdomain.Prefer(c.IngressDomain, domain), Version: version}
+	return Settings{RayCluster: c, Platform: raycluster.PlatformOf(served), Domain: clusterdomain.Prefer(c.IngressDomain, domain), Version: version}
 }

@@ -34,7 +34,7 @@ func policies(c raycluster.Cluster, in Inputs) apply.Desired {
 		return desired
 	}
 	n := c.Names()
-	if c.OwnSecurity().NetworkPolicy {
+	if c.OwnSecurity().NetworkPolicy || in.PlatformKubeRay {
 		n = c.HashedNames() // KubeRay's have the legacy names, and it would take ours for its own
 	}
 	desired.Add(

@@ -15,8 +15,9 @@ type Inputs struct {
 	config.RayCluster
 	// Mode is what is done for this cluster.
 	Mode raycluster.Mode
-	// OpenShift: the cluster serves Routes and signs serving certificates.
-	OpenShift bool
+	raycluster.Platform
+	// PlatformKubeRay: KubeRay is the one of the platform, which removes NetworkPolicies of legacy names where it does not make them.
+	PlatformKubeRay bool
 	// Gateway: HTTPRoutes are served. CertManager: Certificates of cert-manager are.
 	Gateway, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, set or discovered; "" when none is known.
@@ -91,7 +92,7 @@ const (
 // a token, while all heads that run do.
 func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
-	case in.Publish == config.PublishNone || !in.Published(c):
+	case in.Publish == config.PublishNone || !in.Published(c), in.Mode.ByKubeRay && !in.Lingers(c):
 		return Unpublished
 	case in.Guard(c).Sidecar() && in.ViaGateway() && !in.trusted(c):
 		return Unpublished // a gateway speaks plain text to what it leads to, and a sidecar TLS

@@ -103,6 +103,9 @@ func checkCapabilities(f *Facts, _ Shipped) (problems []Finding, fine string) {
 		problems = append(problems, Finding{Result: Warn, Subject: "Kueue", Found: "not installed, and the component appwrapper is on",
 			Why: "AppWrappers with a queue stay suspended; those without one start at once", Fix: "install Kueue with the framework workload.codeflare.dev/appwrapper enabled, if you want quotas"})
 	}
+	if f.enabled("raycluster") && f.PlatformKubeRay && f.Served.Has(capability.Route) {
+		problems = append(problems, Finding{Result: OK, Subject: "component raycluster", Found: "it adds nothing to Ray clusters: the KubeRay of the platform secures them"})
+	}
 	return problems, "everything that the components need is served"
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -50,6 +51,7 @@ func (g *gatherer) webhooks(ctx context.Context) {
 		configurations, _ := g.List(ctx, g.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
 		for i := range configurations {
 			c := fetch.As[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
+			g.facts.PlatformKubeRay = g.facts.PlatformKubeRay || capability.IsPlatformKubeRay(&configurations[i])
 			for _, w := range c.Webhooks {
 				if g.ships.Configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, forOurs) {
 					continue

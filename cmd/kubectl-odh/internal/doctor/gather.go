@@ -35,6 +35,8 @@ type Facts struct {
 	Granted Granted
 	// Webhooks are all of the cluster that concern our kinds.
 	Webhooks []Webhook
+	// PlatformKubeRay tells that KubeRay is the one of the platform, see capability.Set.
+	PlatformKubeRay bool
 	// Services are those that webhooks and conversions name, with the number of ready addresses behind each; negative where it is not
 	// known. A Service that does not exist has no entry.
 	Services map[types.NamespacedName]int

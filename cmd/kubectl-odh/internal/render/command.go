@@ -212,6 +212,8 @@ func (o options) connected(ctx context.Context) (*source, error) {
 	if u := s.get(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
 		s.env.Domain = nested.Text(u.Object, "spec", "domain")
 	}
+	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
+		s.get(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
 	s.env.KubeRay = raycluster.KubeRayNamespaces(
 		s.get(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
 		s.get(ctx, "Deployment.apps", manager.Deployment.Namespace, raycluster.KubeRayName),

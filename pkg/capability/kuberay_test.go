@@ -1,0 +1,182 @@
+package capability
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+)
+
+// configuration is a MutatingWebhookConfiguration with one webhook.
+func configuration(name, webhook string, client map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{"name": "another"}, map[string]any{"name": webhook, "clientConfig": client}}}}
+	u.SetAPIVersion("admissionregistration.k8s.io/v1")
+	u.SetKind("MutatingWebhookConfiguration")
+	u.SetName(name)
+	return u
+}
+
+func service(path string) map[string]any {
+	return map[string]any{"service": map[string]any{"name": "kuberay-webhook-service", "namespace": "opendatahub", "path": path}}
+}
+
+func ofPlatform() *unstructured.Unstructured {
+	return configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster"))
+}
+
+func TestIsPlatformKubeRay(t *testing.T) {
+	for name, test := range map[string]struct {
+		configuration *unstructured.Unstructured
+		want          bool
+	}{
+		"none":               {nil, false},
+		"of the platform":    {ofPlatform(), true},
+		"called by its URL":  {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "https://example.com:9443/mutate-ray-io-v1-raycluster"}), true},
+		"of another name":    {configuration("mutating-webhook-configuration", "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster")), false},
+		"another webhook":    {configuration(PlatformKubeRayConfiguration, "mraycluster.ray.openshift.ai", service("/mutate-ray-io-v1-raycluster")), false},
+		"another path":       {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", service("/mutate-ray-io-v1-rayjob")), false},
+		"without a client":   {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", nil), false},
+		"an address, no URL": {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "%"}), false},
+		"webhooks of another type": {&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": PlatformKubeRayConfiguration}, "webhooks": "mraycluster.kb.io"}}, false},
+	} {
+		if got := IsPlatformKubeRay(test.configuration); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestPlatformKubeRayInASet(t *testing.T) {
+	plain, shift := NewSet(RayCluster), NewSet(RayCluster, Route)
+	for name, test := range map[string]struct {
+		set            Set
+		there, secures bool
+	}{
+		"plain":                  {plain, false, false},
+		"without Routes":         {plain.WithPlatformKubeRay(true), true, false}, // its webhook looks for them as well
+		"with Routes":            {shift.WithPlatformKubeRay(true), true, true},
+		"gone":                   {shift.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
+		"of a community, Routes": {shift, false, false},
+	} {
+		if test.set.PlatformKubeRay() != test.there || test.set.KubeRaySecures() != test.secures {
+			t.Errorf("%s: %t %t", name, test.set.PlatformKubeRay(), test.set.KubeRaySecures())
+		}
+	}
+	if shift.Equal(shift.WithPlatformKubeRay(true)) || !shift.WithPlatformKubeRay(true).Equal(shift.WithPlatformKubeRay(true)) {
+		t.Error("equality")
+	}
+}
+
+func newKubeRay(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{mutatingConfigurations: "MutatingWebhookConfigurationList"}, objects...)
+}
+
+// lists counts the reads that a client made.
+func lists(client *dynamicfake.FakeDynamicClient) int {
+	n := 0
+	for _, action := range client.Actions() {
+		if action.GetVerb() == "list" {
+			n++
+		}
+	}
+	return n
+}
+
+// It is followed live, without a read for it at rest, and every change is told once.
+func TestPlatformKubeRayIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, l, heard := newKubeRay(), &logs{}, &changes{}
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client, Log: l.logger()})
+		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().PlatformKubeRay() {
+			t.Fatal("not known at once")
+		}
+		w.Subscribe(t.Context(), heard.add)
+		run(t, w)
+		pass(time.Second)
+		at := lists(client)
+		want := func(there bool, told int) {
+			t.Helper()
+			synctest.Wait()
+			if w.Current().KubeRaySecures() != there || heard.len() != told || !w.Current().Has(RayCluster) {
+				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), heard.len(), w.Current())
+			}
+		}
+		want(false, 0)
+		of := client.Tracker()
+		if err := of.Add(ofPlatform()); err != nil {
+			t.Fatal(err)
+		}
+		want(true, 1)
+		changed := ofPlatform()
+		nested.Map(changed.Object, "webhooks", "1")["failurePolicy"] = "Ignore" // matters to nobody
+		if err := of.Update(mutatingConfigurations, changed, ""); err != nil {
+			t.Fatal(err)
+		}
+		want(true, 1)
+		if err := of.Delete(mutatingConfigurations, "", PlatformKubeRayConfiguration); err != nil {
+			t.Fatal(err)
+		}
+		want(false, 2)
+		pass(time.Hour)
+		want(false, 2)
+		if lists(client) != at {
+			t.Errorf("%d reads at rest", lists(client)-at)
+		}
+		if l.with(`"platformKubeRay"=true`) != 1 || l.with(`"platformKubeRay"=false`) != 2 {
+			t.Error(l.lines)
+		}
+	})
+}
+
+// One that is there already is known before anything is set up.
+func TestPlatformKubeRayAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: newKubeRay(ofPlatform())})
+		if !w.Current().KubeRaySecures() {
+			t.Error("not seen")
+		}
+	})
+}
+
+// While it is not known the set is empty, so that nothing is put into pods that does not belong there; without the permission there is none.
+func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
+	failing := func(err error) (*dynamicfake.FakeDynamicClient, func()) {
+		client, fails := newKubeRay(ofPlatform()), true
+		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return fails, nil, err })
+		return client, func() { fails = false }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		client, mend := failing(errors.New("away"))
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client})
+		if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "webhook configuration of KubeRay") || w.Current().Has(RayCluster) {
+			t.Errorf("ready: %v, %s", err, w.Current())
+		}
+		run(t, w)
+		if w.Ready(nil) == nil {
+			t.Error("ready")
+		}
+		mend()
+		pass(2 * time.Minute)
+		if err := w.Ready(nil); err != nil || !w.Current().KubeRaySecures() {
+			t.Errorf("%v, %s", err, w.Current())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := failing(apierrors.NewForbidden(mutatingConfigurations.GroupResource(), "", errors.New("no role")))
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client})
+		if err := w.Ready(nil); err != nil || w.Current().PlatformKubeRay() || !w.Current().Has(RayCluster) {
+			t.Errorf("%v, %s", err, w.Current())
+		}
+	})
+}
