@@ -233,7 +233,7 @@ bundle-build: ## Build the image of the bundle (BUNDLE_IMG=)
 ##@ Develop
 
 .PHONY: print-supported-mlflow-version
-print-supported-mlflow-version: ## Print the release of MLflow that this version supports
+print-supported-mlflow-version: ## Print the oldest release of MLflow that this version supports
 	@awk '$$3 == "MLflow" { found = 1 } found && $$1 == "version:" { sub(/^v/, "", $$2); print $$2; exit }' config/component_metadata.yaml
 
 .PHONY: validate-samples

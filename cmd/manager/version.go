@@ -12,7 +12,7 @@ import (
 var (
 	// version of this program; without it the version of the module is taken.
 	version string
-	// mlflowVersion is the MLflow release that this build supports.
+	// mlflowVersion is the oldest MLflow release that this build supports.
 	mlflowVersion = "3.14.0"
 	// modelRegistryVersion is the release of Model Registry that this build is made for.
 	modelRegistryVersion = "v0.3.14"

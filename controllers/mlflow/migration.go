@@ -58,7 +58,7 @@ func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores appl
 		}
 	case migration.Drain:
 		server = without[*appsv1ac.DeploymentApplyConfiguration](server)
-	case migration.DoNotTouch, migration.ServeOn:
+	case migration.ServeOn:
 		return without[*appsv1ac.DeploymentApplyConfiguration](server), without[*batchv1ac.CronJobApplyConfiguration](chores)
 	case migration.RunAsSpecified:
 	}
@@ -149,15 +149,15 @@ func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
 // concludeMigration makes a migration a success, once the server that follows it is ready: first the annotation that
 // asked for it goes, then version, condition and record are written together.
 func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
-	record, version := m.Status.Migration, r.inputs().Version
-	if !rolloutPending(m) || record.Version != version {
+	record := m.Status.Migration
+	if !rolloutPending(m) {
 		return nil
 	}
 	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {
 		return r.unmark(ctx, m)
 	}
 	record.Outcome, record.Force = mlflowv1.MigrationCompleted, "" // what was asked for is done
-	m.Status.Version = version
+	m.Status.Version = record.Version
 	done := migration.Succeeded(m.Generation)
 	setCondition(m, migration.ConditionMigration, done.Status, done.Reason, done.Message)
 	return nil

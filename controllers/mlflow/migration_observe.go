@@ -103,7 +103,7 @@ func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
 	return own, !own && !relied && apply.IsOurs(job, ComponentName)
 }
 
-// jobState reads a Job and, unless it succeeded, its pods.
+// jobState reads a Job and its pods.
 func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job) (migration.JobState, error) {
 	state := migration.JobState{
 		Name: job.Name, UID: job.UID, Phase: migration.PhaseOf(job), Since: job.CreationTimestamp.Time,
@@ -116,12 +116,15 @@ func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in resources
 			state.Image = c.Image
 		}
 	}
-	if state.Phase == migration.JobSucceeded {
-		return state, nil
-	}
 	pods := &corev1.PodList{}
 	if err := r.live.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabels{podsOfJob: string(job.UID)}); err != nil {
 		return state, fmt.Errorf("list pods for migration Job %s: %w", job.Name, err)
+	}
+	if state.Phase != migration.JobRunning {
+		state.Code, state.Found = migration.FoundBy(pods.Items)
+	}
+	if state.Phase == migration.JobSucceeded {
+		return state, nil
 	}
 	if state.Phase == migration.JobFailed {
 		state.FailedAt = migration.FailedCondition(job).LastTransitionTime.Time

@@ -32,7 +32,7 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 type Program struct {
 	// Components are the names of all components in this build, enabled or not.
 	Components []string
-	// MLflowVersion is the MLflow release this build supports, with or without a leading "v".
+	// MLflowVersion is the oldest MLflow release this build supports, with or without a leading "v".
 	MLflowVersion string
 	// Selection are the components that run unless configured otherwise; nil leaves that to DefaultOn.
 	Selection []string
@@ -116,7 +116,7 @@ const (
 type MLflow struct {
 	// Image is used where a custom resource names none.
 	Image string
-	// Version is the supported MLflow release without a leading "v".
+	// Version is the oldest supported MLflow release without a leading "v".
 	Version string
 	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
 	GatewayName, GatewayNamespace string

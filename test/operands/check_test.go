@@ -20,7 +20,7 @@ func TestCheckChangesNothing(t *testing.T) {
 	server, file := all[0], all[1]
 	says := func(uri, stdout string) {
 		t.Helper()
-		got := p.migrate(fromSecret(p, uri, ""), supported, check)
+		got := p.migrate(fromSecret(p, uri, ""), oldest, check)
 		if got.code != 0 || got.stdout != stdout {
 			t.Errorf("ended with %+v, want\n%s", got, stdout)
 		}
@@ -54,14 +54,13 @@ func TestCheckFailures(t *testing.T) {
 		code    int
 		message string
 	}{
-		{"another version", func(*pod) string { return newer }, "3.13.0", 10, "this image holds MLflow 3.14.0, expected is 3.13.0"},
-		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
-		{"a revision that the image does not know", func(*pod) string { return newer }, supported, 14, "the schema has no place in the history of this image: CommandError"},
-		{"a server that does not answer", unreachable, supported, 16, closed},
+		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a revision that the image does not know", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
+		{"a server that does not answer", unreachable, oldest, 16, closed},
 		{"a password that is wrong", func(*pod) string {
 			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
-		}, supported, 16, closed},
-		{"a database that does not exist", func(*pod) string { return database.uri("nowhere", "sslmode=require") }, supported, 16, closed},
+		}, oldest, 16, closed},
+		{"a database that does not exist", func(*pod) string { return database.uri("nowhere", "sslmode=require") }, oldest, 16, closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

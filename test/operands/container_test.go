@@ -17,6 +17,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 // What a machine without a cluster has to change in what the operator rendered stands in three tables.
@@ -60,10 +62,13 @@ type pod struct {
 	secrets map[string]string
 	// extra is added to the environment: what an image may have and this one lacks.
 	extra []string
+	// image stands for the image of MLflow.
+	image *python
 }
 
+// newPod has an image with the oldest MLflow.
 func newPod(t *testing.T) *pod {
-	p := &pod{t: t, dir: t.TempDir(), secrets: map[string]string{}}
+	p := &pod{t: t, image: interpreters[oldest], dir: t.TempDir(), secrets: map[string]string{}}
 	for _, dir := range []string{"tls", "pki/custom", "pki/combined", "mlflow", "prometheus", "config", "tmp"} {
 		p.must(os.MkdirAll(p.path(dir), 0o755))
 	}
@@ -113,7 +118,7 @@ func (p *pod) here(text string) string {
 }
 
 func (p *pod) fill(text string) string {
-	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", interpreter.bin).Replace(text)
+	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", p.image.bin).Replace(text)
 }
 
 // address is where the server of this pod listens.
@@ -129,7 +134,7 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 			words = append(words, p.here(expand(word, env)))
 		}
 	}
-	command := exec.CommandContext(ctx, interpreter.path(words[0]), words[1:]...)
+	command := exec.CommandContext(ctx, p.image.path(words[0]), words[1:]...)
 	if filepath.IsAbs(words[0]) {
 		command = exec.CommandContext(ctx, words[0], words[1:]...)
 	}
@@ -204,6 +209,8 @@ func expand(text string, env []corev1.EnvVar) string {
 type ended struct {
 	code                        int
 	stdout, stderr, termination string
+	// found is what the migration program found.
+	found resources.ImageReport
 }
 
 // run runs a container to its end.
@@ -217,7 +224,7 @@ func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		p.t.Fatalf("running %s: %v\n%s%s", c.Name, errors.Join(err, ctx.Err()), &stdout, &stderr)
 	}
-	return ended{command.ProcessState.ExitCode(), stdout.String(), stderr.String(), p.read("termination-log")}
+	return ended{code: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), termination: p.read("termination-log")}
 }
 
 func TestExpand(t *testing.T) {

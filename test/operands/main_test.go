@@ -21,9 +21,9 @@ const buildExpiry = 20 * time.Minute
 
 // The machine that all tests share.
 var (
-	interpreter *python
-	database    *postgres
-	authority   *certificates
+	interpreters map[string]*python
+	database     *postgres
+	authority    *certificates
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func withMachine(run func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
-	if interpreter, err = installPython(ctx); err != nil {
+	if interpreters, err = installPython(ctx); err != nil {
 		return 1, err
 	}
 	dir, err := os.MkdirTemp("", "operands-")

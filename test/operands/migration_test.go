@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
@@ -26,6 +27,7 @@ const (
 	revision3101 = "1b5f0d9ad7c1"
 	// revision3140 is the schema of MLflow 3.14.0, and revisionBefore the one before it.
 	revision3140   = "b7e4c1a90f23"
+	revision3180   = "f4a9b2c7d1e6"
 	revisionBefore = "89d3d66ed43f"
 )
 
@@ -78,6 +80,9 @@ func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) 
 			p.t.Errorf("%q is seen in\n%s%s%s", secret, end.stdout, end.stderr, end.termination)
 		}
 	}
+	end.found = resources.ReportOf(&corev1.ContainerStateTerminated{Message: end.termination})
+	end.termination, _, _ = strings.Cut(end.termination, "mlflow=") // the line of the report
+	end.termination = strings.TrimSpace(end.termination)
 	if end.code == 0 && end.stderr+end.termination != "" {
 		p.t.Errorf("a success with complaints: %s%s", end.stderr, end.termination)
 	}
@@ -134,18 +139,17 @@ func TestMigrationFailures(t *testing.T) {
 		code    int
 		message string
 	}{
-		{"another version", func(p *pod) (string, string) { return sqlite(p, "a"), "" }, "3.13.0", 10, "this image holds MLflow 3.14.0, expected is 3.13.0"},
-		{"a backend of files", func(*pod) (string, string) { return "file:///mlflow/hunter2", "" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
-		{"a backend of another dialect", func(*pod) (string, string) { return "mssql+pyodbc://user:hunter2@db.invalid/a", "" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
-		{"a registry of files", func(p *pod) (string, string) { return sqlite(p, "a"), "file:///hunter2" }, supported, 12, "the registry store is none of sqlite, postgresql, mysql"},
-		{"a URI that is none", func(*pod) (string, string) { return "postgresql", "" }, supported, 15, "the migration failed: ArgumentError"},
-		{"a port that is none", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, supported, 15, "the migration failed: ValueError"},
-		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, supported, 15, "the migration failed: ModuleNotFoundError"},
-		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, supported, 15, "the migration failed: OperationalError"},
+		{"a backend of files", func(*pod) (string, string) { return "file:///mlflow/hunter2", "" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a backend of another dialect", func(*pod) (string, string) { return "mssql+pyodbc://user:hunter2@db.invalid/a", "" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a registry of files", func(p *pod) (string, string) { return sqlite(p, "a"), "file:///hunter2" }, oldest, 12, "the registry store is none of sqlite, postgresql, mysql"},
+		{"a URI that is none", func(*pod) (string, string) { return "postgresql", "" }, oldest, 15, "the migration failed: ArgumentError"},
+		{"a port that is none", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, oldest, 15, "the migration failed: ValueError"},
+		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, oldest, 15, "the migration failed: ModuleNotFoundError"},
+		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError"},
 		{"a password that is wrong", func(*pod) (string, string) {
 			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
-		}, supported, 15, "the migration failed: OperationalError"},
-		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, supported, 15, "the migration failed: FileNotFoundError"},
+		}, oldest, 15, "the migration failed: OperationalError"},
+		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +183,7 @@ func TestMigrationWithoutStores(t *testing.T) {
 }
 
 // TestMigration takes a database of each dialect from nothing to the present, from the schema of MLflow 3.10.1 to the
-// present, and from the present to the present.
+// present, and from the present to the present; and then to the newest MLflow, after which the oldest refuses it.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -188,23 +192,36 @@ func TestMigration(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
 			spec := fromSecret(p, s.uri, "")
-			expect := func(what, stdout string) {
+			expect := func(what, revision, stdout string) {
 				t.Helper()
-				got := p.migrate(spec, "v"+supported+"+build")
-				if got.code != 0 || got.stdout != stdout {
+				got := p.migrate(spec, "v"+oldest+"+build")
+				if got.code != 0 || got.stdout != stdout || got.found != (resources.ImageReport{MLflow: p.image.release, Schema: revision, Database: revision}) {
 					t.Fatalf("[mlflow-42] %s: ended with %+v, want\n%s", what, got, stdout)
 				}
-				if at := p.python("revision.py", s.uri); at != revision3140 {
-					t.Errorf("%s: the database is at %s, want %s", what, at, revision3140)
+				if at := p.python("revision.py", s.uri); at != revision {
+					t.Errorf("%s: the database is at %s, want %s", what, at, revision)
 				}
 				report.add("migration, "+s.dialect+", "+what, got.brief())
 			}
-			expect("fresh database", "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
+			expect("fresh database", revision3140, "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
 			p.python("experiment.py", s.uri, "kept")
-			expect("current schema", "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3140+"\n")
+			expect("current schema", revision3140, "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3140+"\n")
+			p.image = interpreters[newest]
+			expect("by the newest", revision3180, "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3180+"\n")
 			if got := p.python("experiment.py", s.uri); got != "Default kept" {
 				t.Errorf("the database holds %s", got)
 			}
+			p.image = interpreters[oldest]
+			before := p.dump(s)
+			got := p.migrate(spec, oldest)
+			want := resources.ImageReport{MLflow: oldest, Schema: revision3140, Database: revision3180}
+			if got.code != 17 || got.found != want || got.termination != unknownRevision(revision3180) {
+				t.Errorf("[mlflow-42] by the oldest: ended with %+v", got)
+			}
+			if p.dump(s) != before {
+				t.Error("[mlflow-42] the oldest has changed the database of the newest")
+			}
+			report.add("migration, "+s.dialect+", back by the oldest", got.brief())
 		})
 	}
 	for _, s := range stores(t, p, "old") {
@@ -212,7 +229,7 @@ func TestMigration(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
 			p.python("schema.py", s.uri, revision3101, "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (7, 'old', '/old', 'active')")
-			got := p.migrate(fromSecret(p, s.uri, ""), supported)
+			got := p.migrate(fromSecret(p, s.uri, ""), oldest)
 			want := "backend store: at revision " + revision3101 + ", upgrading\nbackend store: at revision " + revision3140 + "\n"
 			if got.code != 0 || got.stdout != want {
 				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
@@ -225,22 +242,58 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestMigrationOfBrokenHistory: a database whose revision the image does not know, as one of a newer MLflow, is not touched.
-func TestMigrationOfBrokenHistory(t *testing.T) {
+func unknownRevision(revision string) string {
+	return "the backend store is at revision " + revision + ", which MLflow " + oldest + " of this image does not know: its newest is " + revision3140
+}
+
+// TestMigrationOfUnknownRevision: a database whose revision the image does not know is not touched.
+func TestMigrationOfUnknownRevision(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newer") {
 		t.Run(s.dialect, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
 			p.python("schema.py", s.uri, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-			got := p.migrate(fromSecret(p, s.uri, ""), supported)
-			if want := "the schema has no place in the history of this image: CommandError"; got.code != 14 || got.termination != want {
-				t.Errorf("[mlflow-42] ended with %+v, want 14: %s", got, want)
+			got := p.migrate(fromSecret(p, s.uri, ""), oldest)
+			if want := unknownRevision("ffffffffffff"); got.code != 17 || got.termination != want {
+				t.Errorf("[mlflow-42] ended with %+v, want 17: %s", got, want)
 			}
 			if at := p.python("revision.py", s.uri); at != "ffffffffffff" {
 				t.Errorf("the database is at %s", at)
 			}
 			report.add("migration, "+s.dialect+", revision that the image does not know", got.brief())
+		})
+	}
+}
+
+// dump is all that a database holds.
+func (p *pod) dump(s store) string {
+	p.t.Helper()
+	return p.python("dump.py", s.uri)
+}
+
+// TestMigrationByANewImage: what a fresh database gets of the newest release, and that an older one than supported touches nothing.
+func TestMigrationByANewImage(t *testing.T) {
+	t.Parallel()
+	for _, s := range stores(t, newPod(t), "newest") {
+		t.Run(s.dialect, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			p.image = interpreters[tooOld]
+			spec := fromSecret(p, s.uri, "")
+			if got := p.migrate(spec, oldest); got.code != 10 || got.found.MLflow != tooOld || got.termination != "this image holds MLflow 3.13.0, the oldest supported is 3.14.0" {
+				t.Errorf("[mlflow-42] too old: ended with %+v", got)
+			}
+			if tables := p.python("tables.py", s.uri); tables != "" {
+				t.Errorf("the image that is too old made %s", tables)
+			}
+			p.image = interpreters[newest]
+			got := p.migrate(spec, oldest)
+			want := "backend store: empty, creating the tables\nbackend store: at revision " + revision3180 + "\n"
+			if got.code != 0 || got.stdout != want || got.found.MLflow != newest {
+				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+			}
+			report.add("migration, "+s.dialect+", fresh database by the newest", got.brief())
 		})
 	}
 }
@@ -251,7 +304,7 @@ func TestMigrationThatDoesNotArrive(t *testing.T) {
 	p := newPod(t)
 	uri := "sqlite:///" + p.path("stuck.db")
 	p.python("schema.py", uri, revisionBefore, "CREATE TRIGGER stuck AFTER UPDATE ON alembic_version BEGIN UPDATE alembic_version SET version_num = '"+revision3101+"'; END")
-	got := p.migrate(fromSecret(p, uri, ""), supported)
+	got := p.migrate(fromSecret(p, uri, ""), oldest)
 	want := "the backend store is at revision " + revision3101 + ", the head of this image is " + revision3140
 	if got.code != 13 || got.termination != want {
 		t.Errorf("[mlflow-42] ended with %+v, want 13: %s", got, want)
@@ -267,7 +320,7 @@ func TestMigrationGap(t *testing.T) {
 	p.must(err)
 	p.extra = []string{"PYTHONPATH=" + modules, "PYTHONDONTWRITEBYTECODE=1"}
 	both := stores(t, p, "gap")
-	got := p.migrate(fromSecret(p, both[1].uri, both[0].uri), supported)
+	got := p.migrate(fromSecret(p, both[1].uri, both[0].uri), oldest)
 	want := "gap of gap.db\n"
 	for _, name := range []string{"backend", "registry"} {
 		want += name + " store: empty, creating the tables\n" + name + " store: at revision " + revision3140 + "\n"

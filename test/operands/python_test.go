@@ -18,13 +18,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// requirements pins MLflow, what it needs, and the driver of PostgreSQL, which images of MLflow hold too.
+// The releases of MLflow that are installed: the oldest that the operator supports, the newest, and one that is too old.
+const (
+	oldest = "3.14.0"
+	newest = "3.18.0"
+	tooOld = "3.13.0"
+)
+
+// requirements pins what MLflow needs, and the driver of PostgreSQL, which images of MLflow hold too.
 //
 //go:embed requirements.txt
 var requirements []byte
 
-// python is an environment with MLflow, in the user's cache directory.
+// python is an environment with one release of MLflow, in the user's cache directory.
 type python struct {
+	// release is that of MLflow, empty in the environment of what all of them need.
+	release string
 	// bin is the folder of its commands. As in the image, python3.12 is one of them, whatever the version behind it.
 	bin string
 	// version is that of the interpreter.
@@ -59,8 +68,8 @@ func findPython(ctx context.Context) (path, version string) {
 	return "", ""
 }
 
-// installPython makes the environment unless an earlier run did.
-func installPython(ctx context.Context) (*python, error) {
+// installPython makes the environments of all releases unless an earlier run did. They share one with what they need.
+func installPython(ctx context.Context) (map[string]*python, error) {
 	found, version := findPython(ctx)
 	if found == "" {
 		if err := install(ctx, "Python 3.11, 3.12 or 3.13 with venv", "python3", "python3-venv"); err != nil {
@@ -76,12 +85,24 @@ func installPython(ctx context.Context) (*python, error) {
 	}
 	sum := sha256.Sum256(append([]byte(version+"\n"), requirements...))
 	dir := filepath.Join(cache, "operands", "python-"+hex.EncodeToString(sum[:8]))
-	env := &python{bin: filepath.Join(dir, "bin"), version: version}
-	return env, env.complete(ctx, found, dir)
+	needed := &python{bin: filepath.Join(dir, "bin"), version: version}
+	if err := complete(ctx, dir, func() error { return needed.fill(ctx, found, dir) }); err != nil {
+		return nil, err
+	}
+	all := map[string]*python{}
+	for _, release := range []string{oldest, newest, tooOld} {
+		own := dir + "-mlflow-" + release
+		p := &python{release: release, bin: filepath.Join(own, "bin"), version: version}
+		if err := complete(ctx, own, func() error { return p.add(ctx, needed, found, own) }); err != nil {
+			return nil, err
+		}
+		all[release] = p
+	}
+	return all, nil
 }
 
-// complete installs the packages into a folder. A run that was broken off left no mark, and is done again.
-func (p *python) complete(ctx context.Context, interpreter, dir string) error {
+// complete makes an environment in a folder. A run that was broken off left no mark, and is done again.
+func complete(ctx context.Context, dir string, make func() error) error {
 	release, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return err
@@ -95,6 +116,14 @@ func (p *python) complete(ctx context.Context, interpreter, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
+	if err := make(); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}
+
+// fill installs what all releases need.
+func (p *python) fill(ctx context.Context, interpreter, dir string) error {
 	if err := do(ctx, interpreter, "-m", "venv", dir); err != nil {
 		return err
 	}
@@ -102,14 +131,35 @@ func (p *python) complete(ctx context.Context, interpreter, dir string) error {
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
-	if err := do(ctx, p.path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", list); err != nil {
+	return do(ctx, p.path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", list)
+}
+
+// add installs one release of MLflow beside what it needs.
+func (p *python) add(ctx context.Context, needed *python, interpreter, dir string) error {
+	if err := do(ctx, interpreter, "-m", "venv", "--without-pip", dir); err != nil {
+		return err
+	}
+	const packages = "import sysconfig; print(sysconfig.get_path('purelib'))"
+	theirs, err := exec.CommandContext(ctx, needed.path("python"), "-c", packages).Output()
+	if err != nil {
+		return err
+	}
+	own, err := exec.CommandContext(ctx, p.path("python"), "-c", packages).Output()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), theirs, 0o644); err != nil {
+		return err
+	}
+	if err := do(ctx, needed.path("python"), "-m", "pip", "--python", p.path("python"), "install", "--quiet", "--disable-pip-version-check",
+		"--no-deps", "mlflow=="+p.release); err != nil {
 		return err
 	}
 	// The links of an environment have to be inside it.
 	if err := os.Symlink("python", p.path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.WriteFile(mark, nil, 0o644)
+	return nil
 }
 
 // install asks the package manager of Debian, if this is Debian and we may.

@@ -17,9 +17,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// supported is the version of MLflow that is installed here.
-const supported = "3.14.0"
-
 // rendered are the objects of an MLflow, as `manager render` prints them for a plain cluster with metrics.
 type rendered struct {
 	t       *testing.T
@@ -37,7 +34,7 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec) rendered {
 		t.Fatal(err)
 	}
 	delete(object, "status")
-	settings := mlflow.Settings{Inputs: resources.Inputs{Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3"}}
+	settings := mlflow.Settings{Inputs: resources.Inputs{Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3", Version: oldest}}
 	objects, err := mlflow.Render(settings, capability.NewSet(capability.ServiceMonitor), &unstructured.Unstructured{Object: object})
 	if err != nil {
 		t.Fatal(err)

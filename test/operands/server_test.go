@@ -51,13 +51,24 @@ func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 // SQLite the suite e2e does so on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	p := newPod(t)
+	for _, release := range []string{oldest, newest} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			p.image = interpreters[release]
+			testServer(p)
+		})
+	}
+}
+
+func testServer(p *pod) {
 	port, err := freePort()
 	p.must(err)
 	p.port = strconv.Itoa(port)
-	p.must(database.create(t.Context(), "whole"))
+	name := "whole" + strings.ReplaceAll(p.image.release, ".", "")
+	p.must(database.create(p.t.Context(), name))
 	// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
-	s := &served{pod: p, spec: fromSecret(p, database.uri("whole"), "")}
+	s := &served{pod: p, spec: fromSecret(p, database.uri(name), "")}
 	s.bundle()
 	s.migrated()
 	s.started()
@@ -76,14 +87,16 @@ type served struct {
 	exited  chan struct{}
 }
 
-func (s *served) said(started, answered string) { report.add(started, answered) }
+func (s *served) said(started, answered string) {
+	report.add("MLflow "+s.image.release+", "+started, answered)
+}
 
 // bundle runs the init container.
 func (s *served) bundle() {
 	s.t.Helper()
 	containers := render(s.t, whole(s.spec, "")).server().InitContainers
-	if len(containers) != 1 {
-		s.t.Fatalf("%d init containers, want one", len(containers))
+	if len(containers) != 2 {
+		s.t.Fatalf("%d init containers, want two", len(containers))
 	}
 	end := s.run(s.t.Context(), &containers[0])
 	if want := "trusting 1 certificates from 1 sources\n"; end.code != 0 || end.stdout != want {
@@ -98,7 +111,7 @@ func (s *served) bundle() {
 // migrated runs the migration as whole would, over verified TLS to PostgreSQL.
 func (s *served) migrated() {
 	s.t.Helper()
-	end := s.migrate(whole(s.spec, ""), supported)
+	end := s.migrate(whole(s.spec, ""), oldest)
 	if end.code != 0 {
 		s.t.Fatalf("the migration: %+v", end)
 	}
@@ -196,8 +209,8 @@ func (s *served) answers() {
 		s.t.Errorf("no counters of MLflow in\n%s", metrics)
 	}
 	s.said("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
-	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != supported {
-		s.t.Errorf("this is MLflow %s, want %s", version, supported)
+	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != s.image.release {
+		s.t.Errorf("this is MLflow %s, want %s", version, s.image.release)
 	}
 	for origin, want := range map[string]string{s.address(): s.address(), "https://elsewhere.example.com": ""} {
 		if got := s.readableFrom(origin); got != want {

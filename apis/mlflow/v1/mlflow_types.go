@@ -439,7 +439,7 @@ type ImageConfig struct {
 type MigrationMode string
 
 const (
-	// MigrateAutomatic migrates at the first start and when the version changes.
+	// MigrateAutomatic migrates at the first start and when the image changes.
 	MigrateAutomatic MigrationMode = "Automatic"
 	// MigrateAlways migrates once for each generation of the object.
 	MigrateAlways MigrationMode = "Always"
@@ -448,7 +448,7 @@ const (
 // MigrationConfig controls database migrations.
 type MigrationConfig struct {
 	// mode says when the database is migrated: Automatic at the first start and
-	// when the MLflow version changes, Always after every change of the spec.
+	// when another image needs a newer schema, Always after every change of the spec.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode MigrationMode `json:"mode,omitempty"`
@@ -599,7 +599,9 @@ type MLflowStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	ArtifactsURL string `json:"artifactsUrl,omitempty"`
 
-	// version is the last MLflow version that was migrated to and rolled out.
+	// version is the MLflow version that migrated the database and was rolled out, as
+	// its image reported it. A later image with the same database schema, under the
+	// same tag, does not change it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
@@ -646,7 +648,8 @@ type MigrationStatus struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// version is the MLflow version that was migrated to.
+	// version is the MLflow version that was migrated to, as its image reported it.
+	// Of Running and Failed it is the oldest one accepted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`

@@ -16,16 +16,6 @@ const (
 	hintRetry = " If you want to rerun immediately after fixing the issue, add the " + ForceAnnotation + " annotation."
 )
 
-func refuseDowngrade(f *Facts) Decision {
-	newest := f.newestKnown()
-	return Decision{Workloads: DoNotTouch, Report: &Report{
-		Status: metav1.ConditionFalse, Reason: ReasonDowngradeRefused,
-		Message: fmt.Sprintf("The database was migrated to MLflow %s, and this operator supports %s, which cannot read a newer schema; "+
-			"server and CronJobs are left as they are. Run an operator that supports %s or newer, or restore a backup made with %s and add the %s annotation",
-			newest, f.Supported, newest, f.Supported, ForceAnnotation),
-	}}
-}
-
 // resume ends what a request that is gone has said of a server that was kept as it was.
 func resume(f *Facts) Decision {
 	d := Decision{Workloads: RunAsSpecified}
@@ -43,16 +33,18 @@ func Succeeded(generation int64) *Report {
 	}
 }
 
-func awaitRollout(f *Facts) Decision {
+func awaitRollout(f *Facts) Decision { return rollsOut(f, f.Record.Version) }
+
+func rollsOut(f *Facts, version string) Decision {
 	return Decision{Workloads: RunAsSpecified, Report: &Report{
 		Status: metav1.ConditionUnknown, Reason: f.reason(ReasonMigrationRunning),
-		Message: fmt.Sprintf("The database is migrated to version %s; waiting for the server to become ready", f.Supported),
+		Message: fmt.Sprintf("The database is migrated to version %s; waiting for the server to become ready", version),
 	}}
 }
 
 // keepFailure says again what was said, for the present generation, and records what the original left in a condition alone.
 func keepFailure(f *Facts) Decision {
-	text := fmt.Sprintf("The migration to version %s failed", f.Supported) + hintForce
+	text := fmt.Sprintf("The migration to version %s or newer failed", f.Supported) + hintForce
 	if f.reasonIs(ReasonMigrationFailed) {
 		text = f.Condition.Message
 	}
@@ -67,10 +59,13 @@ func awaitDeletion(f *Facts) Decision {
 	return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s to be gone", f.Live.Job.Name), RecreateDelay)
 }
 
-func restartForced(f *Facts) Decision {
+func restart(f *Facts) Decision {
 	how := "completed"
 	if f.failed() {
 		how = "failed"
+	}
+	if f.Force == "" {
+		return removing(f, f.Live.Job, ReasonMigrationRunning, f.because("Deleted %s migration Job %s to create it again", how, f.Live.Job.Name))
 	}
 	return removing(f, f.Live.Job, ReasonForceMigrationRestart, f.because(
 		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", how, f.Live.Job.Name))
@@ -107,8 +102,12 @@ func retrying(f *Facts, at time.Time) string {
 
 // recordSuccess lets the server come back; it is a success for users when that is ready.
 func recordSuccess(f *Facts) Decision {
-	d := awaitRollout(f)
-	d.Record = f.record(mlflowv1.MigrationRolloutPending, f.Live.Job.UID)
+	return follow(f, f.migrated(f.Live.Job.Found, f.Live.Job.UID))
+}
+
+func follow(f *Facts, r *mlflowv1.MigrationStatus) Decision {
+	d := rollsOut(f, r.Version)
+	d.Record = r
 	return d
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -45,6 +46,10 @@ func whenUnchecked(when func(*Facts, *JobState) bool) func(*Facts) bool {
 var checkRules = []migrationRule{
 	{"the check is for another migration, or goes",
 		whenUnchecked(func(f *Facts, c *JobState) bool { return c.Leaving || c.For != f.checkFor() }), replaceCheck},
+	{"the database is newer than the image",
+		whenUnchecked(func(_ *Facts, c *JobState) bool {
+			return c.Phase == JobFailed && c.Code == resources.ExitNewerDatabase
+		}), refuseDowngrade},
 	{"the check failed for good",
 		whenUnchecked(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportCheck},
 	{"the check failed and is repeated",
@@ -53,6 +58,29 @@ var checkRules = []migrationRule{
 		whenUnchecked(func(*Facts, *JobState) bool { return true }), awaitCheck},
 	{"the server runs and nothing is checked",
 		(*Facts).unchecked, createCheck},
+	{"the check found the schema of the image",
+		func(f *Facts) bool { return f.upToDate() }, followCheck},
+}
+
+// upToDate reports that a check has shown that a migration, if it were not asked for in so many words, would have nothing to do.
+func (f *Facts) upToDate() bool {
+	c, alone := f.Live.Check, len(f.Live.Others) == 0 && (f.Live.Job == nil || f.finished())
+	return f.Live.Runs && c != nil && alone && !f.begun() && f.Force == "" && !f.Always && c.Found.Schema != "" && c.Found.Database == c.Found.Schema
+}
+
+// followCheck has the server follow without a stop. The last Job stays the one that led to something.
+func followCheck(f *Facts) Decision {
+	return follow(f, f.migrated(f.Live.Check.Found, types.UID(f.Record.JobUID)))
+}
+
+func refuseDowngrade(f *Facts) Decision {
+	text := fmt.Sprintf("Server and CronJobs are left as they are, because with image %s %s", f.Image, f.Live.Check.Failure.Message)
+	if f.Recorded != "" {
+		text += fmt.Sprintf("; status.version is %s", f.Recorded)
+	}
+	d := keepServing(ReasonDowngradeRefused, text, 0)
+	d.Report.Status, d.Report.Progressing = metav1.ConditionFalse, false
+	return d
 }
 
 func replaceCheck(f *Facts) Decision {

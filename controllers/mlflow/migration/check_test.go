@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 func runs(f *Facts) { f.Live.Runs, f.Live.Serving, f.Live.Busy, f.Live.Settled = true, true, 1, false }
@@ -28,6 +29,19 @@ func upgrade(changes ...change) *Facts {
 }
 
 func because(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
+
+func code(n int) func(*JobState) { return func(j *JobState) { j.Code = int32(n) } }
+
+func found(schema, database string) func(*JobState) {
+	return func(j *JobState) {
+		j.Found = resources.ImageReport{MLflow: "3.18.0", Schema: schema, Database: database}
+	}
+}
+
+var exchanged = func(f *Facts) {
+	recorded("3.14.0")(f)
+	wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })(f)
+}
 
 // checkCases are those of a server that runs when a migration is requested.
 var checkCases = []ruleCase{
@@ -51,6 +65,16 @@ var checkCases = []ruleCase{
 	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Live.Check.For = "" }), "the check is for another migration, or goes", ServeOn, StepDelete,
 		ReasonMigrationChecking, "", "", RecreateDelay},
 	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or goes", ServeOn, StepNone, ReasonMigrationChecking, "to be gone", "", RecreateDelay},
+	{"[D16] the database is newer than the image", upgrade(recorded("3.18.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
+		"the database is newer than the image", ServeOn, StepNone, ReasonDowngradeRefused,
+		"Server and CronJobs are left as they are, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
+	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, found("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
+		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
+	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, found("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
+		ReasonMigrationScalingDown, "because the image is another", "", RecreateDelay},
+	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, found("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
+		ReasonMigrationScalingDown, "", "", RecreateDelay},
 	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", ServeOn, StepNone, ReasonMigrationCheckFailed,
 		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct the spec", "", 0},
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", ServeOn, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", retryDelay / 2},

@@ -20,7 +20,7 @@ const ForceAnnotation = "mlflow.opendatahub.io/force-migrate"
 type Facts struct {
 	Now        time.Time
 	Generation int64
-	// Supported is the version of this build, Recorded that of status.version.
+	// Supported is the oldest version that this build takes, Recorded that of status.version.
 	Supported, Recorded string
 	// Always: the mode asks for one migration in each generation.
 	Always bool
@@ -93,8 +93,10 @@ type JobState struct {
 	Leaving bool
 	// For is what it was made for: the annotation that forced a migration, empty when none did; or the migration that it checks.
 	For string
-	// Image that it runs.
+	// Image that it runs, and what its program found in it; Code is how that ended.
 	Image string
+	Found resources.ImageReport
+	Code  int32
 	// Started: its program runs or has just ended.
 	Started bool
 	// Since is when it was made, or began.
@@ -131,14 +133,13 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 	return f
 }
 
-// requested follows the reference: annotation, version, a condition of this generation that is not true, mode. Our own
+// requested follows the reference: annotation, a version that is too old, a condition of this generation that is not true, mode. Our own
 // record of something unfinished counts too, because the others forget it when the object is edited.
 func (f *Facts) requested() bool {
 	switch {
-	case f.Force != "", f.Recorded != f.Supported:
+	case f.Force != "", f.Recorded == "", olderVersion(f.Recorded, f.Supported):
 		return true
-	case f.Record.Outcome == mlflowv1.MigrationRunning, f.Record.Outcome == mlflowv1.MigrationRolloutPending,
-		f.Record.Outcome == mlflowv1.MigrationFailed, f.moved():
+	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.moved(), f.exchanged():
 		return true
 	case f.currentCondition():
 		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
@@ -152,6 +153,12 @@ func (f *Facts) moved() bool {
 	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
 }
 
+// exchanged reports that the image is another than the one that migrated.
+func (f *Facts) exchanged() bool {
+	settled := f.Record.Outcome != mlflowv1.MigrationRunning && f.Record.Outcome != mlflowv1.MigrationFailed
+	return settled && f.Record.Image != "" && f.Record.Image != f.Image
+}
+
 // currentCondition reports that the condition is about the present generation.
 func (f *Facts) currentCondition() bool {
 	return f.Condition != nil && f.Condition.ObservedGeneration == f.Generation
@@ -162,21 +169,10 @@ func (f *Facts) reasonIs(reason string) bool {
 	return f.Condition != nil && f.Condition.Reason == reason
 }
 
-// downgrade reports that the database is known to be newer than what this build supports.
-func (f *Facts) downgrade() bool { return olderVersion(f.Supported, f.newestKnown()) }
-
-// newestKnown is the newest version that the database is known to have seen.
-func (f *Facts) newestKnown() string {
-	if f.Record.Outcome == mlflowv1.MigrationRolloutPending && !olderVersion(f.Record.Version, f.Recorded) {
-		return f.Record.Version
-	}
-	return f.Recorded
-}
-
 // rolloutPending reports that a Job has migrated what would be migrated now, and that only the server has to follow.
 func (f *Facts) rolloutPending() bool {
 	r := &f.Record
-	return r.Outcome == mlflowv1.MigrationRolloutPending && r.Version == f.Supported && r.Stores == f.Stores &&
+	return r.Outcome == mlflowv1.MigrationRolloutPending && r.Version != "" && !olderVersion(r.Version, f.Supported) && r.Image == f.Image && r.Stores == f.Stores &&
 		(f.Force == "" || f.Force == r.Force) && (!f.Always || r.Generation == f.Generation)
 }
 
@@ -191,14 +187,17 @@ func (f *Facts) failedBefore() bool {
 	return f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
 }
 
-// counts reports that a Job is the one which was requested. A forced migration is requested once: a Job of before the
-// annotation does not count, nor one whose end has led to something already. Jobs that carry no mark count when the
-// condition says that they were taken for the forced one, as the original operator does.
+// counts reports that a Job is the one which was requested: it ran the image. A forced migration is requested once: a Job of before the annotation does not count, nor one whose end has led to
+// something already. Jobs that carry no mark count when the condition says that they were taken for the forced one, as the original
+// operator does.
 func (f *Facts) counts(j *JobState) bool {
+	known := string(j.UID) == f.Record.JobUID
 	switch {
+	case f.exchanged() && j.Image != f.Image:
+		return false
 	case f.Force == "":
 		return true
-	case string(j.UID) == f.Record.JobUID && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
+	case known && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
 		return false
 	case j.For != "":
 		return j.For == f.Force
@@ -216,6 +215,19 @@ func (f *Facts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflow
 	}
 }
 
+// migrated is the record of a database that has the schema of the image, as a Job found it. Without the pod of the Job no more is known
+// than what the Job demanded, or had been there before.
+func (f *Facts) migrated(found resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
+	r := f.record(mlflowv1.MigrationRolloutPending, job)
+	if olderVersion(r.Version, f.Recorded) {
+		r.Version = f.Recorded
+	}
+	if found.MLflow != "" {
+		r.Version = found.MLflow
+	}
+	return r
+}
+
 // trigger says why there is a migration, for messages: "<action> because <trigger>".
 func (f *Facts) trigger() string {
 	switch {
@@ -225,12 +237,14 @@ func (f *Facts) trigger() string {
 		return fmt.Sprintf("spec.migration.mode=Always and desired generation %d has not completed migration yet", f.Generation)
 	case f.Recorded == "":
 		return "status.version is empty during bootstrap"
-	case f.Recorded != f.Supported:
-		return fmt.Sprintf("status.version=%q does not match supported version %s", f.Recorded, f.Supported)
+	case olderVersion(f.Recorded, f.Supported):
+		return fmt.Sprintf("status.version=%q is older than the oldest supported version %s", f.Recorded, f.Supported)
+	case f.exchanged():
+		return "the image is another than the one that migrated the database"
 	case f.moved():
 		return "the stores are others than those that were migrated"
 	default:
-		return fmt.Sprintf("an earlier migration to version %s has not been completed", f.Supported)
+		return fmt.Sprintf("an earlier migration to version %s or newer has not been completed", f.Supported)
 	}
 }
 

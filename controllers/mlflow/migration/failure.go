@@ -44,6 +44,19 @@ func FailedAttempt(pods []corev1.Pod, supported string) string {
 	return "an attempt failed, and another follows"
 }
 
+// FoundBy returns what the program of a Job that has ended found; nothing if its pods are gone, or never ran it.
+func FoundBy(pods []corev1.Pod) (code int32, found resources.ImageReport) {
+	if len(pods) == 0 {
+		return 0, found
+	}
+	for _, status := range newest(pods).Status.ContainerStatuses {
+		if end := status.State.Terminated; end != nil && status.Name == resources.MigrationContainer {
+			return end.ExitCode, resources.ReportOf(end)
+		}
+	}
+	return 0, found
+}
+
 func newest(pods []corev1.Pod) *corev1.Pod {
 	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -57,7 +70,7 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	if end == nil {
 		return Failure{}, false
 	}
-	if text, terminal, known := resources.MigrationExit(end.ExitCode, supported); known {
+	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ReportOf(end), supported); known {
 		return Failure{Terminal: terminal, Message: text}, true
 	}
 	reason := end.Reason
@@ -91,7 +104,7 @@ func conditionFailure(job *batchv1.Job, supported string) Failure {
 	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
 		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
 			code, err := strconv.ParseInt(found[1], 10, 32)
-			if text, terminal, known := resources.MigrationExit(int32(code), supported); known && err == nil {
+			if text, terminal, known := resources.MigrationExit(int32(code), resources.ImageReport{}, supported); known && err == nil {
 				return Failure{Terminal: terminal, Message: text}
 			}
 		}

@@ -45,11 +45,14 @@ func TestClassifyFailure(t *testing.T) {
 		pods []corev1.Pod
 		want Failure
 	}{
-		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10))}, Failure{true, "migration image reports an unexpected MLflow version; expected 3.14.0"}},
+		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: use an image that holds one"}},
 		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs"}},
 		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs"}},
 		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head"}},
 		"[mlflow-43] 14": {backoff, []corev1.Pod{ending(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph"}},
+		"[mlflow-43] 17": {backoff, []corev1.Pod{ending(0, migrate(17), writing("hunter2\nmlflow=3.14.0 schema=b7e4c1a90f23 database=f4a9b2c7d1e6"))},
+			Failure{true, "the database has schema f4a9b2c7d1e6 of a newer MLflow, and the image holds MLflow 3.14.0, which knows schemas up to b7e4c1a90f23: " +
+				"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"}},
 		"[mlflow-43] 15": {backoff, []corev1.Pod{ending(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
 		"[mlflow-43] [mlflow-44] an unknown code": {backoff, []corev1.Pod{ending(0, migrate(1))},
 			Failure{false, "migration Job container exited with code 1"}},
@@ -77,6 +80,28 @@ func TestClassifyFailure(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+func writing(message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
+}
+
+// TestFoundBy: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
+func TestFoundBy(t *testing.T) {
+	end := func(message string) []corev1.Pod {
+		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
+	}
+	if code, found := FoundBy(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
+		t.Errorf("%d %+v", code, found)
+	}
+	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
+		if _, found := FoundBy(end(message)); found != (resources.ImageReport{}) {
+			t.Errorf("%q: %+v", message, found)
+		}
+	}
+	if code, _ := FoundBy(nil); code != 0 {
+		t.Errorf("without a pod: %d", code)
 	}
 }
 

@@ -39,7 +39,7 @@ func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.Cou
 // Measure counts the end of a Job in the reconciliation that draws the conclusion, and shows how long one takes.
 func Measure(f *Facts, d *Decision) {
 	switch {
-	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending:
+	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:
 		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
 		migrationsTotal.WithLabelValues(resultFailed).Inc()

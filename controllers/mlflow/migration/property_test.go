@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 var (
@@ -26,6 +27,8 @@ func anyJob(t *rapid.T, name string) JobState {
 		Ours:  rapid.Bool().Draw(t, "ours"), Leaving: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
 		For: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
 		FailedAt: noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
+		Code:     rapid.SampledFrom([]int32{0, resources.ExitNewerDatabase}).Draw(t, "code"),
+		Found:    resources.ImageReport{MLflow: "3.18.0", Schema: anySetting.Draw(t, "schema"), Database: anySetting.Draw(t, "database")},
 		Failure:  Failure{Terminal: rapid.Bool().Draw(t, "terminal"), Message: "it broke"},
 	}
 }
@@ -87,8 +90,8 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if d.Rule == "" || d.Workloads == "" || d.Step == StepLook {
 		t.Fatalf("nothing is decided: %+v", d)
 	}
-	refuses := d.Workloads == DoNotTouch
-	if refuses != (d.Report != nil && d.Report.Reason == ReasonDowngradeRefused) || refuses && (d.Step != StepNone || d.Record != nil) {
+	refuses := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
+	if refuses && (d.Workloads != ServeOn || d.Step != StepNone || d.Record != nil) {
 		t.Fatalf("it refuses and runs: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && d.Step != StepNone {
@@ -100,7 +103,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if !d.Rolls() && d.Step != StepUnmark && d.Report == nil {
 		t.Fatalf("the server is stopped without a word: %+v", d)
 	}
-	ends := d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch || d.Report != nil && d.Report.Status == metav1.ConditionFalse
+	ends := d.Workloads == RunAsSpecified || d.Report != nil && d.Report.Status == metav1.ConditionFalse
 	if !ends && d.Retry <= 0 {
 		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}

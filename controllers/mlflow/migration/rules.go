@@ -22,9 +22,7 @@ const (
 	Drain serving = "drain"
 	// ScaleToZero means no replica, and no CronJob that starts.
 	ScaleToZero serving = "stand down"
-	// DoNotTouch means that the Deployment and the CronJobs stay as they are, whatever they are.
-	DoNotTouch serving = "leave alone"
-	// ServeOn is DoNotTouch while a check decides whether the server may be stopped.
+	// ServeOn means that the Deployment and the CronJobs stay as they are, while a check decides whether the server may be stopped.
 	ServeOn serving = "serve on"
 )
 
@@ -112,7 +110,7 @@ type Decision struct {
 
 // Rolls reports that the reconciliation continues with the rollout of the server.
 func (d *Decision) Rolls() bool {
-	return d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch || d.Workloads == ServeOn
+	return d.Workloads == RunAsSpecified || d.Workloads == ServeOn
 }
 
 // migrationRule is one line of the state machine.
@@ -140,8 +138,6 @@ var migrationRules = slices.Concat(restRules, checkRules, workRules)
 
 // restRules decide without Live, until it is needed.
 var restRules = []migrationRule{
-	{"a downgrade is refused",
-		func(f *Facts) bool { return f.Force == "" && f.downgrade() }, refuseDowngrade},
 	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() }, resume},
 	{"the server follows a migrated database",
@@ -159,8 +155,8 @@ var restRules = []migrationRule{
 var workRules = []migrationRule{
 	{"the Job is on its way out",
 		func(f *Facts) bool { return f.Live.Job != nil && f.Live.Job.Leaving }, awaitDeletion},
-	{"the Job does not answer the annotation",
-		func(f *Facts) bool { return f.finished() && !f.counts(f.Live.Job) }, restartForced},
+	{"the Job does not answer what is requested",
+		func(f *Facts) bool { return f.finished() && !f.counts(f.Live.Job) }, restart},
 	{"the Job failed under other settings",
 		func(f *Facts) bool {
 			return f.failed() && f.Record.JobUID == string(f.Live.Job.UID) && f.changedSinceFailure()
@@ -174,7 +170,7 @@ var workRules = []migrationRule{
 	{"a failure that the original recorded holds",
 		func(f *Facts) bool { return f.Force == "" && f.failedBefore() }, keepFailure},
 	{"the Job cannot be what is wanted and never started",
-		func(f *Facts) bool { return f.Live.Job != nil && f.outdated(f.Live.Job) }, replaceJob},
+		func(f *Facts) bool { return f.Live.Job != nil && f.superseded(f.Live.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",
 		func(f *Facts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
 	{"a Job beside the server never ran or overstays",
@@ -199,9 +195,9 @@ func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
 
-// outdated reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
+// superseded reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
 // for it could be for ever.
-func (f *Facts) outdated(j *JobState) bool {
+func (f *Facts) superseded(j *JobState) bool {
 	return !j.Started && (j.Image != f.Image || f.Force != "" && j.For != f.Force)
 }
 

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"encoding/base64"
 	"regexp"
 
@@ -75,12 +76,20 @@ func stripsOTLP(release string) bool {
 	return err != nil || v.LessThan(prefixedOTLP) || v.EqualTo(prefixedOTLP) && preRelease.MatchString(release)
 }
 
+// heldVersion is that of the MLflow which migrated the database, or else the oldest that it may be.
+func heldVersion(m *mlflowv1.MLflow, in Inputs) string {
+	if record := m.Status.Migration; record != nil && record.Outcome == mlflowv1.MigrationRolloutPending {
+		return record.Version
+	}
+	return cmp.Or(m.Status.Version, in.Version)
+}
+
 // httpRoute publishes the server behind the platform gateway. Where the ingestion
 // of OpenTelemetry traces is served without the static prefix, a first rule strips it.
 func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	prefixes := []resources.Prefix{{Path: "/" + name}}
-	if stripsOTLP(in.Version) {
+	if stripsOTLP(heldVersion(m, in)) {
 		prefixes = []resources.Prefix{{Path: "/" + name + "/v1", Rewritten: "/v1"}, {Path: "/" + name}}
 	}
 	return route(in, name, prefixes)

@@ -170,34 +170,3 @@ func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar
 //
 //go:embed migrate.py
 var migrationProgram string
-
-// migrationExit is a way in which the migration program ends without success.
-type migrationExit struct {
-	// code is the exit code of the container.
-	code int32
-	// terminal: running the same Job again would end the same way.
-	terminal bool
-	// text says what happened, for the status. A %s in it stands for the supported version.
-	text string
-}
-
-// migrationExits are all the codes that the program gives. Any other code comes from elsewhere and may be retried.
-var migrationExits = []migrationExit{
-	{10, true, "migration image reports an unexpected MLflow version; expected %s"},
-	{11, true, "operator-managed migration only supports SQL backend store URIs"},
-	{12, true, "operator-managed migration only supports SQL registry store URIs"},
-	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head"},
-	{14, true, "migration failed because Alembic could not resolve the schema revision graph"},
-	{15, false, "migration failed due to a retryable database or migration error"},
-	{16, false, "a database cannot be opened or read; check its address, its user and its password"},
-}
-
-// MigrationExit says what an exit code means for a supported version of MLflow, if the program gives it.
-func MigrationExit(code int32, supported string) (text string, terminal, known bool) {
-	for _, exit := range migrationExits {
-		if exit.code == code {
-			return strings.ReplaceAll(exit.text, "%s", supported), exit.terminal, true
-		}
-	}
-	return "", false, false
-}

@@ -3,6 +3,7 @@ package resources
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestMigrationExits holds the whole table: other software waits for these texts.
@@ -21,17 +23,19 @@ func TestMigrationExits(t *testing.T) {
 		Terminal bool
 	}
 	want := map[int32]meaning{
-		10: {"migration image reports an unexpected MLflow version; expected 3.14.0", true},
+		10: {"migration image reports an unexpected MLflow version unknown; expected 3.14.0 or newer: use an image that holds one", true},
 		11: {"operator-managed migration only supports SQL backend store URIs", true},
 		12: {"operator-managed migration only supports SQL registry store URIs", true},
 		13: {"migration completed but the resulting schema revision does not match the image's Alembic head", true},
 		14: {"migration failed because Alembic could not resolve the schema revision graph", true},
 		15: {"migration failed due to a retryable database or migration error", false},
 		16: {"a database cannot be opened or read; check its address, its user and its password", false},
+		17: {"the database has schema unknown of a newer MLflow, and the image holds MLflow unknown, which knows schemas up to unknown: " +
+			"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before", true},
 	}
 	got := map[int32]meaning{}
 	for code := int32(-1); code <= 256; code++ {
-		if text, terminal, found := MigrationExit(code, "3.14.0"); found {
+		if text, terminal, found := MigrationExit(code, ImageReport{}, "3.14.0"); found {
 			got[code] = meaning{text, terminal}
 		}
 	}
@@ -119,6 +123,12 @@ func python(t *testing.T) string {
 	return path
 }
 
+// withoutReport leaves out the last line, which TestMigrationReport reads.
+func withoutReport(text string) string {
+	message, _, _ := strings.Cut(text, "mlflow=")
+	return strings.TrimSpace(message)
+}
+
 func TestMigrationProgram(t *testing.T) {
 	const backend, registry, supported = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_REGISTRY_STORE_URI", "SUPPORTED_MLFLOW_VERSION"
 	upgraded := func(name string) string {
@@ -127,6 +137,8 @@ func TestMigrationProgram(t *testing.T) {
 	created := func(store, name string) string {
 		return "connect " + name + "\n" + store + " store: empty, creating the tables\ninitialize " + name + "\n" + store + " store: at revision head\n"
 	}
+	both := "connect a\n" + strings.ReplaceAll(created("backend", "a")+created("registry", "b"), "connect a\n", "connect b\n")
+	both = strings.Replace(both, "head\nconnect b\n", "head\n", 1)
 	const nothing = "no store is configured, there is nothing to migrate\n"
 	for name, c := range map[string]struct {
 		env    map[string]string
@@ -140,12 +152,18 @@ func TestMigrationProgram(t *testing.T) {
 		"[mlflow-42] a driver may be named":     {env: map[string]string{backend: uri("mysql+pymysql", "a")}, stdout: created("backend", "a")},
 		"blanks around a URI do not count":      {env: map[string]string{backend: " \t" + uri("sqlite", "a") + "\n", registry: "  "}, stdout: created("backend", "a")},
 		"a shared registry is migrated once":    {env: map[string]string{backend: uri("sqlite", "a"), registry: " " + uri("sqlite", "a")}, stdout: created("backend", "a")},
-		"a registry of its own follows":         {env: map[string]string{backend: uri("sqlite", "a"), registry: uri("sqlite", "b")}, stdout: created("backend", "a") + created("registry", "b")},
+		"a registry of its own follows":         {env: map[string]string{backend: uri("sqlite", "a"), registry: uri("sqlite", "b")}, stdout: both},
 		"a registry alone":                      {env: map[string]string{registry: uri("sqlite", "b")}, stdout: created("registry", "b")},
 		"no store, and no look at the version":  {env: map[string]string{supported: "9.9.9"}, stdout: nothing},
 		"the same version in another notation":  {env: map[string]string{backend: uri("sqlite", "a"), supported: " v3.14.0+odh ", "FAKE_VERSION": "3.14.0+rhai1"}, stdout: created("backend", "a")},
 		"no version asked for":                  {env: map[string]string{backend: uri("sqlite", "a"), supported: "", "FAKE_VERSION": "2.0.0"}, stdout: created("backend", "a")},
-		"[mlflow-42] another version":           {map[string]string{backend: uri("sqlite", "a"), supported: "v3.14.0", "FAKE_VERSION": "3.13.9"}, 10, "", "this image holds MLflow 3.13.9, expected is 3.14.0"},
+		"[mlflow-42] another version":           {map[string]string{backend: uri("sqlite", "a"), supported: "v3.14.0", "FAKE_VERSION": "3.13.9"}, 10, "", "this image holds MLflow 3.13.9, the oldest supported is 3.14.0"},
+		"a pre-release of the oldest version":   {map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.14.0rc1"}, 10, "", "this image holds MLflow 3.14.0rc1, the oldest supported is 3.14.0"},
+		"[mlflow-42] a newer version":           {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.18.0"}, stdout: created("backend", "a")},
+		"a newer version of more digits":        {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.9.2", "FAKE_VERSION": "3.14.0"}, stdout: created("backend", "a")},
+		"a pre-release of a newer version":      {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.15.0.dev0"}, stdout: created("backend", "a")},
+		"a patch of the oldest version":         {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14", "FAKE_VERSION": "3.14.0.post1"}, stdout: created("backend", "a")},
+		"[mlflow-42] a newer database":          {map[string]string{backend: uri("sqlite", "a"), "FAKE_REVISION": "unknown"}, 17, "connect a\n", "the backend store is at revision unknown, which MLflow 3.14.0 of this image does not know: its newest is head"},
 		"[mlflow-42] a backend of files":        {map[string]string{backend: "file:///mlflow/hunter2"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
 		"a backend of another dialect":          {map[string]string{backend: uri("mssql+pyodbc", "a")}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
 		"the dialect comes before the version":  {map[string]string{backend: uri("postgres", "a"), supported: "9.9.9"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
@@ -156,7 +174,7 @@ func TestMigrationProgram(t *testing.T) {
 		"[mlflow-42] another revision after it": {map[string]string{backend: uri("sqlite", "a"), "FAKE_REVISION": "old", "FAKE_UPGRADED": "odd"}, 13, "connect a\nbackend store: at revision old, upgrading\nupgrade a\n", "the backend store is at revision odd, the head of this image is head"},
 		"[mlflow-42] the gap is closed in the backend only": {
 			env:    map[string]string{backend: uri("sqlite", "a"), registry: uri("sqlite", "b"), "FAKE_GAP": "yes"},
-			stdout: strings.Replace(created("backend", "a"), "connect a\n", "connect a\ngap a\n", 1) + created("registry", "b"),
+			stdout: strings.Replace(both, "connect a\n", "connect a\ngap a\n", 1),
 		},
 		"[mlflow-42] an unknown revision": {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "Can't locate revision identified by 'x' "}, 14, "", "the schema has no place in the history of this image: ConnectionError"},
 		"[mlflow-42] several heads":       {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "Multiple heads are present "}, 14, "", "the schema has no place in the history of this image: ConnectionError"},
@@ -168,12 +186,45 @@ func TestMigrationProgram(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := runMigration(t, c.env)
+			got.Termination = withoutReport(got.Termination)
 			want := migrationRun{Code: c.code, Stdout: c.stdout, Termination: c.failure}
 			if c.failure != "" {
 				want.Stderr = c.failure + "\n"
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMigrationReport: the last line of the termination log says what the program found, whatever came of it.
+func TestMigrationReport(t *testing.T) {
+	backend, registry := uri("postgresql", "a"), uri("mysql", "b")
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		code int
+		want ImageReport
+	}{
+		"migrated":             {env: map[string]string{}, want: ImageReport{"3.14.0", "head", "head"}},
+		"stays behind":         {env: map[string]string{"FAKE_REVISION": "old", "FAKE_UPGRADED": "odd"}, code: 13, want: ImageReport{"3.14.0", "head", "odd"}},
+		"newer":                {env: map[string]string{"FAKE_REVISION": "unknown"}, code: 17, want: ImageReport{"3.14.0", "head", "unknown"}},
+		"too old":              {env: map[string]string{"FAKE_VERSION": "3.13.0", "SUPPORTED_MLFLOW_VERSION": "3.14.0"}, code: 10, want: ImageReport{MLflow: "3.13.0"}},
+		"no store":             {env: map[string]string{envBackendStore: " ", envRegistryStore: " "}},
+		"checked":              {[]string{"check"}, map[string]string{"FAKE_REVISION": "old"}, 0, ImageReport{"3.14.0", "head", "old"}},
+		"checked, empty":       {[]string{"check"}, map[string]string{}, 0, ImageReport{"3.14.0", "head", "none"}},
+		"checked, up to date":  {[]string{"check"}, map[string]string{"FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", "head"}},
+		"checked, with repair": {[]string{"check"}, map[string]string{"FAKE_REVISION": "head", "FAKE_GAP": "yes"}, 0, ImageReport{"3.14.0", "head", ""}},
+		"checked, a file":      {[]string{"check"}, map[string]string{envBackendStore: uri("sqlite", "a"), "FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := map[string]string{envBackendStore: backend, envRegistryStore: registry}
+			maps.Copy(env, c.env)
+			got := runMigration(t, env, c.args...)
+			if found := ReportOf(&corev1.ContainerStateTerminated{Message: got.Termination}); got.Code != c.code || found != c.want {
+				t.Errorf("[mlflow-42] ended with %+v: %+v", got, found)
 			}
 		})
 	}

@@ -28,6 +28,7 @@ const (
 	neverEnds   = cluster.PodBehaviorRegistry + "not-ready:x"
 	endsWith11  = cluster.PodBehaviorRegistry + "exit-11:x"
 	endsWith15  = cluster.PodBehaviorRegistry + "exit-15:x"
+	endsWith17  = cluster.PodBehaviorRegistry + "exit-17:x"
 )
 
 func withImage(name string) func(*mlflowv1.MLflow) {

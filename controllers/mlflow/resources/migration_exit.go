@@ -1,0 +1,62 @@
+package resources
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ImageReport is what the migration program found: the MLflow of its image, the newest schema that it knows, and that of the databases.
+// What it did not find is empty.
+type ImageReport struct{ MLflow, Schema, Database string }
+
+var reportForm = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})$`)
+
+// ReportOf reads the last line that the program wrote about its end. Nothing else of the text is used, because it could hold a password.
+func ReportOf(end *corev1.ContainerStateTerminated) (r ImageReport) {
+	if found := reportForm.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
+		known := func(text string) string { return strings.TrimPrefix(text, "-") }
+		r = ImageReport{known(found[1]), known(found[2]), known(found[3])}
+	}
+	return r
+}
+
+// migrationExit is a way in which the migration program ends without success.
+type migrationExit struct {
+	// code is the exit code of the container.
+	code int32
+	// terminal: running the same Job again would end the same way.
+	terminal bool
+	// text says what happened, for the status. {oldest} is the oldest MLflow that is supported, the others are fields of ImageReport.
+	text string
+}
+
+// ExitNewerDatabase is the exit code of the migration program that decides more than whether it is run again.
+const ExitNewerDatabase = 17
+
+// migrationExits are all the codes that the program gives. Any other code comes from elsewhere and may be retried.
+var migrationExits = []migrationExit{
+	{10, true, "migration image reports an unexpected MLflow version {mlflow}; expected {oldest} or newer: use an image that holds one"},
+	{11, true, "operator-managed migration only supports SQL backend store URIs"},
+	{12, true, "operator-managed migration only supports SQL registry store URIs"},
+	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head"},
+	{14, true, "migration failed because Alembic could not resolve the schema revision graph"},
+	{15, false, "migration failed due to a retryable database or migration error"},
+	{16, false, "a database cannot be opened or read; check its address, its user and its password"},
+	{ExitNewerDatabase, true, "the database has schema {database} of a newer MLflow, and the image holds MLflow {mlflow}, which knows schemas up to {schema}: " +
+		"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"},
+}
+
+// MigrationExit says what an exit code means where this version of MLflow is the oldest supported, if the program gives it.
+func MigrationExit(code int32, r ImageReport, oldest string) (text string, terminal, known bool) {
+	for _, exit := range migrationExits {
+		if exit.code == code {
+			words := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
+				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"))
+			return words.Replace(exit.text), exit.terminal, true
+		}
+	}
+	return "", false, false
+}
