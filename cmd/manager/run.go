@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"runtime/debug"
@@ -84,6 +85,7 @@ func runManager(ctx context.Context, p process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	collectEarly()
+	leaveRoom()
 	redact.Learn(restConfig)
 	needed := &permissions{
 		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, began: env.Clock.Now(),
@@ -116,6 +118,13 @@ const heapGrowth, usualGrowth = 50, 100
 func collectEarly() {
 	if given := debug.SetGCPercent(heapGrowth); given != usualGrowth {
 		debug.SetGCPercent(given)
+	}
+}
+
+// leaveRoom keeps the heap below what GOMEMLIMIT states, which is the limit of the container: the program needs memory besides it.
+func leaveRoom() {
+	if given := debug.SetMemoryLimit(-1); given < math.MaxInt64 {
+		debug.SetMemoryLimit(given / 10 * 9)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -57,11 +58,8 @@ func newWebhooks(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.
 	if err != nil {
 		return webhooks{}, err
 	}
-	server := webhook.NewServer(webhook.Options{
-		Port:    env.Config.Webhook.Port,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure},
-	})
-	return webhooks{server: judged{&parting{Server: server, clock: env.Clock}}, certificate: source}, nil
+	server := newBounded(env.Config.Webhook.Port, func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure)
+	return webhooks{server: judged{guarded{&parting{Server: server, clock: env.Clock}, admission.NewBudget()}}, certificate: source}, nil
 }
 
 func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {

@@ -56,8 +56,7 @@ func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
 		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
 		t.Errorf("%+v", answer)
 	}
-	broken := answerReview(&apiextensionsv1.ConversionRequest{DesiredAPIVersion: beta, Objects: nil})
-	if broken.Result.Status != metav1.StatusSuccess {
+	if broken := review(t, beta).Response; broken.Result.Status != metav1.StatusSuccess {
 		t.Errorf("nothing to convert: %+v", broken)
 	}
 	if _, err := convertRaw([]byte("["), beta); err == nil {

@@ -2,13 +2,10 @@ package modelregistry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +103,7 @@ type defaulter struct{ settings Source }
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	return read(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
 		setDefaults(object, old, s)
-		changed, err := json.Marshal(object)
+		changed, err := encode(object)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -276,59 +273,4 @@ func secondCatalog(name, namespace string, namespaces []string) field.ErrorList 
 		}
 	}
 	return nil
-}
-
-// maxReview bounds the body of a review, in bytes. A list is converted as one.
-const maxReview = 64 << 20
-
-// converter answers conversion reviews.
-type converter struct{}
-
-// ServeHTTP implements http.Handler. What is no review is answered with status 400; an object that cannot be converted
-// fails its review.
-func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	review := apiextensionsv1.ConversionReview{}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
-	if err == nil {
-		err = kjson.Unmarshal(body, &review)
-	}
-	if err != nil || review.Request == nil {
-		http.Error(w, fmt.Sprintf("no conversion review: %v", err), http.StatusBadRequest)
-		return
-	}
-	review.Response = answerReview(review.Request)
-	review.Request = nil
-	answer, err := json.Marshal(&review)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // the client is gone
-}
-
-func answerReview(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
-	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for i := range request.Objects {
-		converted, err := convertRaw(request.Objects[i].Raw, request.DesiredAPIVersion)
-		if err != nil {
-			return &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{
-				Status: metav1.StatusFailure, Message: fmt.Sprintf("objects[%d]: %v", i, err),
-			}}
-		}
-		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: converted})
-	}
-	return response
-}
-
-func convertRaw(raw []byte, wanted string) ([]byte, error) {
-	var object map[string]any
-	if err := kjson.Unmarshal(raw, &object); err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
-	}
-	converted, err := conversion.Convert(object, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(converted)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -40,6 +41,8 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
+	// account is what the installation says about the manager.
+	account *operator.Installed
 	// team is a namespace of tenants.
 	team string
 )
@@ -48,7 +51,7 @@ func TestAbuse(t *testing.T) { framework.Run(t, "Abuse") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "abuse", cluster.Bare, framework.WithSets(cluster.KServe, cluster.KubeRay), framework.WithOperator("config/default"))
-	account := env.Installed
+	account = env.Installed
 	team = env.Namespace(ctx, "team")
 	for _, namespace := range []string{team, operatorNamespace} {
 		for _, role := range []string{
@@ -79,10 +82,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
-		Env: []string{
-			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
-			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
-		},
+		Env: images,
 	})
 	for _, text := range []string{
 		mlflow("{}"), registry("probe", "{}"), runtime("probe", "{}"), wrapper(job("probe", "{}")), rayCluster("probe", "{}"), catalog("catalog", "{}"),
@@ -93,6 +93,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(startTimeout))
 
 var _ = AfterEach(func() { manager.ReportLog() })
+
+// images that the manager needs.
+var images = []string{
+	"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
+	"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
+}
 
 // admin is no particular user but the administrator of the control plane.
 const admin = ""

@@ -1,0 +1,265 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endless is a body without an end. It counts what is read of it.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += len(p)
+	return len(p), nil
+}
+
+// send posts a body whose length is declared as such; -1 is unknown.
+func send(ctx context.Context, to http.Handler, body io.Reader, length int64) *httptest.ResponseRecorder {
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
+	request.ContentLength = length
+	recorder := httptest.NewRecorder()
+	to.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// blocking is a handler that does not return before its channel is closed.
+type blocking chan struct{}
+
+func (b blocking) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	select {
+	case <-b:
+	case <-r.Context().Done():
+	}
+}
+
+// text is a body of JSON of a length.
+func text(length int) *strings.Reader {
+	return strings.NewReader(`"` + strings.Repeat("x", length-2) + `"`)
+}
+
+// full has so many requests in progress that no other one of the size fits.
+func full(t *testing.T, guard http.Handler, size, count int) {
+	t.Helper()
+	for range count {
+		go send(t.Context(), guard, text(size), int64(size))
+	}
+	synctest.Wait()
+}
+
+const (
+	mebibyte = 1 << 20
+	// two bodies of this size fill a lane.
+	half = 8 * mebibyte
+)
+
+type sized struct {
+	http.Handler
+	largest, weight int64
+}
+
+func (s sized) Largest() int64     { return s.largest }
+func (s sized) Weigh([]byte) int64 { return s.weight }
+
+func TestRequestsWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(blocking)
+		guard := NewBudget().Guard(sized{end, half, 1})
+		full(t, guard, half, 2)
+		answer := make(chan int)
+		go func() { answer <- send(t.Context(), guard, text(half), half).Code }()
+		time.Sleep(turn - time.Millisecond)
+		synctest.Wait()
+		select {
+		case code := <-answer:
+			t.Fatalf("status %d at once", code)
+		default:
+		}
+		close(end)
+		if code := <-answer; code != http.StatusOK {
+			t.Errorf("status %d when there is room", code)
+		}
+	})
+}
+
+func TestWhoFindsNoRoomIsToldWhenToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			size, count int
+			weight      int64
+		}{
+			"to receive it": {half, 2, 1},
+			"to decode it":  {mebibyte, 1, 65 * mebibyte},
+		} {
+			guard := NewBudget().Guard(sized{make(blocking), half, tc.weight})
+			full(t, guard, tc.size, tc.count)
+			begun := time.Now()
+			got := send(t.Context(), guard, text(tc.size), int64(tc.size))
+			if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != retryAfter {
+				t.Errorf("no room %s: status %d, headers %v", name, got.Code, got.Header())
+			}
+			if waited := time.Since(begun); waited != turn {
+				t.Errorf("no room %s: waited for %s", name, waited)
+			}
+		}
+	})
+}
+
+func TestLargeRequestsLeaveRoomForSmallOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(blocking)
+		b := NewBudget()
+		full(t, b.Guard(sized{end, half, 64 * mebibyte}), half, 20)
+		if got := send(t.Context(), b.Guard(http.NotFoundHandler()), text(1000), 1000); got.Code != http.StatusNotFound {
+			t.Errorf("status %d", got.Code)
+		}
+		close(end)
+	})
+}
+
+func TestWhatNeverFitsIsRefusedBeforeItIsRead(t *testing.T) {
+	body := &endless{}
+	got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, largestReview+1)
+	if got.Code != http.StatusRequestEntityTooLarge || body.read > 0 {
+		t.Errorf("status %d, %d bytes read", got.Code, body.read)
+	}
+}
+
+func TestWhatIsTooLargeDecodedIsRefused(t *testing.T) {
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })
+	guard := NewBudget().Guard(next)
+	for name, body := range map[string]string{
+		"small objects": "[" + strings.Repeat(`{"":0},`, largestReview/7-1) + "0]",
+		"depth":         strings.Repeat("[", deepest+1) + strings.Repeat("]", deepest+1),
+	} {
+		got := send(t.Context(), guard, strings.NewReader(body), int64(len(body)))
+		if got.Code != http.StatusRequestEntityTooLarge || !strings.Contains(got.Body.String(), "decoded") {
+			t.Errorf("%s: status %d: %s", name, got.Code, got.Body)
+		}
+	}
+}
+
+func TestBodiesOfUnknownLength(t *testing.T) {
+	var seen int
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := Body(r)
+		seen = len(body)
+		if all, readErr := io.ReadAll(r.Body); err != nil || readErr != nil || len(all) != seen || r.ContentLength != int64(seen) {
+			t.Errorf("%d of %d bytes: %v, %v", len(all), seen, err, readErr)
+		}
+	})
+	guard := NewBudget().Guard(next)
+	for _, length := range []int{2, 1000, largestReview} {
+		if got := send(t.Context(), guard, text(length), -1); got.Code != http.StatusOK || seen != length {
+			t.Errorf("status %d, %d of %d bytes", got.Code, seen, length)
+		}
+	}
+	for name, body := range map[string]io.Reader{"one byte too many": text(largestReview + 1), "without an end": &endless{}} {
+		if got := send(t.Context(), guard, body, -1); got.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: status %d", name, got.Code)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // it takes the room of the largest
+		end := make(blocking)
+		guard := NewBudget().Guard(sized{end, half, 1})
+		for range 2 {
+			go send(t.Context(), guard, text(10), -1)
+		}
+		synctest.Wait()
+		if got := send(t.Context(), guard, text(10), -1); got.Code != http.StatusTooManyRequests {
+			t.Errorf("status %d", got.Code)
+		}
+		close(end)
+	})
+}
+
+func TestBodiesThatEndEarly(t *testing.T) {
+	if got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), text(10), 20); got.Code != http.StatusBadRequest {
+		t.Errorf("status %d", got.Code)
+	}
+}
+
+// However a request ends, its room is free again.
+func TestRoomIsFreeAgain(t *testing.T) {
+	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	for name, tc := range map[string]struct {
+		next http.Handler
+		body func() io.Reader
+	}{
+		"answered":      {http.NotFoundHandler(), func() io.Reader { return text(half) }},
+		"a panic":       {panics, func() io.Reader { return text(half) }},
+		"the client":    {make(blocking), func() io.Reader { return text(half) }},
+		"a broken body": {http.NotFoundHandler(), func() io.Reader { return io.MultiReader(text(9), broken{}) }},
+	} {
+		b := NewBudget()
+		for range 5 {
+			func() {
+				defer func() { _ = recover() }()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				send(ctx, b.Guard(sized{tc.next, half, 100 * mebibyte}), tc.body(), half)
+			}()
+		}
+		for i, l := range b.lanes {
+			if l.bodies != nil && !l.bodies.TryAcquire(2*half) || !l.decoded.TryAcquire(l.heaviest) {
+				t.Errorf("after %s room is missing in lane %d", name, i)
+			}
+			l.decoded.Release(l.heaviest)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
+
+func TestACallerThatHasGoneWaitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := NewBudget().Guard(sized{make(blocking), half, 1})
+		full(t, guard, half, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		cancel()
+		send(ctx, guard, text(half), half)
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("waited for %s", waited)
+		}
+	})
+}
+
+func TestWeigh(t *testing.T) {
+	for body, want := range map[string]int64{
+		``:                       0,
+		`1`:                      0,
+		`"abc"`:                  4 * perByte,
+		`"a\"[{,"`:               7 * perByte,
+		`{}`:                     perValue + perByte,
+		`{"a":1}`:                perValue + perObject + 6*perByte,
+		`[1,2]`:                  2*perValue + 4*perByte,
+		`[[`:                     2*perValue + 2*perByte,
+		`]]`:                     0,
+		`"`:                      perByte,
+		strings.Repeat("[", 101): math.MaxInt64,
+	} {
+		if got := Weigh([]byte(body)); got != want {
+			t.Errorf("%s weighs %d, want %d", body, got, want)
+		}
+	}
+	const before = 2 // the text before it counts as its path
+	if got, want := WeighEach([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), Weigh([]byte(`{"b":1}`))+before; got != want {
+		t.Errorf("the heaviest weighs %d, want %d", got, want)
+	}
+	// Each path of a chain of objects contains those before it.
+	key := strings.Repeat("k", 1000)
+	chain := strings.Repeat(`{"`+key+`":`, 50) + "1" + strings.Repeat("}", 50)
+	if got := Weigh([]byte(chain)); got < 50*49/2*1000 {
+		t.Errorf("a chain weighs %d", got)
+	}
+}

@@ -1,0 +1,203 @@
+package abuse_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/node"
+)
+
+const (
+	floodTimeout = 10 * time.Minute
+	listed       = 1000
+	writes       = 20
+	// mostRefused is how long a caller may go on with a body that has been refused.
+	mostRefused = 20 * time.Second
+)
+
+// Whoever reaches the webhook port can post to it: a pod without any rights.
+var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
+	var (
+		limited *framework.Manager
+		limit   int64
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		limit = account.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+		manager.Away(ctx)
+		limited = env.StartManager(ctx, framework.ManagerOptions{
+			Name: "limited", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+			Env: append([]string{"GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...),
+		})
+		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
+			DeferCleanup(func() { Eventually(remove).WithTimeout(patience).Should(Succeed()) })
+		} else {
+			AddReportEntry("no cgroup limits the manager, only its resident memory is looked at", err)
+		}
+		DeferCleanup(func(ctx SpecContext) { limited.Stop(ctx) })
+		DeferCleanup(func() { AddReportEntry("highest resident memory, MiB", memory(limited, "VmHWM")>>20) })
+		Eventually(func() error { return write(ctx) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		makeRegistries(ctx)
+	}, NodeTimeout(floodTimeout))
+
+	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
+	large := func() string { return conversionReview(`{"a":"`+long(60<<20)+`"}`, 1) }
+	objects := func(size int) string { return `{"a":[` + strings.Repeat(`{"":0},`, size/7) + `0]}` }
+	for what, flood := range map[string]struct {
+		path    string
+		body    func() string
+		posters int
+		chunked bool
+	}{
+		"four large registries at a time":       {"/convert", large, 4, false},
+		"sixteen large registries":              {"/convert", large, 16, false},
+		"a registry of many small objects":      {"/convert", func() string { return conversionReview(objects(60<<20), 1) }, 16, false},
+		"many registries of small objects":      {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, false},
+		"bodies of unknown length":              {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, true},
+		"large reviews of admission":            {mutate, func() string { return admissionReview(objects(6 << 20)) }, 16, false},
+		"reviews of admission that are decoded": {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
+		"small reviews of admission":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
+	} {
+		It("does not end the manager, nor keep out writes: "+what, func(ctx SpecContext) {
+			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", account.WebhookPort, flood.path), flood.body(), flood.posters, flood.chunked)
+			defer stop()
+			for range writes {
+				Expect(write(ctx)).To(Succeed())
+			}
+			Expect(list(ctx)).To(Equal(listed))
+			Expect(stop()).To(BeNumerically(">=", flood.posters), "requests")
+			Expect(limited.Process.Running()).To(BeTrue(), limited.Process.LogTail())
+			Expect(memory(limited, "VmHWM")).To(BeNumerically("<", limit))
+		}, NodeTimeout(specTimeout))
+	}
+})
+
+// memory reads a size in bytes from what the kernel says about the process.
+func memory(m *framework.Manager, field string) int64 {
+	GinkgoHelper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Process.PID))
+	Expect(err).NotTo(HaveOccurred(), m.Process.LogTail())
+	_, after, _ := strings.Cut(string(status), field+":")
+	var kib int64
+	_, err = fmt.Sscan(after, &kib)
+	Expect(err).NotTo(HaveOccurred())
+	return kib << 10
+}
+
+// makeRegistries makes registries that the manager leaves alone.
+func makeRegistries(ctx context.Context) {
+	GinkgoHelper()
+	var all sync.WaitGroup
+	next := atomic.Int64{}
+	failed := make(chan error, listed)
+	for range 8 {
+		all.Go(func() {
+			for i := next.Add(1); i <= listed; i = next.Add(1) {
+				o := &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "modelregistry.opendatahub.io/v1beta1", "kind": "ModelRegistry",
+					"spec": map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
+				}}
+				o.SetNamespace(team)
+				o.SetName(fmt.Sprintf("many-%d", i))
+				o.SetAnnotations(map[string]string{"platform.opendatahub.io/paused": "true"})
+				if err := env.Admin.Create(ctx, o); err != nil {
+					failed <- err
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for err := range failed {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func write(ctx context.Context) error {
+	return as(registryEditor).Create(ctx, object(team, registry("quiet", "{}")), client.DryRunAll)
+}
+
+// list reads all registries in the version that is not stored. A change of the definition has the API server forget what it converted.
+func list(ctx context.Context) int {
+	GinkgoHelper()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("modelregistries.modelregistry.opendatahub.io")
+	category := fmt.Sprintf(`{"spec":{"names":{"categories":["odh","flood%d"]}}}`, time.Now().UnixNano())
+	Expect(env.Admin.Patch(ctx, crd, merge(category))).To(Succeed())
+	items := &unstructured.UnstructuredList{}
+	items.SetGroupVersionKind(schema.GroupVersionKind{Group: "modelregistry.opendatahub.io", Version: "v1alpha1", Kind: "ModelRegistryList"})
+	Eventually(func() error { return as(admin).List(ctx, items, client.InNamespace(team)) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	count := 0
+	for i := range items.Items {
+		if strings.HasPrefix(items.Items[i].GetName(), "many-") {
+			count++
+		}
+	}
+	return count
+}
+
+// post has callers send the same body again and again until the result is called, which returns how many requests there were.
+func post(ctx context.Context, url, body string, callers int, chunked bool) func() int64 {
+	ctx, cancel := context.WithCancel(ctx)
+	stranger := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers, //nolint:gosec // the certificate is for other names
+	}}
+	var all sync.WaitGroup
+	var sent atomic.Int64
+	for range callers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+				if err != nil {
+					return
+				}
+				if chunked {
+					request.ContentLength = -1
+				}
+				request.Header.Set("Content-Type", "application/json")
+				if response, err := stranger.Do(request); err == nil {
+					_, _ = io.Copy(io.Discard, response.Body) // refused or not
+					_ = response.Body.Close()
+				}
+				sent.Add(1)
+			}
+		})
+	}
+	return func() int64 {
+		cancel()
+		all.Wait()
+		return sent.Load()
+	}
+}
+
+// conversionReview asks for registries of the same spec.
+func conversionReview(spec string, count int) string {
+	item := `{"apiVersion":"modelregistry.opendatahub.io/v1alpha1","kind":"ModelRegistry","metadata":{"name":"a","namespace":"b"},"spec":` + spec + `}`
+	items := strings.TrimSuffix(strings.Repeat(item+",", count), ",")
+	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u",` +
+		`"desiredAPIVersion":"modelregistry.opendatahub.io/v1beta1","objects":[` + items + `]}}`
+}
+
+func admissionReview(spec string) string {
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":` +
+		`{"apiVersion":"modelregistry.opendatahub.io/v1beta1","kind":"ModelRegistry","metadata":{"name":"a","namespace":"b"},"spec":` + spec + `}}}`
+}
