@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 const (
 	progressEvery = 15 * time.Second
+	collectEvery  = 200 * time.Millisecond
 	keyLength     = 16
 )
 
@@ -71,6 +73,22 @@ func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, erro
 	return binaries[programName(m.packages[0])], nil
 }
 
+// DownloadPeer downloads the modules of a peer that the cache of Go lacks, so that [BuildPeer] only compiles.
+func DownloadPeer(ctx context.Context, peer Peer) error {
+	m, ok := peers[peer]
+	if !ok {
+		return fmt.Errorf("unknown peer %q", peer)
+	}
+	root, err := RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", append([]string{"list", "-deps"}, m.packages...)...)
+	command.Dir = filepath.Join(root, "test", "cluster", "binaries", m.dir)
+	command.Env = append(os.Environ(), "GOWORK=off")
+	return command.Run()
+}
+
 // PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
 func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	m, ok := peers[peer]
@@ -90,6 +108,16 @@ func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 }
 
 func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binaries, error) {
+	supply, err := startBuild(ctx, progress, nil, modules...)
+	if err != nil {
+		return nil, err
+	}
+	return supply.all(ctx)
+}
+
+// startBuild builds what is missing of the modules in the background, and returns a supply that has what exists. A store
+// with published programs comes first.
+func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return nil, err
@@ -98,12 +126,13 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	if err != nil {
 		return nil, err
 	}
-	b := builder{
+	b := &builder{
 		source: filepath.Join(root, "test", "cluster", "binaries"), cache: filepath.Join(cache, "binaries"),
-		out: progress, clock: clock.RealClock{},
+		out: progress, clock: clock.RealClock{}, published: published, supply: newSupply(),
 	}
 	b.start = b.clock.Now()
-	return b.all(ctx, modules...)
+	go func() { b.supply.end(b.all(ctx, modules...)) }()
+	return b.supply, nil
 }
 
 type builder struct {
@@ -111,26 +140,27 @@ type builder struct {
 	out           io.Writer
 	clock         clock.WithTicker
 	start         time.Time
+	published     *store // nil where everything is compiled
+	supply        *supply
 	// total is how many programs did not exist at the start, and done how many of them this run has built.
 	total, done int
 }
 
 // all builds what is missing of the modules.
-func (b *builder) all(ctx context.Context, modules ...module) (Binaries, error) {
-	binaries := Binaries{}
+func (b *builder) all(ctx context.Context, modules ...module) error {
 	for _, m := range modules {
-		missing, err := b.missing(m)
+		target, err := b.target(m)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		b.total += missing
+		b.total += len(b.missing(m, target))
 	}
 	for _, m := range modules {
-		if err := b.module(ctx, m, binaries); err != nil {
-			return nil, err
+		if err := b.module(ctx, m); err != nil {
+			return err
 		}
 	}
-	return binaries, nil
+	return nil
 }
 
 func (b *builder) say(format string, args ...any) {
@@ -150,24 +180,31 @@ func (b *builder) target(m module) (string, error) {
 	return filepath.Join(b.cache, programName(m.packages[0])+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH)), nil
 }
 
-// missing counts the programs of a module that have to be built: all of them, or none.
-func (b *builder) missing(m module) (int, error) {
-	target, err := b.target(m)
-	if err != nil || m.complete(target) {
-		return 0, err
+// missing returns the packages whose programs have to be built, and supplies the others.
+func (b *builder) missing(m module, target string) (packages []string) {
+	for _, pkg := range m.packages {
+		name := programName(pkg)
+		path, found := b.published.program(name)
+		if !found {
+			path = filepath.Join(target, name)
+			_, err := os.Stat(path)
+			found = err == nil
+		}
+		if found {
+			b.supply.add(name, path)
+		} else {
+			packages = append(packages, pkg)
+		}
 	}
-	return len(m.packages), nil
+	return packages
 }
 
-func (b *builder) module(ctx context.Context, m module, into Binaries) error {
+func (b *builder) module(ctx context.Context, m module) error {
 	target, err := b.target(m)
 	if err != nil {
 		return err
 	}
-	for _, pkg := range m.packages {
-		into[programName(pkg)] = filepath.Join(target, programName(pkg))
-	}
-	if m.complete(target) {
+	if len(b.missing(m, target)) == 0 {
 		return nil
 	}
 	unlock, err := lock(ctx, "build", func() { b.say("another process is building, waiting for it") })
@@ -175,10 +212,14 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 		return err
 	}
 	defer unlock()
-	if m.complete(target) {
-		return nil // another process built it
+	if packages := b.missing(m, target); len(packages) > 0 && b.published != nil {
+		b.published.download(ctx, programNames(packages), b.supply, b.say)
 	}
-	return b.programs(ctx, m, filepath.Join(b.source, m.dir), target)
+	packages := b.missing(m, target)
+	if len(packages) == 0 {
+		return nil // another process built it, or it was downloaded
+	}
+	return b.programs(ctx, m, packages, target)
 }
 
 // ownSources returns the files of those packages that stand beside the requirements, in the folder of binaries.
@@ -204,52 +245,49 @@ func (m module) ownSources(binaries string) ([]byte, error) {
 	return all, nil
 }
 
-// complete reports whether every program lies in the folder; the folder is renamed into place when it is whole.
-func (m module) complete(dir string) bool {
-	for _, pkg := range m.packages {
-		if _, err := os.Stat(filepath.Join(dir, programName(pkg))); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// programs builds those of a module with one command, so that one is linked while the next is compiled.
-func (b *builder) programs(ctx context.Context, m module, source, target string) error {
-	partial := target + ".partial"
-	if err := errors.Join(os.RemoveAll(target), os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
+// programs builds those of a module with one command, which links one program while it compiles the next, and starts with
+// the first. Each is supplied as soon as it is linked.
+func (b *builder) programs(ctx context.Context, m module, packages []string, target string) error {
+	source, partial := filepath.Join(b.source, m.dir), target+".partial"
+	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755), os.MkdirAll(target, 0o755)); err != nil {
 		return fmt.Errorf("preparing %s: %w", partial, err)
 	}
-	var names []string
-	for _, pkg := range m.packages {
-		names = append(names, programName(pkg))
-	}
+	names := programNames(packages)
 	all := strings.Join(names, ", ")
 	b.say("building %s: %s", all, b.share(len(names)))
 	cgo := "CGO_ENABLED=0"
 	if m.cgoTags != "" {
 		cgo = "CGO_ENABLED=1"
 	}
-	output := partial + "/"
-	if len(names) == 1 {
-		output += names[0] // Go would name it after its path
-	}
 	command := exec.CommandContext(ctx, "go", append([]string{
-		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", "-s -w " + m.ldflags, "-o", output,
-	}, m.packages...)...)
+		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", "-s -w " + m.ldflags, "-o", partial + "/",
+	}, packages...)...)
 	command.Dir = source
-	command.Env = append(os.Environ(), cgo, "GOWORK=off")
-	said, err := b.run(command, all)
+	// Go moves a program into its place in one step within a file system only.
+	command.Env = append(os.Environ(), cgo, "GOWORK=off", "GOTMPDIR="+partial)
+	said, err := b.run(command, partial, target, slices.Clone(packages))
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", all, err)
 	}
 	if err != nil {
 		return fmt.Errorf("building %s in %s: %w\n%s", all, source, err, tail(said, tailLines))
 	}
-	if err := os.Rename(partial, target); err != nil {
-		return fmt.Errorf("moving the programs to %s: %w", target, err)
+	if err := os.RemoveAll(partial); err != nil {
+		return fmt.Errorf("removing %s: %w", partial, err)
 	}
 	return nil
+}
+
+// collect supplies those programs that have been linked, and returns the packages of the others.
+func (b *builder) collect(partial, target string, packages []string) []string {
+	return slices.DeleteFunc(packages, func(pkg string) bool {
+		path := filepath.Join(target, programName(pkg))
+		if err := os.Rename(filepath.Join(partial, linkedName(pkg)), path); err != nil {
+			return false
+		}
+		b.supply.add(programName(pkg), path)
+		return true
+	})
 }
 
 // share says which of the programs that have to be built come next.
@@ -263,10 +301,11 @@ func (b *builder) share(next int) string {
 	return fmt.Sprintf("programs %d to %d of %d", first, b.done, b.total)
 }
 
-// run executes the compiler and reports that it is alive.
-func (b *builder) run(command *exec.Cmd, name string) (string, error) {
-	ticker := b.clock.NewTicker(progressEvery)
-	defer ticker.Stop()
+// run executes the compiler, supplies what it has linked and reports that it is alive.
+func (b *builder) run(command *exec.Cmd, partial, target string, packages []string) (string, error) {
+	alive, look := b.clock.NewTicker(progressEvery), b.clock.NewTicker(collectEvery)
+	defer alive.Stop()
+	defer look.Stop()
 	type result struct {
 		output []byte
 		err    error
@@ -279,9 +318,20 @@ func (b *builder) run(command *exec.Cmd, name string) (string, error) {
 	for {
 		select {
 		case r := <-done:
+			if packages = b.collect(partial, target, packages); len(packages) > 0 && r.err == nil {
+				r.err = fmt.Errorf("go build has not made %s", strings.Join(programNames(packages), ", "))
+			}
 			return string(r.output), r.err
-		case <-ticker.C():
-			b.say("still building %s", name)
+		case <-look.C():
+			before := len(packages)
+			packages = b.collect(partial, target, packages)
+			if len(packages) > 0 && len(packages) < before {
+				b.say("building %s: %d more to go", programName(packages[0]), len(packages)-1)
+			}
+		case <-alive.C():
+			if len(packages) > 0 {
+				b.say("still building %s", programName(packages[0]))
+			}
 		}
 	}
 }

@@ -63,9 +63,12 @@ func TestProgramNames(t *testing.T) {
 			names = append(names, programName(pkg))
 		}
 	}
-	want := "etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok"
+	want := "etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("programs are %q, want %q", got, want)
+	}
+	if name := linkedName("go.etcd.io/etcd/server/v3"); name != "server" {
+		t.Errorf("Go names etcd %q", name)
 	}
 	names = nil
 	for _, m := range nodeModules() {
@@ -103,13 +106,13 @@ func TestBuildsOnceAndReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0))}
+	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
 	b.start = b.clock.Now()
 	modules := []module{{dir: "small", packages: []string{"example.com/small"}}, {dir: "other", ldflags: "-X main.other=1", packages: []string{"example.com/small"}}}
-	binaries, err := b.all(t.Context(), modules...)
-	if err != nil {
+	if err := b.all(t.Context(), modules...); err != nil {
 		t.Fatal(err)
 	}
+	binaries := b.supply.paths
 	if info, err := os.Stat(binaries["small"]); err != nil || info.Mode()&0o100 == 0 {
 		t.Fatalf("no program at %q: %v", binaries["small"], err)
 	}
@@ -119,7 +122,7 @@ func TestBuildsOnceAndReports(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if _, err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
+	if err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
 		t.Errorf("a warm build gave %v and said %q", err, out.String())
 	}
 }
@@ -127,12 +130,12 @@ func TestBuildsOnceAndReports(t *testing.T) {
 func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source := smallModule(t, "package main\n\nfunc main() { undefinedName() }\n")
-	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0))}
-	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}, Binaries{})
+	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
+	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}})
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
 		t.Errorf("error %v does not say what the compiler said", err)
 	}
-	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}, Binaries{}); err == nil {
+	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
 		t.Error("a missing module is no error")
 	}
 }

@@ -16,7 +16,9 @@
 //
 // [Build] compiles the programs from the module test/cluster/binaries, which is apart from the main module so that its
 // requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
-// cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls.
+// cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
+// first programs while the others are still being built. With [Options.Published] programs are downloaded where that is
+// possible; the suites compile them, in the versions that they are for.
 //
 // # Pods, claims and nodes
 //

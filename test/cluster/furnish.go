@@ -32,8 +32,8 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 
 // furnish creates what a cluster has before it is used: nodes, a default storage class and the configuration of the
 // platform. It returns when the seeded CRDs are served.
-func (i *Instance) furnish(ctx context.Context, options Options, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	if err := i.furnishNodes(ctx, options); err != nil {
+func (i *Instance) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	if err := i.furnishNodes(ctx); err != nil {
 		return err
 	}
 	config, err := i.Config()
@@ -43,7 +43,7 @@ func (i *Instance) furnish(ctx context.Context, options Options, crds []*apiexte
 	if err := awaitCRDs(ctx, config, crds...); err != nil {
 		return err
 	}
-	return configure(ctx, config, options.Platform)
+	return configure(ctx, config, i.options.Platform)
 }
 
 func (i *Instance) createFakeNodes(ctx context.Context, count int) error {

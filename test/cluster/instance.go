@@ -53,6 +53,9 @@ type Options struct {
 	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
 	// user removes it. An instance that is not ephemeral stays until it is stopped.
 	Ephemeral bool
+	// Published uses programs that their projects publish, or those of the user, where it can; else all are compiled, in the
+	// versions that tests are for.
+	Published bool
 	// Progress receives one line per step; nil means none.
 	Progress io.Writer
 }
@@ -62,11 +65,14 @@ type Instance struct {
 	// Name of the instance.
 	Name string
 
-	dir      string
-	binaries Binaries
-	clock    clock.WithTicker
-	mutex    sync.Mutex
-	state    state
+	dir   string
+	clock clock.WithTicker
+	mutex sync.Mutex
+	state state
+	// programs, options and begin are known to the process that has started the instance.
+	programs *supply
+	options  Options
+	begin    time.Time
 }
 
 // Start builds what is missing, starts an instance and returns when all of it is ready: the API server, the controllers, the
@@ -74,9 +80,43 @@ type Instance struct {
 // has ended, is removed first; one that is alive gives [ErrInUse]. On an error nothing stays running, and the error
 // carries the end of the log that explains it.
 func Start(ctx context.Context, options Options) (*Instance, error) {
+	i, err := StartAPI(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.finishBuilt(ctx); err != nil {
+		return nil, errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+	}
+	return i, nil
+}
+
+// finishBuilt is [Instance.Finish] with every program built.
+func (i *Instance) finishBuilt(ctx context.Context) error {
+	if _, err := i.programs.all(ctx); err != nil {
+		return err
+	}
+	return i.Finish(ctx)
+}
+
+// lockedWriter serves several goroutines.
+type lockedWriter struct {
+	mutex sync.Mutex
+	to    io.Writer
+}
+
+func (w *lockedWriter) Write(text []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.to.Write(text)
+}
+
+// StartAPI is [Start], but returns when the API server serves the APIs of the platform, while the rest may still be built.
+// [Instance.Finish] starts the rest.
+func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
 	}
+	options.Progress = &lockedWriter{to: options.Progress}
 	if options.Platform == "" {
 		options.Platform = Plain
 	}
@@ -89,9 +129,14 @@ func Start(ctx context.Context, options Options) (*Instance, error) {
 	if options.Nodes < 0 || options.Real && options.Nodes > 1 {
 		return nil, fmt.Errorf("starting instance %s: %d nodes are not possible", options.Name, options.Nodes)
 	}
-	binaries, err := options.build(ctx)
+	programs, err := options.build(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range []string{Etcd, APIServer} {
+		if _, err := programs.path(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	if err := sweep(ctx, options.Name); err != nil {
 		return nil, err
@@ -100,16 +145,50 @@ func Start(ctx context.Context, options Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.binaries = binaries
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	i.programs, i.options, i.begin = programs, options, i.clock.Now()
+	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := i.start(ctx, options); err != nil {
+	if err := i.startAPI(started); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting instance %s: %w", i.Name, err), i.Stop(context.WithoutCancel(ctx)))
 	}
-	if options.Ephemeral {
-		return i, nil
+	return i, nil
+}
+
+// Finish starts controllers, scheduler and kubelets of an instance of [StartAPI], each as soon as it is built, and returns when
+// all of the instance is ready.
+func (i *Instance) Finish(ctx context.Context) error {
+	if !i.options.Ephemeral {
+		if err := i.disown(); err != nil {
+			return err
+		}
 	}
-	return i, i.disown()
+	for _, p := range []*Process{i.controllerManager(), i.scheduler(), i.kwok()} {
+		if p.Name == Kwok && i.state.Real {
+			continue
+		}
+		if err := i.run(ctx, p); err != nil {
+			return fmt.Errorf("starting instance %s: %w", i.Name, err)
+		}
+	}
+	started, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := i.waitReady(started); err != nil {
+		return fmt.Errorf("starting instance %s: %w", i.Name, err)
+	}
+	i.say("instance %s ready, %s", i.Name, i.options.describe())
+	return nil
+}
+
+// Program returns the path of a program of an instance that this process has started, once it is built.
+func (i *Instance) Program(ctx context.Context, name string) (string, error) {
+	if i.programs == nil {
+		return "", fmt.Errorf("program %s: another process has started instance %s", name, i.Name)
+	}
+	return i.programs.path(ctx, name)
+}
+
+func (i *Instance) say(format string, args ...any) {
+	fmt.Fprintf(i.options.Progress, "[%5s] %s\n", i.clock.Since(i.begin).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
 // disown lets the instance outlive the program that has started it.

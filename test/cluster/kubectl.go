@@ -11,7 +11,11 @@ import (
 // Kubectl runs kubectl as the administrator of an instance that this process has started, and returns what it prints. An error
 // has what it complained about.
 func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, i.binaries["kubectl"], append([]string{"--kubeconfig=" + i.Kubeconfig()}, args...)...)
+	path, err := i.Program(ctx, "kubectl")
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, path, append([]string{"--kubeconfig=" + i.Kubeconfig()}, args...)...)
 	command.Stdin = strings.NewReader(input)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

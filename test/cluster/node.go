@@ -16,25 +16,36 @@ import (
 // realNodeName is that of the only node of an instance whose pods run.
 const realNodeName = "node-0"
 
-// build makes sure that all programs exist that the instance needs.
-func (o Options) build(ctx context.Context) (Binaries, error) {
-	modules := binaryModules()
-	if o.Real {
-		if err := RequireNode(ctx, o.Progress); err != nil {
+// build makes sure that all programs of a real node exist, and starts to build those of another instance.
+func (o Options) build(ctx context.Context) (*supply, error) {
+	var published *store
+	var err error
+	if o.Published && !o.Real {
+		if published, err = newStore(); err != nil {
 			return nil, err
 		}
-		modules = append(modules, nodeModules()...)
 	}
-	binaries, err := buildAll(ctx, o.Progress, modules...)
-	if err != nil || !o.Real {
-		return binaries, err
+	if !o.Real {
+		return startBuild(ctx, o.Progress, published, binaryModules()...)
+	}
+	if err := RequireNode(ctx, o.Progress); err != nil {
+		return nil, err
+	}
+	programs, err := startBuild(ctx, o.Progress, nil, append(binaryModules(), nodeModules()...)...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := programs.all(ctx); err != nil {
+		return nil, err
 	}
 	for name, pkg := range map[string]string{RealNode: "./test/node/cmd/realnode", "pause": "./test/node/cmd/pause"} {
-		if binaries[name], err = BuildProgram(ctx, pkg, nil, o.Progress); err != nil {
+		path, err := BuildProgram(ctx, pkg, nil, o.Progress)
+		if err != nil {
 			return nil, err
 		}
+		programs.add(name, path)
 	}
-	return binaries, nil
+	return programs, nil
 }
 
 // RequireNode makes sure that this machine can run a real node, as [node.Require] does, in one process at a time.
@@ -90,18 +101,21 @@ func (i *Instance) startNode(ctx context.Context) error {
 	if !i.state.Real {
 		return i.writeStages(ctx)
 	}
-	settings := node.Settings{Name: realNodeName, Dir: i.dir, Programs: i.binaries, Ports: i.state.Ports}
-	var err error
+	binaries, err := i.programs.all(ctx)
+	if err != nil {
+		return err
+	}
+	settings := node.Settings{Name: realNodeName, Dir: i.dir, Programs: binaries, Ports: i.state.Ports}
 	if settings.Images, err = i.Images(); err != nil {
 		return err
 	}
-	if err := i.packAddons(settings.Images); err != nil {
+	if err := packAddons(settings.Images, binaries); err != nil {
 		return err
 	}
 	if err := settings.Write(); err != nil {
 		return err
 	}
-	if err := i.run(&Process{Name: RealNode, Args: []string{"isolate", i.dir}, Isolated: true}); err != nil {
+	if err := i.run(ctx, &Process{Name: RealNode, Args: []string{"isolate", i.dir}, Isolated: true}); err != nil {
 		return err
 	}
 	return i.waitFor(ctx, RealNode, i.networkReady)
@@ -126,22 +140,19 @@ func ImageContent() (string, error) {
 	return filepath.Join(cache, "images"), err
 }
 
-func (i *Instance) packAddons(store images.Store) error {
+func packAddons(store images.Store, binaries Binaries) error {
 	for name, program := range map[string]string{node.PauseImage: "pause", node.DNSImage: "coredns"} {
-		if err := images.Program(store, i.binaries[program], "/"+program, name); err != nil {
+		if err := images.Program(store, binaries[program], "/"+program, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// furnishNodes creates what the cluster has from the start, and with it what plays the kubelets.
-func (i *Instance) furnishNodes(ctx context.Context, options Options) error {
-	if !options.Real {
-		if err := i.run(i.kwok()); err != nil {
-			return err
-		}
-		return i.createFakeNodes(ctx, options.Nodes)
+// furnishNodes creates what the cluster has from the start.
+func (i *Instance) furnishNodes(ctx context.Context) error {
+	if !i.state.Real {
+		return i.createFakeNodes(ctx, i.options.Nodes)
 	}
 	objects, err := node.Addons()
 	if err != nil {

@@ -17,6 +17,11 @@ import (
 // that finds nothing to do takes seconds beside other suites.
 var built sync.Map
 
+type builtProgram struct {
+	sync.Mutex
+	done bool
+}
+
 // BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
 // toolchain leaves the file alone when nothing has changed. BuildProgram reports to progress when it waits for another builder.
 func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
@@ -30,7 +35,11 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Wr
 	}
 	source := sha256.Sum256([]byte(filepath.Join(root, pkg)))
 	target := filepath.Join(cache, "programs", hex.EncodeToString(source[:])[:keyLength], filepath.Base(pkg))
-	if _, done := built.Load(target); done {
+	known, _ := built.LoadOrStore(target, &builtProgram{})
+	program := known.(*builtProgram)
+	program.Lock()
+	defer program.Unlock()
+	if program.done {
 		return target, nil
 	}
 	unlock, err := lock(ctx, "program-"+filepath.Base(filepath.Dir(target))+"-"+filepath.Base(target), func() {
@@ -46,6 +55,6 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Wr
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, tail(string(output), tailLines))
 	}
-	built.Store(target, true)
+	program.done = true
 	return target, nil
 }

@@ -17,19 +17,16 @@ type module struct {
 	packages []string
 }
 
-// binaryModules lists the programs in the order in which they are built: the quick ones say first whether the machine
-// can build and download at all.
+// binaryModules lists the programs in the order in which an instance starts them; kubectl is not needed for that.
 func binaryModules() []module {
-	return []module{
-		{packages: []string{"go.etcd.io/etcd/server/v3"}},
-		{ldflags: versionStamp(), packages: []string{
-			"k8s.io/kubernetes/cmd/kube-apiserver",
-			"k8s.io/kubernetes/cmd/kube-controller-manager",
-			"k8s.io/kubernetes/cmd/kube-scheduler",
-			"k8s.io/kubernetes/cmd/kubectl",
-		}},
-		{packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
-	}
+	return []module{{ldflags: versionStamp(), packages: []string{
+		"go.etcd.io/etcd/server/v3",
+		"k8s.io/kubernetes/cmd/kube-apiserver",
+		"k8s.io/kubernetes/cmd/kube-controller-manager",
+		"k8s.io/kubernetes/cmd/kube-scheduler",
+		"sigs.k8s.io/kwok/cmd/kwok",
+		"k8s.io/kubernetes/cmd/kubectl",
+	}}}
 }
 
 // nodeModules lists the programs of a real node, beside the control plane.
@@ -100,16 +97,26 @@ func versionStamp() string {
 	return strings.Join(flags, " ")
 }
 
-// programName is the file name of a package's program: a major version at the end of the path is not a name.
+// programName is the name of a package's program.
 func programName(pkg string) string {
-	switch pkg {
-	case "go.etcd.io/etcd/server/v3":
-		return "etcd"
-	case "go.etcd.io/etcd/etcdctl/v3":
-		return "etcdctl"
-	case "go.etcd.io/etcd/etcdutl/v3":
-		return "etcdutl"
-	default:
-		return path.Base(pkg)
+	if name := linkedName(pkg); name != "server" {
+		return name
 	}
+	return "etcd"
+}
+
+// linkedName is the file name that Go gives to a package's program: a major version at the end of the path is not a name.
+func linkedName(pkg string) string {
+	name := path.Base(pkg)
+	if strings.Trim(name, "0123456789") == "v" {
+		return path.Base(path.Dir(pkg))
+	}
+	return name
+}
+
+func programNames(packages []string) (names []string) {
+	for _, pkg := range packages {
+		names = append(names, programName(pkg))
+	}
+	return names
 }

@@ -25,7 +25,7 @@ const keptSnapshots = 24
 
 // snapshot returns where the snapshot of etcd lies that an instance with these CRDs starts from: what an API server of this version has
 // stored when it serves them. It holds nothing that belongs to one instance.
-func (i *Instance) snapshot(crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
+func (i *Instance) snapshot(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
@@ -35,17 +35,23 @@ func (i *Instance) snapshot(crds []*apiextensionsv1.CustomResourceDefinition) (s
 		return "", fmt.Errorf("encoding CustomResourceDefinitions: %w", err)
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, filepath.Dir(i.binaries[Etcd]), filepath.Dir(i.binaries[APIServer]))
+	for _, name := range []string{Etcd, APIServer} {
+		path, err := i.programs.path(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(hash, path)
+	}
 	hash.Write(content)
 	return filepath.Join(cache, "snapshots", hex.EncodeToString(hash.Sum(nil))[:keyLength]+".db"), nil
 }
 
 // restore writes the data of etcd from a snapshot, before it starts, and reports whether there is one.
-func (i *Instance) restore(ctx context.Context, snapshot string, progress io.Writer) (bool, error) {
+func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 	if _, err := os.Stat(snapshot); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	etcdutl, err := BuildPeer(ctx, Etcdutl, progress)
+	etcdutl, err := BuildPeer(ctx, Etcdutl, i.options.Progress)
 	if err != nil {
 		return false, err
 	}

@@ -20,57 +20,43 @@ const (
 	probeExpiry = 5 * time.Second
 )
 
-// start brings up the processes in the order in which they need each other.
-func (i *Instance) start(ctx context.Context, options Options) error {
-	begin := i.clock.Now()
-	say := func(what string) {
-		fmt.Fprintf(options.Progress, "[%5s] %s\n", i.clock.Since(begin).Round(100*time.Millisecond), what)
-	}
+// startAPI brings up what the API server needs, and that.
+func (i *Instance) startAPI(ctx context.Context) error {
 	if err := i.prepare(); err != nil {
 		return err
 	}
 	if err := i.startNode(ctx); err != nil {
 		return err
 	}
-	crds, err := ReadSet(ctx, slices.Concat(platformSets[options.Platform], options.Sets)...)
+	crds, err := ReadSet(ctx, slices.Concat(platformSets[i.options.Platform], i.options.Sets)...)
 	if err != nil {
 		return err
 	}
-	crds = append(crds, options.CRDs...)
-	if err := i.startAPI(ctx, options, crds); err != nil {
+	crds = append(crds, i.options.CRDs...)
+	if err := i.serve(ctx, crds); err != nil {
 		return err
 	}
-	say("API server ready at " + i.URL())
-	for _, p := range []*Process{i.controllerManager(), i.scheduler()} {
-		if err := i.run(p); err != nil {
-			return err
-		}
-	}
-	if err := i.furnish(ctx, options, crds); err != nil {
+	i.say("API server ready at %s", i.URL())
+	if err := i.furnish(ctx, crds); err != nil {
 		return err
 	}
-	say(fmt.Sprintf("APIs of platform %s served", options.Platform))
-	if err := i.waitReady(ctx); err != nil {
-		return err
-	}
-	say(fmt.Sprintf("instance %s ready, %s", i.Name, options.describe()))
+	i.say("APIs of platform %s served", i.options.Platform)
 	return nil
 }
 
-// startAPI starts etcd and the API server with some CRDs. The instances of tests start from what the first of them stored: after that,
-// an API server has half as much to do.
-func (i *Instance) startAPI(ctx context.Context, options Options, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	snapshot, err := i.snapshot(crds)
-	if err != nil {
-		return err
-	}
-	restored := false
-	if options.Ephemeral {
-		if restored, err = i.restore(ctx, snapshot, options.Progress); err != nil {
+// serve starts etcd and the API server with some CRDs. The instances of tests start from what the first of them stored: after that, an API
+// server has half as much to do.
+func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	snapshot, restored, err := "", false, error(nil)
+	if i.options.Ephemeral {
+		if snapshot, err = i.snapshot(ctx, crds); err != nil {
+			return err
+		}
+		if restored, err = i.restore(ctx, snapshot); err != nil {
 			return err
 		}
 	}
-	if err := i.run(i.etcd()); err != nil {
+	if err := i.run(ctx, i.etcd()); err != nil {
 		return err
 	}
 	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
@@ -81,13 +67,13 @@ func (i *Instance) startAPI(ctx context.Context, options Options, crds []*apiext
 			return err
 		}
 	}
-	if err := i.run(i.apiServer()); err != nil {
+	if err := i.run(ctx, i.apiServer()); err != nil {
 		return err
 	}
 	if err := i.waitFor(ctx, APIServer, i.apiServerReady); err != nil {
 		return err
 	}
-	if restored || !options.Ephemeral {
+	if snapshot == "" || restored {
 		return nil
 	}
 	config, err := i.Config()
@@ -101,8 +87,12 @@ func (i *Instance) startAPI(ctx context.Context, options Options, crds []*apiext
 }
 
 // run starts one of our own binaries.
-func (i *Instance) run(p *Process) error {
-	p.Path, p.Log = i.binaries[p.Name], i.file(p.Name+".log")
+func (i *Instance) run(ctx context.Context, p *Process) error {
+	path, err := i.programs.path(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	p.Path, p.Log = path, i.file(p.Name+".log")
 	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT="+cmp.Or(i.state.Memory, "1GiB")) // memory for processor time, of which a sixth goes into collections otherwise
 	i.mutex.Lock()
 	defer i.mutex.Unlock()

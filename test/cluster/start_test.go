@@ -11,10 +11,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
+func supplied(name, path string) *supply {
+	s := newSupply()
+	s.add(name, path)
+	return s
+}
+
 func TestWaitForReportsTheLog(t *testing.T) {
 	shell := program(t, "sh")
-	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, binaries: Binaries{Etcd: shell}}
-	if err := i.run(&Process{Name: Etcd, Args: []string{"-c", "echo the disk is full; exit 1"}}); err != nil {
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplied(Etcd, shell)}
+	if err := i.run(t.Context(), &Process{Name: Etcd, Args: []string{"-c", "echo the disk is full; exit 1"}}); err != nil {
 		t.Fatal(err)
 	}
 	err := i.waitFor(t.Context(), Etcd, func(context.Context) error { return errors.New("no answer") })
@@ -26,8 +32,8 @@ func TestWaitForReportsTheLog(t *testing.T) {
 }
 
 func TestWaitForEndsWithContext(t *testing.T) {
-	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, binaries: Binaries{Etcd: program(t, "sleep")}}
-	if err := i.run(&Process{Name: Etcd, Args: []string{"600"}}); err != nil {
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplied(Etcd, program(t, "sleep"))}
+	if err := i.run(t.Context(), &Process{Name: Etcd, Args: []string{"600"}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,302 @@
+package cluster
+
+import (
+	"archive/tar"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// AssetsVariable names the folder with programs that envtest of controller-runtime reads too.
+const AssetsVariable = "KUBEBUILDER_ASSETS"
+
+const (
+	// Programs are compiled if their servers do not answer within this time.
+	answerTimeout = 3 * time.Second
+	// A slower download takes longer than compiling.
+	pacePeriod   = 10 * time.Second
+	minimumBytes = 8 << 20
+)
+
+// archive is a file that a project publishes.
+type archive struct {
+	url, sum string
+	// programs are the paths of programs in it, which end in their names. A file that is no tar.gz is the program itself.
+	programs []string
+}
+
+// published lists the archives by operating system and architecture. Only checksums that can be looked up in public are here,
+// which is why Kubernetes and etcd are a patch release apart from those that are compiled, and Kubernetes for arm64 is not here.
+//
+//   - Kubernetes: https://dl.k8s.io/v1.37.1/kubernetes-server-linux-amd64.tar.gz.sha256
+//   - etcd: https://github.com/etcd-io/etcd/releases/download/v3.7.1/SHA256SUMS, which the etcd cookbook of Sous Chefs pins too
+//   - kwok: the digests of its release, which nixpkgs and the package kwok-bin of Arch Linux pin too
+var published = map[string][]archive{
+	"linux/amd64": {
+		{"https://github.com/etcd-io/etcd/releases/download/v3.7.1/etcd-v3.7.1-linux-amd64.tar.gz",
+			"e8cd3fa8064c98137c5dbd78b76f969417ace84efb83c481041d7a52ffdd8fb9", []string{"etcd-v3.7.1-linux-amd64/etcd"}},
+		{"https://dl.k8s.io/v1.37.1/kubernetes-server-linux-amd64.tar.gz",
+			"09d6de07da48e16c0fc044d7bd19c5df0c4de7d62d27f5aa648345e80f311e18", []string{
+				"kubernetes/server/bin/kube-apiserver", "kubernetes/server/bin/kube-controller-manager",
+				"kubernetes/server/bin/kube-scheduler", "kubernetes/server/bin/kubectl",
+			}},
+		{"https://github.com/kubernetes-sigs/kwok/releases/download/v0.8.0/kwok-linux-amd64",
+			"f5a4385a2ae1b9dd7f8acae18e002a75c0ebba124ae9d7259aa8dadb50711f46", []string{"kwok"}},
+	},
+	"linux/arm64": {
+		{"https://github.com/etcd-io/etcd/releases/download/v3.7.1/etcd-v3.7.1-linux-arm64.tar.gz",
+			"d7e25e08f694b6ed7792fc7b7a891fe2c3f3d3dccfe2f3bfdb1547b0eb75b6da", []string{"etcd-v3.7.1-linux-arm64/etcd"}},
+		{"https://github.com/kubernetes-sigs/kwok/releases/download/v0.8.0/kwok-linux-arm64",
+			"628f7d277860f524a2a775c217adcc58828e7b59ab0933680315784f1b8b0e37", []string{"kwok"}},
+	},
+}
+
+// store has programs that need not be compiled.
+type store struct {
+	assets   string // folder of the user
+	cache    string
+	archives []archive
+	client   *http.Client
+	// answer is how long servers may take until they send something, and pace the period in which minimum bytes have to come.
+	answer, pace time.Duration
+	minimum      int64
+}
+
+func newStore() (*store, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return &store{
+		assets: os.Getenv(AssetsVariable), cache: filepath.Join(cache, "binaries"), archives: published[runtime.GOOS+"/"+runtime.GOARCH],
+		client: &http.Client{}, // through HTTPS_PROXY, if set
+		answer: answerTimeout, pace: pacePeriod, minimum: minimumBytes,
+	}, nil
+}
+
+func (s *store) folder(a archive) string {
+	return filepath.Join(s.cache, "downloaded-"+a.sum[:keyLength])
+}
+
+// program returns the path of a program of the user's, or of one that was downloaded before.
+func (s *store) program(name string) (string, bool) {
+	if s == nil {
+		return "", false
+	}
+	var places []string
+	if s.assets != "" {
+		places = append(places, filepath.Join(s.assets, name))
+	}
+	for _, a := range s.archives {
+		places = append(places, filepath.Join(s.folder(a), name))
+	}
+	at := slices.IndexFunc(places, func(place string) bool {
+		info, err := os.Stat(place)
+		return err == nil && info.Mode().IsRegular()
+	})
+	if at < 0 {
+		return "", false
+	}
+	return places[at], true
+}
+
+// download supplies those of the programs that can be had, each as soon as it is here and its checksum is right. It reports
+// what it cannot download, in one line for all servers that do not answer.
+func (s *store) download(ctx context.Context, programs []string, to *supply, say func(string, ...any)) {
+	var wanted []archive
+	for _, a := range s.archives {
+		if slices.ContainsFunc(a.programs, func(p string) bool { return slices.Contains(programs, path.Base(p)) }) {
+			wanted = append(wanted, a)
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	transfers, unreachable := s.connect(ctx, wanted)
+	if len(unreachable) > 0 {
+		say("compiling what cannot be downloaded: %v", unreachable[0])
+	}
+	var group sync.WaitGroup
+	for _, t := range transfers {
+		say("downloading %s, %d MB", path.Base(t.url), t.size>>20)
+		group.Go(func() {
+			if err := s.receive(ctx, t, say); err != nil {
+				say("compiling instead of downloading %s: %v", t.url, err)
+				return
+			}
+			for _, p := range t.programs {
+				to.add(path.Base(p), filepath.Join(s.folder(t.archive), path.Base(p)))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// transfer is a download that has begun.
+type transfer struct {
+	archive
+	body   io.ReadCloser
+	size   int64
+	read   atomic.Int64
+	cancel context.CancelFunc
+}
+
+func (t *transfer) Read(into []byte) (int, error) {
+	count, err := t.body.Read(into)
+	t.read.Add(int64(count))
+	return count, err
+}
+
+// connect asks for all archives at once.
+func (s *store) connect(ctx context.Context, archives []archive) (transfers []*transfer, errs []error) {
+	var group sync.WaitGroup
+	var mutex sync.Mutex
+	for _, a := range archives {
+		group.Go(func() {
+			t, err := s.ask(ctx, a)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			transfers = append(transfers, t)
+		})
+	}
+	group.Wait()
+	return transfers, errs
+}
+
+func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &transfer{archive: a, cancel: cancel}
+	late := time.AfterFunc(s.answer, cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s: %w", a.url, err)
+	}
+	response, err := s.client.Do(request)
+	if !late.Stop() {
+		err = fmt.Errorf("no answer from %s within %s", request.URL.Host, s.answer)
+	}
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("asking for %s: %s", a.url, response.Status)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	t.body, t.size = response.Body, response.ContentLength
+	return t, nil
+}
+
+// receive writes the programs of an archive. They can be executed, and have their place, once the checksum is right.
+func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...any)) (err error) {
+	watched, done := make(chan struct{}), make(chan struct{})
+	var slow error
+	go func() {
+		slow = s.watch(ctx, t, done, say)
+		close(watched)
+	}()
+	defer func() {
+		close(done)
+		<-watched
+		t.cancel()
+		err = cmp.Or(slow, errors.Join(err, t.body.Close()))
+	}()
+	partial := s.folder(t.archive) + ".partial"
+	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
+		return err
+	}
+	defer os.RemoveAll(partial)
+	hash := sha256.New()
+	stream := io.TeeReader(t, hash)
+	if err := t.unpack(stream, partial); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(hash.Sum(nil)); sum != t.sum {
+		return fmt.Errorf("its checksum is %s, want %s; the file is deleted", sum, t.sum)
+	}
+	for _, p := range t.programs {
+		if err := os.Chmod(filepath.Join(partial, path.Base(p)), 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.RemoveAll(s.folder(t.archive)), os.Rename(partial, s.folder(t.archive)))
+}
+
+// watch reports how far a download is, and cancels one that hangs or is slow.
+func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, say func(string, ...any)) error {
+	ticker := time.NewTicker(s.pace)
+	defer ticker.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		read := t.read.Load()
+		if read-last < s.minimum && read < t.size {
+			t.cancel()
+			return fmt.Errorf("only %d MB came within %s", (read-last)>>20, s.pace)
+		}
+		last = read
+		say("downloading %s: %d of %d MB", path.Base(t.url), read>>20, t.size>>20)
+	}
+}
+
+// unpack writes the programs of an archive into a folder. It reads no further than the last of them.
+func (t *transfer) unpack(stream io.Reader, folder string) error {
+	if !strings.HasSuffix(t.url, ".tar.gz") {
+		return writeProgram(stream, filepath.Join(folder, path.Base(t.programs[0])))
+	}
+	plain, err := gzip.NewReader(stream)
+	if err != nil {
+		return err
+	}
+	missing := slices.Clone(t.programs)
+	for reader := tar.NewReader(plain); len(missing) > 0; {
+		header, err := reader.Next()
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", strings.Join(missing, ", "), err)
+		}
+		at := slices.Index(missing, path.Clean(header.Name))
+		if at < 0 {
+			continue
+		}
+		if err := writeProgram(reader, filepath.Join(folder, path.Base(missing[at]))); err != nil {
+			return err
+		}
+		missing = slices.Delete(missing, at, at+1)
+	}
+	return nil
+}
+
+func writeProgram(from io.Reader, name string) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Close())
+}

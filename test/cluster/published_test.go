@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+)
+
+// compiled builds a program that prints a word.
+func compiled(t *testing.T, word string) []byte {
+	t.Helper()
+	dir := filepath.Join(smallModule(t, fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", word)), "small")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", "program")
+	build.Dir = dir
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// packed is a tar.gz of programs, after a file of no use.
+func packed(t *testing.T, programs map[string][]byte) []byte {
+	t.Helper()
+	var all bytes.Buffer
+	zipped := gzip.NewWriter(&all)
+	archive := tar.NewWriter(zipped)
+	programs["folder/README"] = []byte("read me")
+	for name, content := range programs {
+		header := &tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if err := archive.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all.Bytes()
+}
+
+func sum(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}
+
+// lines collects progress.
+type lines struct {
+	mutex sync.Mutex
+	all   []string
+}
+
+func (l *lines) say(format string, args ...any) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.all = append(l.all, fmt.Sprintf(format, args...))
+}
+
+// publish serves files, and hangs where a path begins with /silent or, after the first byte, with /stuck.
+func publish(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, found := files[path.Base(r.URL.Path)]
+		if !found {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		switch path.Dir(r.URL.Path) {
+		case "/silent":
+			<-r.Context().Done()
+			return
+		case "/stuck":
+			_, _ = w.Write(content[:1])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write(content)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestDownload(t *testing.T) {
+	first, second, single := compiled(t, "first"), compiled(t, "second"), compiled(t, "single")
+	tarball := packed(t, map[string][]byte{"folder/bin/first": first, "folder/bin/second": second})
+	url := publish(t, map[string][]byte{"both.tar.gz": tarball, "single-amd64": single})
+	both := []string{"folder/bin/first", "folder/bin/second"}
+	for name, c := range map[string]struct {
+		archives []archive
+		want     string
+		said     string
+	}{
+		"all is well": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
+		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
+			"both.tar.gz: its checksum is " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
+		"wrong checksum of a program": {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
+		"no answer":                   {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: no answer from 127.0.0.1:"},
+		"hangs later":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: only 0 MB came within 300ms"},
+		"not there":                   {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
+		"no server":                   {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: "},
+		"without the program":         {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "looking for folder/bin/third"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := &lines{}
+			s := &store{cache: t.TempDir(), archives: c.archives, client: &http.Client{}, answer: 300 * time.Millisecond, pace: 300 * time.Millisecond, minimum: 1}
+			got := newSupply()
+			s.download(t.Context(), []string{"first", "second", "single"}, got, said.say)
+			var names []string
+			for program, place := range got.paths {
+				output, err := exec.CommandContext(t.Context(), place).CombinedOutput()
+				if err != nil || string(output) != program {
+					t.Errorf("%s printed %q: %v", program, output, err)
+				}
+				if found, ok := s.program(program); !ok || found != place {
+					t.Errorf("%s is not found again: %q", program, found)
+				}
+				names = append(names, program)
+			}
+			slices.Sort(names)
+			if strings.Join(names, " ") != c.want {
+				t.Errorf("programs %q, want %q", names, c.want)
+			}
+			if text := strings.Join(said.all, "\n"); !strings.Contains(text, c.said) || strings.Count(text, "compiling") > 1 {
+				t.Errorf("said %q, want %q in one line", text, c.said)
+			}
+			entries, err := os.ReadDir(s.cache)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range entries {
+				if strings.HasSuffix(entry.Name(), ".partial") {
+					t.Errorf("%s is left", entry.Name())
+				}
+			}
+		})
+	}
+}
+
+// TestDownloadOrCompile wants what cannot be downloaded compiled, what can be not, and nothing a second time.
+func TestDownloadOrCompile(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	prebuilt := compiled(t, "prebuilt")
+	url := publish(t, map[string][]byte{"small-amd64": prebuilt})
+	source := smallModule(t, "package main\n\nfunc main() { print(\"compiled here\") }\n")
+	assets := t.TempDir()
+	for _, c := range []struct {
+		name, assets, sum, want string
+	}{
+		{"wrong checksum", "", sum(nil), "compiled here"},
+		{"downloaded", "", sum(prebuilt), "prebuilt"},
+		{"of the user", assets, sum(prebuilt), "own"},
+	} {
+		if err := os.WriteFile(filepath.Join(assets, "small"), []byte("#!/bin/sh\nprintf own\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cache := t.TempDir()
+		for _, again := range []bool{false, true} {
+			var out bytes.Buffer
+			b := builder{source: source, cache: cache, out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply(), published: &store{
+				assets: c.assets, cache: cache, archives: []archive{{url + "/small-amd64", c.sum, []string{"small"}}},
+				client: &http.Client{}, answer: time.Minute, pace: time.Minute,
+			}}
+			if err := b.all(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}); err != nil {
+				t.Fatal(err)
+			}
+			output, err := exec.CommandContext(t.Context(), b.supply.paths["small"]).CombinedOutput()
+			if err != nil || string(output) != c.want {
+				t.Errorf("%s: printed %q, want %q: %v", c.name, output, c.want, err)
+			}
+			if again && out.Len() > 0 {
+				t.Errorf("%s: a second time it says %q", c.name, out.String())
+			}
+		}
+	}
+}
+
+func TestPublished(t *testing.T) {
+	for platform, archives := range published {
+		for _, a := range archives {
+			if len(a.sum) != sha256.Size*2 || !strings.HasPrefix(a.url, "https://") || !strings.Contains(a.url, strings.ReplaceAll(platform, "/", "-")) {
+				t.Errorf("%s: %+v", platform, a)
+			}
+			for _, program := range a.programs {
+				if !slices.Contains(programNames(binaryModules()[0].packages), path.Base(program)) {
+					t.Errorf("%s: an instance does not need %s", platform, program)
+				}
+			}
+		}
+	}
+}
