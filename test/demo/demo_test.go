@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +130,7 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &environment{instance: instance, namespace: "opendatahub", manager: instance.Process("manager")}
+	w := &environment{instance: instance, reported: map[string]bool{}, namespace: "opendatahub", manager: instance.Process("manager")}
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,16 +173,12 @@ func runAsTold(t *testing.T, name, command string) {
 // test.
 func shell(t *testing.T, name, command string) []byte {
 	t.Helper()
-	binaries, err := cluster.Build(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	instance, err := cluster.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bash := exec.CommandContext(t.Context(), "bash", "-ec", command)
-	folders := []string{filepath.Join(instance.Dir(), "plugins"), filepath.Dir(binaries["kubectl"]), os.Getenv("PATH")}
+	folders := []string{toolsDir(instance), os.Getenv("PATH")}
 	var complaints bytes.Buffer
 	bash.Stderr = &complaints
 	bash.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,11 +46,6 @@ var catalog = schema.GroupKind{Group: "aihub.opendatahub.io", Kind: "Catalog"}
 
 // rayCluster is the kind that needs the operator of KubeRay.
 var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
-
-// needsKubeRay reports whether a sample waits for KubeRay.
-func needsKubeRay(samples []*unstructured.Unstructured) bool {
-	return slices.ContainsFunc(samples, isRay)
-}
 
 func isRay(sample *unstructured.Unstructured) bool {
 	return sample.GroupVersionKind().GroupKind() == rayCluster

@@ -87,7 +87,13 @@ func (d *demo) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("unknown flag %q; %w", flag, errUsage)
 		}
 	}
-	return d.up(ctx)
+	p := &pace{out: d.progress, clock: d.clock, began: d.began}
+	shown := *d
+	shown.progress = p
+	if err := shown.up(ctx); err != nil || d.ephemeral || d.real {
+		return err
+	}
+	return p.remember()
 }
 
 // down ends the control plane and the manager, and removes all that they have written.
@@ -108,16 +114,15 @@ func (d *demo) down(ctx context.Context) error {
 	return nil
 }
 
-// stepCount is how many steps a demo takes, of which only the first run on a machine takes long for 2 to 7.
+// stepCount is how many steps a demo takes.
 const stepCount = 8
 
-// step reports which step begins, so that the first run shows its share.
+// step reports which step begins.
 func (d *demo) step(number int, format string, args ...any) {
 	d.say("step %d of %d: %s", number, stepCount, fmt.Sprintf(format, args...))
 }
 
-// say reports what continues, with the time since the start.
+// say reports what continues.
 func (d *demo) say(format string, args ...any) {
-	elapsed := d.clock.Since(d.began).Round(100 * time.Millisecond)
-	fmt.Fprintf(d.progress, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.progress, format+"\n", args...)
 }

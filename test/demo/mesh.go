@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 
@@ -34,9 +35,6 @@ func isMesh(sample *unstructured.Unstructured) bool {
 // startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a fake of the routing layer that runtime
 // pods would have. It returns the variables by which the manager reaches that.
 func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) {
-	if !needsMesh(w.samples) {
-		return nil, nil
-	}
 	config, err := w.instance.Config()
 	if err != nil {
 		return nil, err
@@ -69,9 +67,13 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 	return d.startStandin(ctx, w)
 }
 
+func buildStandin(ctx context.Context, progress io.Writer) (string, error) {
+	return cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, progress)
+}
+
 func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, error) {
-	d.step(6, "building and starting the fake for the routing layer of ModelMesh, and an etcd for it")
-	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, d.progress)
+	d.step(5, "building and starting the fake for the routing layer of ModelMesh, and an etcd for it")
+	binary, err := buildStandin(ctx, d.progress)
 	if err != nil {
 		return nil, err
 	}

@@ -266,11 +266,11 @@ func TestUsage(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	want := "Reach it with:\n  export PATH=\"/bin/k:/tmp/plugins:$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
-	if difference := cmp.Diff(want, access("/tmp/config", "/bin/k/kubectl", "/tmp/plugins")); difference != "" {
+	want := "Reach it with:\n  export PATH=\"/tmp/tools:$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
+	if difference := cmp.Diff(want, access("/tmp/config", "/tmp/tools")); difference != "" {
 		t.Error(difference)
 	}
-	if text := access("/tmp/config", "", ""); strings.Contains(text, "PATH=\"\"") || !strings.Contains(text, "KUBECONFIG") {
+	if text := access("/tmp/config", ""); strings.Contains(text, "PATH=\"\"") || !strings.Contains(text, "KUBECONFIG") {
 		t.Error(text)
 	}
 }

@@ -27,12 +27,11 @@ type problem struct{ object, cause string }
 // await returns when every sample and every Deployment made for them is ready, and reports each. The error of a wait
 // in vain tells all that is known.
 func (d *demo) await(ctx context.Context, w *environment) error {
-	reported := map[string]bool{}
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
 		if !w.managerRuns() {
 			return false, errManagerEnded
 		}
-		return len(d.check(ctx, w, reported)) == 0, nil
+		return len(d.check(ctx, w)) == 0, nil
 	})
 	if err == nil {
 		return nil
@@ -44,19 +43,19 @@ func (d *demo) await(ctx context.Context, w *environment) error {
 	// The end of the wait may have cut the last check short, so everything is checked once more, even when interrupted.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
 	defer cancel()
-	return d.inspect(ctx, w, cause, d.check(ctx, w, reported))
+	return d.inspect(ctx, w, cause, d.check(ctx, w))
 }
 
 // check returns what is not ready, and reports what has become so. Deployments are of interest once the samples are
 // ready: they then show that the statuses tell the truth.
-func (d *demo) check(ctx context.Context, w *environment, reported map[string]bool) []problem {
+func (d *demo) check(ctx context.Context, w *environment) []problem {
 	var problems []problem
 	note := func(object string, state verdict) {
 		switch {
 		case !state.ready:
 			problems = append(problems, problem{object, state.text})
-		case !reported[object]:
-			reported[object] = true
+		case !w.reported[object]:
+			w.reported[object] = true
 			d.say("%s: %s", object, state.text)
 		}
 	}

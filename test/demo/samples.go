@@ -29,10 +29,10 @@ func readSamples(dir string) ([]*unstructured.Unstructured, error) {
 	return samples, err
 }
 
-// apply writes the samples; those that name no namespace and need one go to that of the manager.
-func (d *demo) apply(ctx context.Context, w *environment) error {
+// apply writes samples; those that name no namespace and need one go to that of the manager.
+func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	var titles []string
-	for _, sample := range w.samples {
+	for _, sample := range samples {
 		namespaced, err := w.client.IsObjectNamespaced(sample)
 		if err != nil {
 			return fmt.Errorf("applying sample %s: %w", title(sample), err)

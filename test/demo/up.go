@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,13 +25,14 @@ import (
 // environment is a running demo.
 type environment struct {
 	instance  *cluster.Instance
-	kubectl   string
-	plugins   string // folder with kubectl-odh
 	namespace string // of the manager and of what it runs
 	client    client.Client
 	manager   *cluster.Process   // nil where it is a pod
 	fake      *appsv1.Deployment // nil before the manager runs, and where it is a pod
 	samples   []*unstructured.Unstructured
+	reported  map[string]bool // what has been ready
+	// background is what is built or started meanwhile.
+	background sync.WaitGroup
 }
 
 // up starts the demo and returns when every sample is ready. What failed after the control plane has started stays for
@@ -43,7 +44,7 @@ func (d *demo) up(ctx context.Context) error {
 		}
 	}
 	if previous, err := cluster.Open(d.name); err == nil && previous.Running() && !d.force {
-		return d.alreadyRunning(ctx, previous)
+		return d.alreadyRunning(previous)
 	}
 	log.SetLogger(logr.Discard())      // else the client complains after half a minute
 	d.step(1, "reading %s", d.samples) // the first time this builds kustomize
@@ -58,29 +59,32 @@ func (d *demo) up(ctx context.Context) error {
 		return err
 	}
 	d.step(2, "starting a control plane")
-	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Progress: d.progress}
+	w := &environment{reported: map[string]bool{}}
+	defer w.background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what is still being built
+	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Published: true, Progress: d.progress}
 	if d.real {
 		options.Platform, options.Real, options.Ports = cluster.Bare, true, pages
 	}
-	instance, err := cluster.Start(ctx, options)
+	if !d.real {
+		w.background.Go(func() { d.buildAhead(ctx, samples) })
+	}
+	instance, err := cluster.StartAPI(ctx, options)
 	if err != nil {
 		return err
 	}
-	w := &environment{instance: instance, samples: samples}
-	if err := d.fill(ctx, w); err != nil {
-		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), w.kubectl, w.plugins))
+	w.instance = instance
+	if err := d.fill(ctx, w, samples); err != nil {
+		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), tools(instance)))
 	}
 	return nil
 }
 
 // alreadyRunning reports how to reach a demo that may still be in use, and changes nothing.
-func (d *demo) alreadyRunning(ctx context.Context, running *cluster.Instance) error {
-	binaries, err := cluster.Build(ctx, d.progress)
-	if err != nil {
-		return err
-	}
+func (d *demo) alreadyRunning(running *cluster.Instance) error {
 	fmt.Fprintf(d.out, "A demo is running already; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` ends it.\n",
-		access(running.Kubeconfig(), binaries["kubectl"], pluginsDir(running)))
+		access(running.Kubeconfig(), tools(running)))
 	return nil
 }
 
@@ -103,35 +107,19 @@ func (d *demo) endPrevious(ctx context.Context) error {
 }
 
 // fill brings operator and samples into a fresh control plane, and reports.
-func (d *demo) fill(ctx context.Context, w *environment) error {
-	binaries, err := cluster.Build(ctx, d.progress)
-	if err != nil {
-		return err
-	}
-	w.kubectl = binaries["kubectl"]
-	d.step(3, "building kubectl-odh")
-	if w.plugins, err = installPlugin(ctx, w.instance, d.progress); err != nil {
-		return err
-	}
+func (d *demo) fill(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	config, err := w.instance.Config()
 	if err != nil {
-		return err
-	}
-	install := d.install
-	if d.real {
-		install = d.installPods
-	}
-	if err := install(ctx, w); err != nil {
 		return err
 	}
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	d.step(stepCount, "applying the samples")
-	if err := d.apply(ctx, w); err != nil {
-		return err
+	run := d.runProcesses
+	if d.real {
+		run = d.runPods
 	}
-	if err := d.await(ctx, w); err != nil {
+	if err := run(ctx, w, samples); err != nil {
 		return err
 	}
 	made, err := countMade(ctx, config)
@@ -143,6 +131,79 @@ func (d *demo) fill(ctx context.Context, w *environment) error {
 	}
 	d.say("the manager made %s", describeCounts(made))
 	return d.report(ctx, w)
+}
+
+// runPods runs everything as pods.
+func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+	if err := w.instance.Finish(ctx); err != nil {
+		return err
+	}
+	d.step(3, "building kubectl-odh")
+	if err := d.installTools(ctx, w.instance); err != nil {
+		return err
+	}
+	if err := d.installPods(ctx, w); err != nil {
+		return err
+	}
+	d.step(stepCount, "applying the samples")
+	return d.applyAndAwait(ctx, w, samples)
+}
+
+// runProcesses installs the manager while controllers and kubelets are still being built. What the first samples do not need comes
+// last: the commands for the user, and KubeRay, which shares nothing with the other programs.
+func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+	finished, built := make(chan error, 1), make(chan error, 1)
+	w.background.Go(func() { finished <- w.instance.Finish(ctx) })
+	if err := errors.Join(d.install(ctx, w, needsMesh(samples)), <-finished); err != nil {
+		return err
+	}
+	first := slices.DeleteFunc(slices.Clone(samples), isRay)
+	last := slices.DeleteFunc(slices.Clone(samples), func(sample *unstructured.Unstructured) bool { return !isRay(sample) })
+	d.step(6, "applying the samples")
+	w.background.Go(func() { built <- d.finish(ctx, w, len(last) > 0) })
+	if err := d.applyAndAwait(ctx, w, first); err != nil {
+		return err
+	}
+	d.step(7, "building kubectl-odh, and KubeRay if a sample needs it")
+	if err := <-built; err != nil || len(last) == 0 {
+		return err
+	}
+	d.step(8, "applying what needs KubeRay")
+	return d.applyAndAwait(ctx, w, last)
+}
+
+// finish builds what the first samples do not need.
+func (d *demo) finish(ctx context.Context, w *environment, ray bool) error {
+	if err := d.installTools(ctx, w.instance); err != nil || !ray {
+		return err
+	}
+	process, err := peers.StartKubeRay(ctx, w.instance, d.progress)
+	if err != nil {
+		return err
+	}
+	d.say("KubeRay ready, pid %d", process.PID)
+	return nil
+}
+
+// buildAhead builds what needs no control plane while that is being downloaded or built. An error comes again when
+// the program is needed.
+func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructured) {
+	_, _ = operator.Build(ctx, d.progress)
+	if needsMesh(samples) {
+		_, _ = buildStandin(ctx, d.progress)
+	}
+	if slices.ContainsFunc(samples, isRay) {
+		_ = cluster.DownloadPeer(ctx, cluster.KubeRayOperator)
+	}
+}
+
+// applyAndAwait brings further samples up.
+func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+	w.samples = append(w.samples, samples...)
+	if err := d.apply(ctx, w, samples); err != nil {
+		return err
+	}
+	return d.await(ctx, w)
 }
 
 // fakePods says what a demo without a real node cannot show, and how to see failures in it.
@@ -169,14 +230,14 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 		more = fakePods + more
 	}
 	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nTry next:\n%s\n%s`make demo-down` ends the demo.\n", table(rows), w.whereManagerIs(),
-		access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
+		access(w.instance.Kubeconfig(), tools(w.instance)), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
 	return nil
 }
 
 // install applies the shipped manifests and runs the manager as they say.
-func (d *demo) install(ctx context.Context, w *environment) error {
+func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	const manifests = "config/default"
-	d.step(4, "installing %s", manifests)
+	d.step(3, "installing %s", manifests)
 	objects, err := operator.Kustomize(manifests)
 	if err != nil {
 		return err
@@ -193,17 +254,19 @@ func (d *demo) install(ctx context.Context, w *environment) error {
 	}
 	w.namespace = installed.Deployment.Namespace
 	d.say("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
-	d.step(5, "building the manager")
+	d.step(4, "building and starting the manager")
 	binary, err := operator.Build(ctx, d.progress)
 	if err != nil {
 		return err
 	}
 	args, env := settings(installed.Deployment)
-	mesh, err := d.startMesh(ctx, w)
-	if err != nil {
-		return err
+	if mesh {
+		more, err := d.startMesh(ctx, w)
+		if err != nil {
+			return err
+		}
+		env = append(env, more...)
 	}
-	env = append(env, mesh...)
 	manager, err := operator.Start(ctx, w.instance, operator.Options{
 		Binary: binary, ServiceAccount: installed.ServiceAccount, Env: env, WebhookPort: installed.WebhookPort,
 		Args: append(args, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics)),
@@ -213,24 +276,7 @@ func (d *demo) install(ctx context.Context, w *environment) error {
 	}
 	w.manager = manager.Process
 	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
-	if err := d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env)); err != nil {
-		return err
-	}
-	return d.startPeers(ctx, w)
-}
-
-// startPeers runs the operators of other projects that samples wait for.
-func (d *demo) startPeers(ctx context.Context, w *environment) error {
-	if !needsKubeRay(w.samples) {
-		return nil
-	}
-	d.step(7, "building and starting the operator of KubeRay")
-	process, err := peers.StartKubeRay(ctx, w.instance, d.progress)
-	if err != nil {
-		return err
-	}
-	d.say("KubeRay ready, pid %d", process.PID)
-	return nil
+	return d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env))
 }
 
 // listeners are the flags whose shipped values are for a pod with an address of its own; beside a control plane on
@@ -257,36 +303,40 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 	return args, env
 }
 
-// installPlugin puts kubectl-odh into a folder of the instance, under the name by which kubectl finds it.
-func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.Writer) (dir string, err error) {
-	program, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, progress)
+// installTools puts kubectl and kubectl-odh into a folder of the instance, under the name by which kubectl finds the plugin.
+func (d *demo) installTools(ctx context.Context, instance *cluster.Instance) error {
+	kubectl, err := instance.Program(ctx, "kubectl")
 	if err != nil {
-		return "", err
+		return err
 	}
-	dir = pluginsDir(instance)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("installing the plugin: %w", err)
+	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, d.progress)
+	if err != nil {
+		return err
 	}
-	if err := os.Symlink(program, filepath.Join(dir, "kubectl-odh")); err != nil {
-		return "", fmt.Errorf("installing the plugin: %w", err)
+	dir := toolsDir(instance)
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(kubectl, filepath.Join(dir, "kubectl")), os.Symlink(plugin, filepath.Join(dir, "kubectl-odh")))
+	if err != nil {
+		return fmt.Errorf("installing kubectl: %w", err)
 	}
-	return dir, nil
+	return nil
 }
 
-func pluginsDir(instance *cluster.Instance) string { return filepath.Join(instance.Dir(), "plugins") }
+func toolsDir(instance *cluster.Instance) string { return filepath.Join(instance.Dir(), "tools") }
+
+// tools is the folder with kubectl and its plugin, once they are there.
+func tools(instance *cluster.Instance) string {
+	dir := toolsDir(instance)
+	if _, err := os.Stat(filepath.Join(dir, "kubectl-odh")); err != nil {
+		return ""
+	}
+	return dir
+}
 
 // access reports how to reach the demo from a shell. What has not been built yet is left out.
-func access(kubeconfig, kubectl, plugins string) string {
-	var path string
-	if kubectl != "" {
-		path += filepath.Dir(kubectl) + ":"
-	}
-	if plugins != "" {
-		path += plugins + ":"
-	}
+func access(kubeconfig, tools string) string {
 	text := "Reach it with:\n"
-	if path != "" {
-		text += fmt.Sprintf("  export PATH=\"%s$PATH\"\n", path)
+	if tools != "" {
+		text += fmt.Sprintf("  export PATH=\"%s:$PATH\"\n", tools)
 	}
 	return text + fmt.Sprintf("  export KUBECONFIG=%q\n", kubeconfig)
 }

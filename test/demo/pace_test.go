@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestPace(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	run := func(lines ...string) (*pace, string) {
+		var out bytes.Buffer
+		clock := clocktesting.NewFakePassiveClock(noon)
+		p := &pace{out: &out, clock: clock, began: noon}
+		for _, line := range lines {
+			clock.SetTime(clock.Now().Add(10 * time.Second))
+			fmt.Fprintf(p, "[  3s] %s\n", line)
+		}
+		return p, out.String()
+	}
+	// The kind has not run here, so nothing is known of it.
+	first, _ := run("step 1", "downloading a, 3 MB", "downloading a: 1 of 3 MB", "step 2", "pid 17", "the end")
+	if err := first.remember(); err != nil {
+		t.Fatal(err)
+	}
+	_, text := run("step 1", "downloading a, 3 MB", "downloading a: 2 of 3 MB", "downloading a: 2 of 3 MB", "downloading a: 2 of 3 MB", "step 2", "pid 18", "the end")
+	want := `[  10s] step 1
+[  20s] downloading a, 3 MB (33% done, the rest took 40s here)
+[  30s] downloading a: 2 of 3 MB (50% done, the rest took 30s here)
+[  40s] downloading a: 2 of 3 MB (66% done, the rest took 20s here)
+[  50s] downloading a: 2 of 3 MB (66% done, the rest took 20s here)
+[ 1m0s] step 2 (66% done, the rest took 20s here)
+[1m10s] pid 18 (83% done, the rest took 10s here)
+[1m20s] the end
+`
+	if difference := cmp.Diff(want, text); difference != "" {
+		t.Error(difference)
+	}
+	file, err := paceFile(downloaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if marks, _ := recall(downloaded); marks != nil {
+		t.Errorf("a broken file gives %v", marks)
+	}
+	if _, where := recall(compiled); where != "on a machine with two cores" {
+		t.Errorf("a first run that compiles is compared with one %q", where)
+	}
+}
