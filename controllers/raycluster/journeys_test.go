@@ -113,7 +113,7 @@ var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructu
 		s.settings.OpenToNamespace = !s.settings.OpenToNamespace
 	},
 	"platform": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
-		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute)})
+		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute), openShift.WithPlatformKubeRay(true)})
 		for _, o := range s.around() { // with an API its objects go
 			if strings.HasPrefix(o, "Route ") && !s.served.Has(capability.Route) || strings.HasPrefix(o, "HTTPRoute ") && !s.served.Has(capability.HTTPRoute) {
 				s.take(o)

@@ -93,7 +93,7 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 	return n
 }
 
-// It is followed live, without a read for it at rest, and every change is told once.
+// It is followed live, without a read for it at rest, and every change is reported once.
 func TestPlatformKubeRayIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}
@@ -105,10 +105,10 @@ func TestPlatformKubeRayIsFollowed(t *testing.T) {
 		run(t, w)
 		pass(time.Second)
 		at := lists(client)
-		want := func(there bool, told int) {
+		want := func(there bool, reported int) {
 			t.Helper()
 			synctest.Wait()
-			if w.Current().KubeRaySecures() != there || heard.len() != told || !w.Current().Has(RayCluster) {
+			if w.Current().KubeRaySecures() != there || heard.len() != reported || !w.Current().Has(RayCluster) {
 				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), heard.len(), w.Current())
 			}
 		}
@@ -119,7 +119,7 @@ func TestPlatformKubeRayIsFollowed(t *testing.T) {
 		}
 		want(true, 1)
 		changed := ofPlatform()
-		nested.Map(changed.Object, "webhooks", "1")["failurePolicy"] = "Ignore" // matters to nobody
+		nested.Map(changed.Object, "webhooks", "1")["failurePolicy"] = "Ignore"
 		if err := of.Update(mutatingConfigurations, changed, ""); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // permissions are what OLM grants in the namespace of the manager and in the cluster: one entry for each binding of a role to an account
@@ -49,8 +51,9 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	})
 }
 
-// leftBehind are configurations of the CodeFlare operator, of which the component raycluster takes out what calls that operator.
-var leftBehind = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration"}
+// foreign are configurations of which the component raycluster takes out what calls the CodeFlare operator, and the one by which it knows
+// the KubeRay of the platform.
+var foreign = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
 // withoutOwnCertificate leaves out the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
 // CRDs. OLM mounts a certificate and writes its CA, so they are not needed; and a CSV that may patch CRDs is warned of.
@@ -58,7 +61,7 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
 		if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
-			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(leftBehind, name) })
+			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(foreign, name) })
 			if len(rule.ResourceNames) == 0 {
 				continue
 			}

@@ -299,14 +299,14 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 	}
 }
 
-// What another operator left in a cluster is cleaned up under OLM too.
+// What another operator left in a cluster is cleaned up under OLM too, and the KubeRay of the platform is known.
 func TestRightsForWhatIsLeftBehind(t *testing.T) {
-	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration]").permissions()
+	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	rule := cluster[0].Rules[1]
-	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"}) {
+	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration", "kuberay-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"}) {
 		t.Errorf("%+v", cluster[0].Rules)
 	}
 }

@@ -427,3 +427,22 @@ func TestSettingsInAConfigMapThatMayNotBeRead(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 }
+
+// The KubeRay of the platform is no fault. It is reported where Routes are served, without which it secures nothing.
+func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Facts)
+		reported bool
+	}{
+		"there":          {func(f *Facts) { onOpenShift(f); f.PlatformKubeRay = true }, true},
+		"without Routes": {func(f *Facts) { f.PlatformKubeRay = true }, false},
+		"not there":      {onOpenShift, false},
+	} {
+		f := healthy(t)
+		c.change(f)
+		found := slices.DeleteFunc(judge(f, ships(t)), func(f Finding) bool { return f.Check != "capabilities" })
+		if len(found) != 1 || found[0].Result != OK || strings.Contains(found[0].Found, "the KubeRay of the platform secures them") != c.reported {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package raycluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+// The KubeRay of the platform comes and goes while a cluster runs: what is ours goes and comes back. A sidecar that still runs keeps what it
+// needs, and nothing of it is made.
+func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
+	s := newScene(t)
+	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
+	u := s.put(demoCluster(hashedVersion, sidecar))
+	old := s.run("old", sidecar)
+	s.settle(u)
+	s.said()
+	guarded, n := raycluster.View(u.Object).Names().ProxyService, raycluster.View(u.Object).Names()
+	if s.leadsTo(u) != guarded {
+		t.Fatal("not published")
+	}
+
+	s.served = openShift.WithPlatformKubeRay(true)
+	writes := s.must(u)
+	if !slices.Contains(writes, "patch RayCluster demo") {
+		t.Errorf("admission was not asked to take out what is ours: %q", writes)
+	}
+	if s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.has(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
+		t.Errorf("while the old head runs: %q", s.around())
+	}
+	if said := s.said(); !strings.Contains(said, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(said, "Warning "+ReasonPodsOutdated) {
+		t.Errorf("reported %q", said)
+	}
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] }) // by our webhook
+	s.settle(u)
+	s.stop(old)
+	s.run("new", plainHead)
+	s.settle(u)
+	s.reread(u)
+	if left := s.around(); len(left) > 0 || len(u.GetFinalizers()) > 0 {
+		t.Errorf("left %q, finalizers %q", left, u.GetFinalizers())
+	}
+	s.rests(u)
+	if said := s.said(); said != "" {
+		t.Errorf("reported %q", said)
+	}
+
+	s.served = openShift
+	s.settle(u)
+	if s.leadsTo(u) != guarded || !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
+		t.Errorf("after it has gone: %q", s.around())
+	}
+	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "KubeRay of the platform secured it") {
+		t.Errorf("reported %q", said)
+	}
+}
+
+// Nothing is made for a new cluster that the KubeRay of the platform secures, however dashboards are published.
+func TestNothingIsMadeBesideTheKubeRayOfThePlatform(t *testing.T) {
+	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway} {
+		for _, head := range []string{plainHead, tokenHead} {
+			u := clusterFrom(t, demoCluster(hashedVersion, head))
+			in := inputsFor(u, true, func(in *resources.Inputs) {
+				in.Publish, in.Gateway, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
+			})
+			if objects := built(t, u, in); len(objects) > 0 {
+				t.Errorf("%q: %v", publish, objects)
+			}
+		}
+	}
+}
+
+// Where the KubeRay of the platform secures nothing, for want of Routes, it removes policies of legacy names, also those of others.
+func TestPoliciesThatTheKubeRayOfThePlatformLeaves(t *testing.T) {
+	u := clusterFrom(t, demoCluster("", plainHead))
+	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
+		objects := built(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))
+		if objects[0].GetKind() != "NetworkPolicy" || objects[0].GetName() != want {
+			t.Errorf("%t: %s %s", there, objects[0].GetKind(), objects[0].GetName())
+		}
+	}
+}

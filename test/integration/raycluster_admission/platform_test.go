@@ -1,0 +1,172 @@
+package raycluster_admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+const trusted = "odh.ray.io/secure-trusted-network"
+
+// platformKubeRay installs the webhook of the platform's KubeRay, which answers as that does on OpenShift, and returns how to remove it.
+func platformKubeRay(ctx context.Context) (remove func()) {
+	GinkgoHelper()
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "add", "path": "/metadata/annotations", "value": map[string]any{}},
+		{"op": "add", "path": "/metadata/annotations/odh.ray.io~1secure-trusted-network", "value": "true"},
+		{"op": "add", "path": "/spec/headGroupSpec/enableIngress", "value": false},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := admissionv1.AdmissionReview{}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		object := metav1.PartialObjectMetadata{}
+		_ = json.Unmarshal(review.Request.Object.Raw, &object)
+		answer := patch
+		if object.Annotations != nil { // what the patch adds to is there
+			var operations []json.RawMessage
+			_ = json.Unmarshal(patch, &operations)
+			answer, _ = json.Marshal(operations[1:])
+		}
+		kind := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: answer, PatchType: &kind}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	DeferCleanup(server.Close)
+	none := admissionregistrationv1.SideEffectClassNone
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: capability.PlatformKubeRayConfiguration},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mraycluster.kb.io", SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      new(server.URL + "/mutate-ray-io-v1-raycluster"),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"ray.io"}, APIVersions: []string{"v1"}, Resources: []string{"rayclusters"}},
+			}},
+		}},
+	}
+	Expect(env.Admin.Create(ctx, configuration)).To(Succeed())
+	remove = func() {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(context.Background(), configuration))).To(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		remove()
+		waitForWebhooks(ctx)
+	}, NodeTimeout(specTimeout))
+	return remove
+}
+
+// steppedAside returns when new clusters get nothing of ours any more.
+func steppedAside(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		u := rayCluster(metav1.NamespaceDefault, minimal)
+		g.Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(Succeed())
+		g.Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+		g.Expect(u.GetAnnotations()).To(HaveKeyWithValue(trusted, "true"))
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// ours are the objects around a cluster, by their names.
+func ours(u *unstructured.Unstructured) []client.Object {
+	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
+	dashboard := &unstructured.Unstructured{}
+	dashboard.SetGroupVersionKind(capability.Route)
+	dashboard.SetNamespace(u.GetNamespace())
+	dashboard.SetName(n.Dashboard)
+	return []client.Object{
+		&networkingv1.NetworkPolicy{ObjectMeta: at(n.HeadPolicy)}, &networkingv1.NetworkPolicy{ObjectMeta: at(n.WorkerPolicy)},
+		&corev1.Secret{ObjectMeta: at(n.CookieSecret)}, &corev1.Secret{ObjectMeta: at(n.CASecret)}, &corev1.Secret{ObjectMeta: at(n.HeadTLS)},
+		&corev1.ServiceAccount{ObjectMeta: at(n.ServiceAccount)}, &corev1.Service{ObjectMeta: at(n.ProxyService)}, dashboard,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}},
+	}
+}
+
+func exist(ctx context.Context, objects []client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).Should(Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+var _ = Describe("The KubeRay of the platform", Serial, func() {
+	It("is stepped aside for while it is there: nothing in pods, nothing around clusters, and both come back after it", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "platform")
+		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
+		around := ours(stored)
+		exist(ctx, around)
+
+		By("its webhook appearing")
+		remove := platformKubeRay(ctx)
+		steppedAside(ctx)
+		env.WaitFor(ctx, stored, func(g Gomega) { // without a change of its user
+			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head"}))
+			g.Expect(head(stored).InitContainers).To(BeEmpty())
+			g.Expect(head(stored).Volumes).To(BeEmpty())
+			g.Expect(head(stored).ServiceAccountName).To(Equal("mine"))
+			g.Expect(group(stored, 1).InitContainers).To(BeEmpty())
+			g.Expect(stored.GetFinalizers()).To(BeEmpty())
+		})
+		for _, o := range around {
+			env.WaitGone(ctx, o)
+		}
+		Eventually(func(g Gomega) {
+			list := &eventsv1.EventList{}
+			g.Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+			var reasons []string
+			for _, e := range list.Items {
+				reasons = append(reasons, e.Reason)
+			}
+			g.Expect(reasons).To(ContainElement("SecuredByKubeRay"))
+		}).WithContext(ctx).Should(Succeed())
+
+		By("it writing what it writes")
+		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
+		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
+			set(true, "spec", "headGroupSpec", "enableIngress")))
+		Expect(containerNames(head(fresh).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
+
+		By("it going")
+		remove()
+		waitForWebhooks(ctx)
+		exist(ctx, ours(fresh)[:2])
+		Eventually(func(g Gomega) {
+			g.Expect(update(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
+			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		}).WithContext(ctx).Should(Succeed())
+		exist(ctx, around)
+	}, NodeTimeout(specTimeout))
+
+	It("is not what a user says it is, nor a webhook of another KubeRay", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "platform")
+		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
+			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
+		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		exist(ctx, ours(u))
+		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})

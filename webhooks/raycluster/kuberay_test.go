@@ -1,0 +1,72 @@
+package raycluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+func securedByKubeRay(s *Settings) { s.KubeRaySecures = true }
+
+// byPlatform is what the KubeRay of the platform writes into a cluster: by its webhook, and by its controllers.
+func byPlatform(object map[string]any) {
+	annotationsOf(object)["odh.ray.io/secure-trusted-network"] = "true"
+	put(false, "spec", "headGroupSpec", "enableIngress")(object)
+	put([]any{"ray.io/authentication-resources"}, "metadata", "finalizers")(object)
+}
+
+// While the KubeRay of the platform secures clusters, nothing is put into one, and none of its changes is refused.
+func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
+	s := onOpenShift().with(securedByKubeRay)
+	submitted := parse(t, minimal, put("mine", in(headPod, "serviceAccountName")...))
+	created := defaulted(t, s, submitted, nil)
+	// The annotation selects the names of what is made if that KubeRay ever goes.
+	if diff := cmp.Diff(copyOf(submitted, put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)), created); diff != "" {
+		t.Errorf("(-submitted +got):\n%s", diff)
+	}
+	accepted(t, s, copyOf(created, byPlatform), nil)
+	accepted(t, s, copyOf(created, byPlatform), created)
+	if diff := cmp.Diff(copyOf(created, byPlatform), defaulted(t, s, copyOf(created, byPlatform), created)); diff != "" {
+		t.Errorf("(-wanted +got):\n%s", diff)
+	}
+	// An older one leaves this field; it publishes the dashboard itself.
+	accepted(t, s, copyOf(created, put(true, "spec", "headGroupSpec", "enableIngress")), created)
+	for _, field := range []string{"authOptions", "tlsOptions", "networkPolicy"} {
+		accepted(t, s, copyOf(created, put(map[string]any{"mode": "token", "enabled": true}, "spec", field)), created)
+	}
+}
+
+// What is ours leaves a stored cluster with its next update, whether the user changed the template or not: a head with two proxies on one
+// port never gets ready. All of it comes back when that KubeRay has gone and the pods are recreated.
+func TestStoredClustersGoToTheKubeRayOfThePlatform(t *testing.T) {
+	for name, s := range map[string]Settings{
+		"OpenShift": onOpenShift(), "of the original": onOpenShift().with(original), "plain before": onOpenShift().with(plain),
+	} {
+		t.Run(name, func(t *testing.T) {
+			submitted := parse(t, minimal, put("mine", in(headPod, "serviceAccountName")...), put(true, "spec", "enableInTreeAutoscaling"))
+			stored := defaulted(t, s, submitted, nil)
+			of := s.with(securedByKubeRay)
+			touched := copyOf(stored, byPlatform)
+			got := defaulted(t, of, touched, stored)
+			want := copyOf(submitted, byPlatform, put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion), put(map[string]any{}, "spec", "autoscalerOptions"))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			accepted(t, of, touched, stored) // its webhook may come before ours
+			accepted(t, of, got, stored)
+			back := copyOf(got, changedHead)
+			if diff := cmp.Diff(defaulted(t, s, copyOf(back, put(nil, "spec", "autoscalerOptions")), nil), defaulted(t, s, back, got)); diff != "" {
+				t.Errorf("(-as new +again):\n%s", diff)
+			}
+		})
+	}
+	s := onOpenShift().with(securedByKubeRay)
+	for _, release := range []string{"both names", "the Service"} {
+		stored := taken(t, "openshift-oauth-mtls", true, release)
+		if has := raycluster.View(defaulted(t, s, stored, stored)).Injected(); has != (raycluster.Injected{}) {
+			t.Errorf("%s: %+v", release, has)
+		}
+	}
+}
