@@ -56,6 +56,12 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 		known := r.memory.of(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 		known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)
+		if oauthproxy.Computed(known.cookie) {
+			known.cookie = oauthproxy.NewCookie()
+			r.warn(cluster, topicCookie, ReasonCookieReplaced, "the key of the dashboard's login cookies was made by the CodeFlare operator, "+
+				"and owners of clusters of the same name in other namespaces may know it, so it is replaced in Secret "+key.Name+
+				": a head that runs already uses the old key until you delete its pod")
+		}
 		in.Cookie = known.cookie
 	}
 	return in, err

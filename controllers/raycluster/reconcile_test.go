@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -256,7 +257,7 @@ func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// [R9] The key of the cookies is random, and what exists stays, also that of the original.
+// [R9] The key of the cookies is random, and what exists stays, but for that of the original, which others may know.
 func TestCookie(t *testing.T) {
 	s := newScene(t)
 	one, other := s.put(demoCluster(hashedVersion, plainHead)), s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
@@ -276,14 +277,21 @@ func TestCookie(t *testing.T) {
 		t.Errorf("after the Secret was deleted %q", a.Data)
 	}
 
-	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
-	}, Data: map[string][]byte{raycluster.KeyCookie: []byte("c2hhLTEtb2YtdGhlLW5hbWU=")}}
-	s = newScene(t, old)
-	third := s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
-	s.must(third)
-	if !s.has(a, "team3", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) != "c2hhLTEtb2YtdGhlLW5hbWU=" {
-		t.Errorf("%q", a.Data)
+	for stored, stays := range map[string]bool{
+		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): false, base64.URLEncoding.EncodeToString([]byte("thirty-two bytes of another user")): true,
+	} {
+		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
+		}, Data: map[string][]byte{raycluster.KeyCookie: []byte(stored)}}
+		s = newScene(t, old)
+		third := s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
+		s.settle(third)
+		if !s.has(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
+			t.Errorf("%q: %q", stored, a.Data)
+		}
+		if said := s.said(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
+			t.Errorf("%q: reported %q", stored, said)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ const KeyCookie = "cookie_secret"
 // cookieBytes is the number of random bytes in the key of the sidecar's cookies.
 const cookieBytes = 32
 
+// sha1Bytes is the length of a SHA-1 digest.
+const sha1Bytes = 20
+
 // Cookie returns the key of the sidecar's cookies: the one that its Secret has, and a new one where there is none. Known is what
 // was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
 // deletes the Secret wants another key. Errors are those of the API server.
@@ -36,11 +39,18 @@ func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKe
 	if cookie := stored.Data[KeyCookie]; len(cookie) > 0 {
 		return cookie, nil
 	}
-	return newCookie(), nil
+	return NewCookie(), nil
 }
 
-// newCookie writes random bytes in the form that the sidecar takes from its environment.
-func newCookie() []byte {
+// Computed reports whether a key has the form of those of the CodeFlare operator, a SHA-1 digest: that made the same key for all clusters of
+// one name, so that users of other namespaces may know it.
+func Computed(key []byte) bool {
+	digest, err := base64.StdEncoding.DecodeString(string(key))
+	return err == nil && len(digest) == sha1Bytes
+}
+
+// NewCookie writes random bytes in the form that the sidecar takes from its environment.
+func NewCookie() []byte {
 	random := make([]byte, cookieBytes)
 	_, _ = rand.Read(random) // it never fails
 	return base64.URLEncoding.AppendEncode(nil, random)

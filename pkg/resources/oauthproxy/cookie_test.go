@@ -2,6 +2,7 @@ package oauthproxy
 
 import (
 	"context"
+	"crypto/sha1"
 	"encoding/base64"
 	"errors"
 	"testing"
@@ -80,9 +81,20 @@ func TestCookie(t *testing.T) {
 func TestCookiesDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 20 {
-		seen[string(newCookie())] = true
+		seen[string(NewCookie())] = true
 	}
 	if len(seen) != 20 {
 		t.Errorf("%d different keys of 20", len(seen))
+	}
+}
+
+func TestComputed(t *testing.T) {
+	digest := sha1.Sum([]byte("demo and a salt"))
+	for key, want := range map[string]bool{
+		base64.StdEncoding.EncodeToString(digest[:]): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
+	} {
+		if got := Computed([]byte(key)); got != want {
+			t.Errorf("%q: %t", key, got)
+		}
 	}
 }
