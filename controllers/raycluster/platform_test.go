@@ -77,7 +77,7 @@ func TestNothingIsMadeBesideTheKubeRayOfThePlatform(t *testing.T) {
 	}
 }
 
-// Where the KubeRay of the platform secures nothing, for want of Routes, it removes policies of legacy names, also those of others.
+// Where the KubeRay of the platform secures nothing, for want of Routes, it removes all policies of legacy names, also ours.
 func TestPoliciesThatTheKubeRayOfThePlatformLeaves(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
