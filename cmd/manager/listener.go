@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// headTimeout and bodyTimeout are how long a caller may take to send a request, and answerTimeout until it has read the answer.
+	// headTimeout and bodyTimeout are how long a client may take to send a request, and answerTimeout until it has read the answer.
 	headTimeout, bodyTimeout, answerTimeout = 5 * time.Second, 10 * time.Second, 40 * time.Second
 	// probeTimeout bounds a check of readiness.
 	probeTimeout = 10 * time.Second
@@ -28,8 +28,8 @@ const (
 	maxHead        = 16 << 10
 )
 
-// bounded is the library's webhook server with bounds for callers, who may be anybody that reaches the port: the library's own listener
-// has none for the memory that requests take, nor for slow ones.
+// bounded is the library's webhook server with bounds for clients, because every pod reaches the port: the library's own listener
+// has none for the number of connections, nor for slow clients.
 type bounded struct {
 	webhook.Server
 	address string
@@ -58,7 +58,7 @@ func (b *bounded) Start(ctx context.Context) error {
 	for _, set := range b.tls {
 		set(config)
 	}
-	// API servers call webhooks with HTTP/1.1, and HTTP/2 takes bodies into memory before anybody reads them.
+	// API servers call webhooks with HTTP/1.1, and with HTTP/2 bodies are in memory before a handler reads them.
 	config.NextProtos = []string{"http/1.1"}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.address)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *bounded) Start(ctx context.Context) error {
 	return <-ended
 }
 
-// StartedChecker implements webhook.Server: it is ready when somebody who connects is answered.
+// StartedChecker implements webhook.Server: it is ready when a connection is answered.
 func (b *bounded) StartedChecker() healthz.Checker {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is for other names
 	return func(r *http.Request) error {
@@ -103,7 +103,7 @@ type connections struct {
 	open map[net.Conn]struct{}
 }
 
-// changed follows the state of a connection. One too many ends another at random: most likely one of whoever has the most.
+// changed follows the state of a connection. One too many ends another at random: most likely one of the client that has the most.
 func (c *connections) changed(connection net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

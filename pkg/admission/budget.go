@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -29,27 +28,43 @@ type Weighed interface {
 	Weigh(body []byte) int64
 }
 
-// Budget bounds the memory that all reviews and conversions in progress take together. Anybody who reaches the port can send them.
-// Small bodies have room of their own, so that large ones cannot keep out what nearly every write is.
-type Budget struct{ lanes []lane }
+// Budget bounds the memory that all reviews and conversions in progress take together. Every pod that reaches the port can send them.
+// What nearly every write is, a small body that is quickly decoded, has room of its own: large ones cannot keep it out.
+type Budget struct {
+	bodies  []room // that are being received or held
+	decoded []room // what becomes of them
+}
 
-// lane has room for requests whose bodies are of a range of sizes.
-type lane struct {
-	largest int64 // body
-	// bodies is room for those that are being received or held, decoded for what becomes of them; nil is no bound.
-	bodies, decoded *semaphore.Weighted
-	heaviest        int64 // all of decoded
+// room is for requests up to a size.
+type room struct {
+	largest int64
+	free    *semaphore.Weighted // nil is no bound
 }
 
 // NewBudget returns one that fits the memory limit of the shipped Deployment: 240 MiB in all, besides small bodies that are being received.
 func NewBudget() *Budget {
-	const small, medium, large, wide = 32 << 20, 128 << 20, 64 << 20, 16 << 20
-	shared := semaphore.NewWeighted(medium)
-	return &Budget{[]lane{
-		{largest: 64 << 10, decoded: semaphore.NewWeighted(small), heaviest: small},
-		{largest: 8 << 20, bodies: semaphore.NewWeighted(wide), decoded: shared, heaviest: medium},
-		{largest: large, bodies: semaphore.NewWeighted(large), decoded: shared, heaviest: medium},
-	}}
+	const heavy = 128 << 20
+	return &Budget{
+		bodies: []room{
+			{largest: 64 << 10},
+			{largest: 8 << 20, free: semaphore.NewWeighted(16 << 20)},
+			{largest: 64 << 20, free: semaphore.NewWeighted(64 << 20)},
+		},
+		decoded: []room{
+			{largest: 2 << 20, free: semaphore.NewWeighted(32 << 20)},
+			{largest: heavy, free: semaphore.NewWeighted(heavy)},
+		},
+	}
+}
+
+// fitting returns the room for a size, nil where there is none.
+func fitting(rooms []room, size int64) *room {
+	for i := range rooms {
+		if size <= rooms[i].largest {
+			return &rooms[i]
+		}
+	}
+	return nil
 }
 
 // errTooLarge is about a request that will never fit, whatever else is in progress.
@@ -84,16 +99,16 @@ func (b *Budget) admit(next http.Handler, r *http.Request) (release func(), err 
 			free()
 		}
 	}
-	take := func(of *semaphore.Weighted, weight int64) error {
+	take := func(in *room, weight int64) error {
 		ctx, cancel := context.WithTimeout(r.Context(), turn)
 		defer cancel()
-		if of == nil {
+		if in.free == nil {
 			return nil
 		}
-		if err := of.Acquire(ctx, weight); err != nil {
+		if err := in.free.Acquire(ctx, weight); err != nil {
 			return fmt.Errorf("waiting for room: %w", err)
 		}
-		held = append(held, func() { of.Release(weight) })
+		held = append(held, func() { in.free.Release(weight) })
 		return nil
 	}
 	largest, weigh := int64(largestReview), Weigh
@@ -104,14 +119,14 @@ func (b *Budget) admit(next http.Handler, r *http.Request) (release func(), err 
 	if length < 0 {
 		length = largest
 	}
-	if length > largest {
+	received := fitting(b.bodies, length)
+	if length > largest || received == nil {
 		return release, fmt.Errorf("a body of %d bytes is %w: at most %d are accepted", length, errTooLarge, largest)
 	}
 	if length == 0 {
 		return release, nil
 	}
-	room := b.lanes[slices.IndexFunc(b.lanes, func(l lane) bool { return length <= l.largest })]
-	if err := take(room.bodies, length); err != nil {
+	if err := take(received, length); err != nil {
 		return release, err
 	}
 	body, err := receive(r, length)
@@ -119,10 +134,11 @@ func (b *Budget) admit(next http.Handler, r *http.Request) (release func(), err 
 		return release, err
 	}
 	weight := weigh(body)
-	if weight > room.heaviest {
-		return release, fmt.Errorf("decoded, the body would take %d MiB, and is %w: at most %d MiB are accepted", weight>>20, errTooLarge, room.heaviest>>20)
+	decoded := fitting(b.decoded, weight)
+	if decoded == nil {
+		return release, fmt.Errorf("the body is %w: decoded, it would take more than %d MiB", errTooLarge, b.decoded[len(b.decoded)-1].largest>>20)
 	}
-	return release, take(room.decoded, weight)
+	return release, take(decoded, weight)
 }
 
 // receive puts the body of a request into memory, in a piece of the size that there is room for.

@@ -5,8 +5,8 @@ import "math"
 // Decoding, judging and answering a body takes so many bytes at most, measured with webhooks that decode objects several times.
 const (
 	perByte   = 16  // of text
-	perValue  = 130 // a field of an object, an item of a list, or a list
-	perObject = 800 // that has fields
+	perValue  = 140 // a field of an object, an item of a list, or a list
+	perObject = 950 // that has fields
 	// deepest is how deep objects and lists may be in each other. Paths to fields are texts, and each of a chain is as long as all before.
 	deepest = 100
 )

@@ -20,7 +20,7 @@ import (
 // programs are what pages have a reader type, with what a block that calls them must say that it needs; empty for nothing.
 var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
-	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "",
+	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
 	"cut": "", "sed": "", "xargs": "",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",

@@ -19,6 +19,9 @@ import (
 // more time must come about in this.
 const commandTimeout = 150 * time.Second
 
+// commandEnd is how long the end of a command that was stopped may take: what it left in the background may hold its output.
+const commandEnd = 5 * time.Second
+
 // Reader is a user who types what a page says, in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
 type Reader struct {
 	// Page below Root, which is the checkout.
@@ -104,6 +107,7 @@ func (r *Reader) run(ctx context.Context, command string, line int) {
 	shell.Dir = r.Root
 	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
 	shell.Env = append(shell.Env, r.Env...)
+	shell.WaitDelay = commandEnd
 	ginkgo.By(command)
 	output, err := shell.CombinedOutput()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "%s:%d: %s\n%s", r.Page, line, command, output)

@@ -42,6 +42,7 @@ const between = `
 - ` + "`APPLICATIONS_NAMESPACE`" + ` replaces ` + "`--namespace`" + ` if the component ` + "`platform`" + ` is enabled.
 - ` + "`POD_NAME`" + ` is the holder of the Lease. The manager also uses it to find its own Deployment.
 - ` + "`POD_SERVICE_ACCOUNT`" + ` is the ServiceAccount of the manager, which no custom resource may name.
+- ` + "`GOMEMLIMIT`" + ` is the memory limit of the container, in bytes or with a unit such as ` + "`MiB`" + `. The heap stays below nine tenths of it.
 
 ## Flag names of the replaced operators
 

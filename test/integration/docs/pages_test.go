@@ -7,7 +7,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("The page of", func() {
@@ -25,16 +27,28 @@ var _ = Describe("The page of", func() {
 		}, NodeTimeout(pageTimeout))
 	}
 
-	It("the first steps says what works", func(ctx SpecContext) {
-		r := open("README.md")
-		r.Read(ctx)
-		Expect(len(r.Typed)).To(BeNumerically(">=", 12))
-	}, NodeTimeout(pageTimeout))
-
 	It("the way from an operator before says what works", func(ctx SpecContext) {
 		r := open("docs/upgrade/README.md")
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))
+	}, NodeTimeout(pageTimeout))
+})
+
+// A cluster of its own: nothing is installed in it but this operator.
+var _ = Describe("The first steps, where only this operator is installed,", Ordered, func() {
+	var fresh *framework.Env
+
+	BeforeAll(func(ctx SpecContext) {
+		fresh = framework.Start(ctx, "docs-bare", cluster.Bare, framework.WithOperator("config/default"))
+		startOperator(ctx, fresh)
+		awaitWebhooks(ctx, fresh, "mlflow")
+	}, NodeTimeout(startTimeout))
+
+	It("work", func(ctx SpecContext) {
+		r := open("README.md")
+		r.Kubeconfig = fresh.KubeconfigPath
+		r.Read(ctx)
+		Expect(len(r.Typed)).To(BeNumerically(">=", 12))
 	}, NodeTimeout(pageTimeout))
 })
 

@@ -37,26 +37,30 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	root, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
-	account := env.Installed
-	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
-		Args: []string{"--metrics-bind-address=127.0.0.1:0"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
-	})
-	awaitWebhooks(ctx)
+	manager = startOperator(ctx, env)
+	awaitWebhooks(ctx, env, "modelregistry_generated", "aihub_catalog", "appwrapper_job", "raycluster", "modelmesh_runtime_custom")
 }, NodeTimeout(startTimeout))
 
-// awaitWebhooks returns when the API server can call every webhook: a manager that has just got ready needs a moment to tell it whom to
-// trust. Nothing is stored.
-func awaitWebhooks(ctx context.Context) {
+func startOperator(ctx context.Context, e *framework.Env) *framework.Manager {
 	GinkgoHelper()
-	for _, sample := range []string{
-		"samples/modelregistry_generated", "samples/aihub_catalog", "samples/appwrapper_job", "samples/raycluster", "samples/modelmesh_runtime_custom",
-	} {
-		objects, err := framework.ReadObjects(filepath.Join(root, "config", sample+".yaml"))
+	return e.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: e.Installed.ServiceAccount, WebhookPort: e.Installed.WebhookPort,
+		Args: []string{"--metrics-bind-address=127.0.0.1:0"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+	})
+}
+
+// awaitWebhooks returns when the API server can call the webhooks of the samples: a manager that has just got ready needs a moment to tell
+// it whom to trust. Nothing is stored.
+func awaitWebhooks(ctx context.Context, e *framework.Env, samples ...string) {
+	GinkgoHelper()
+	for _, sample := range samples {
+		objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", sample+".yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
-			object.SetNamespace("default")
-			Eventually(func() error { return env.Admin.Create(ctx, object.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(), sample)
+			if object.GetKind() != "MLflow" {
+				object.SetNamespace("default")
+			}
+			Eventually(func() error { return e.Admin.Create(ctx, object.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(), sample)
 		}
 	}
 }
