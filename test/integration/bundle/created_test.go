@@ -93,7 +93,8 @@ func createsMonitors(ctx SpecContext) {
 	Expect(cluster.InstallSet(ctx, env.Config, cluster.Monitoring)).To(Succeed())
 	foreign := alerts()
 	foreign.Object["spec"] = map[string]any{"groups": []any{}}
-	Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
+	// Discovery lists a kind a moment after it is served.
+	Eventually(func() error { return env.Admin.Create(ctx, foreign) }).WithContext(ctx).Should(Succeed())
 	mark := env.Mark()
 	manager.Restart(ctx)
 
