@@ -99,7 +99,7 @@ func dropOldest(dir string, keep int) error {
 	}
 	var files []fs.FileInfo
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil { // else somebody else removed it
+		if info, err := entry.Info(); err == nil { // else another instance removed it
 			files = append(files, info)
 		}
 	}

@@ -52,7 +52,7 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 }
 
 // ExpectAtRest observes the user for the duration and fails the spec at its first write or live read, see [AtRest]. At the end of the
-// suite, the user must have remained at rest until somebody else wrote.
+// suite, the user must have remained at rest until another client wrote.
 func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()

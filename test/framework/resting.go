@@ -23,13 +23,13 @@ func (e *Env) disturbed() {
 }
 
 // checkRest holds what managers sent during the whole life of the control plane against two promises. A user whom a spec found at rest
-// stays at rest until somebody else writes; specs look only for a moment. And no manager sends a write that changes nothing.
+// stays at rest until another client writes; specs look only for a moment. And no manager sends a write that changes nothing.
 func (e *Env) checkRest(context.Context) {
 	for _, r := range e.rests {
 		entries, err := e.Audit().read(r.from, e.nextDisturbance(r.from))
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		requests := AtRest(entries.untilOthersWrite(r.user), r.user)
-		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, nobody else wrote, and it sent:\n%s", r.user, requests)
+		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, no other client wrote, and it sent:\n%s", r.user, requests)
 	}
 	if len(e.watched.accounts) == 0 {
 		return
@@ -54,7 +54,7 @@ func (e *Env) nextDisturbance(from Mark) Mark {
 	return endOfLog
 }
 
-// untilOthersWrite returns the entries before the first write of another client than the user. Leases and Events give nobody work.
+// untilOthersWrite returns the entries before the first write of another client than the user. Leases and Events cause no work.
 func (e Entries) untilOthersWrite(user string) Entries {
 	others := func(entry Entry) bool {
 		return entry.User != user && len(Entries{entry}.WithoutLeases().WithoutEvents().WithoutReviews().Writes()) > 0
