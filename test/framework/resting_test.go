@@ -8,7 +8,7 @@ func TestUntilOthersWrite(t *testing.T) {
 		entries Entries
 		want    int
 	}{
-		"nobody else":        {Entries{mine, mine}, 2},
+		"no other client":    {Entries{mine, mine}, 2},
 		"a write of another": {Entries{mine, {Verb: "update", Resource: "pods", User: "kubelet"}, mine}, 1},
 		"reads of another":   {Entries{{Verb: "get", Resource: "pods", User: "admin"}, mine}, 2},
 		"leases and Events":  {Entries{{Verb: "update", Resource: "leases", User: "kubelet"}, {Verb: "create", Resource: "events", User: "kubelet"}, mine}, 3},
