@@ -204,6 +204,7 @@ func (s *served) answers() {
 	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 	s.must(err)
 	path := endpoints[0].(map[string]any)["path"].(string)
+	s.expect(http.StatusOK, http.MethodGet, "/mlflow/api/2.0/mlflow/experiments/search?max_results=1", nil) // the probes are not counted by all releases
 	metrics := s.expect(http.StatusOK, http.MethodGet, path, nil)
 	if !strings.Contains(metrics, "mlflow_http_request_total") {
 		s.t.Errorf("no counters of MLflow in\n%s", metrics)
@@ -320,7 +321,11 @@ func (s *served) seedOldTrace() {
 	}
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{span}}}}}})
 	s.must(err)
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address()+"/v1/traces", bytes.NewReader(body))
+	path := "/v1/traces"
+	if s.image.release == newest { // and since 3.16, as the HTTPRoute has it
+		path = "/mlflow/v1/traces"
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address()+path, bytes.NewReader(body))
 	s.must(err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Mlflow-Experiment-Id", made.ID)
@@ -328,7 +333,7 @@ func (s *served) seedOldTrace() {
 	s.must(err)
 	defer response.Body.Close()
 	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("POST /v1/traces: %d %s (%v)\n%s", response.StatusCode, answer, err, s.read("server.log"))
+		s.t.Fatalf("POST "+path+": %d %s (%v)\n%s", response.StatusCode, answer, err, s.read("server.log"))
 	}
 }
 

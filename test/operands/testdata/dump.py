@@ -1,4 +1,4 @@
-"""Prints the rows of all tables of the database at a URI, and their columns."""
+"""Prints the columns and rows of all tables of the database at a URI."""
 import sys
 
 import sqlalchemy
@@ -7,5 +7,5 @@ engine = sqlalchemy.create_engine(sys.argv[1])
 tables = sqlalchemy.MetaData()
 tables.reflect(engine)
 with engine.connect() as connection:
-    for table in tables.sorted_tables:
-        print(repr(table), sorted(map(str, connection.execute(table.select()))))
+    for table in sorted(tables.tables.values(), key=str):
+        print(table, [f"{c.name} {c.type}" for c in table.columns], sorted(map(str, connection.execute(table.select()))))
