@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -152,8 +151,6 @@ func (e Entries) Unchanged() Entries {
 // Mark is a place in the audit log.
 type Mark int64
 
-const endOfLog Mark = math.MaxInt64
-
 // Audit reads the audit log of an instance.
 type Audit struct{ path string }
 
@@ -196,16 +193,16 @@ func lastLineEnd(file *os.File) (int64, error) {
 }
 
 // Since returns what was answered after a mark; the mark 0 is the start of the log.
-func (a *Audit) Since(mark Mark) (Entries, error) { return a.read(mark, endOfLog) }
-
-// read returns what was answered between two marks.
-func (a *Audit) read(from, to Mark) (Entries, error) {
+func (a *Audit) Since(mark Mark) (Entries, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }() // opened for reading
-	return parseAudit(io.NewSectionReader(file, int64(from), int64(to-from)))
+	if _, err := file.Seek(int64(mark), io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the audit log from %d: %w", mark, err)
+	}
+	return parseAudit(file)
 }
 
 // parseAudit reads the log up to its last complete line.

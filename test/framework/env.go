@@ -45,9 +45,9 @@ type Env struct {
 
 	clock   clock.PassiveClock
 	watched watched
-	// rests are the parts of the audit log in which specs found a user at rest, and disturbances where managers started or ended.
+	// rests begin when specs found a user at rest, and disturbances are when managers started or ended.
 	rests        []resting
-	disturbances []Mark
+	disturbances []time.Time
 }
 
 // WithOperator installs a kustomization of this checkout without the Deployment of the manager, as [Env.InstallOperator] does, and has
@@ -122,8 +122,8 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
-	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(stopTimeout))
-	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(stopTimeout))
+	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(removeTimeout))
+	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(removeTimeout))
 	if s.operator != "" {
 		env.Installed = env.InstallOperator(ctx, s.operator)
 	}

@@ -56,7 +56,7 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
-	e.rests = append(e.rests, resting{user: user, from: mark})
+	e.rests = append(e.rests, resting{user: user, from: e.now()})
 	gomega.Consistently(func(g gomega.Gomega) {
 		entries, err := e.Audit().Since(mark)
 		g.Expect(err).NotTo(gomega.HaveOccurred())

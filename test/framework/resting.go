@@ -4,38 +4,33 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/onsi/gomega"
 )
 
-// resting is a part of the audit log in which a user must be silent: from a mark until the first request or process that could give it
-// work, see [Env.disturbed].
+// resting is a time from which on a user must be silent, until the first request or process that could give it work, see
+// [Env.disturbed].
 type resting struct {
 	user string
-	from Mark
+	from time.Time
 }
 
-// disturbed notes that a manager starts or ends at this place of the audit log.
-func (e *Env) disturbed() {
-	if mark, err := e.Audit().Mark(); err == nil { // without a log nothing is checked
-		e.disturbances = append(e.disturbances, mark)
-	}
-}
+// disturbed notes that a manager starts or ends now.
+func (e *Env) disturbed() { e.disturbances = append(e.disturbances, e.now()) }
 
 // checkRest holds what managers sent during the whole life of the control plane against two promises. A user whom a spec found at rest
 // stays at rest until another client writes; specs look only for a moment. And no manager sends a write that changes nothing.
 func (e *Env) checkRest(context.Context) {
-	for _, r := range e.rests {
-		entries, err := e.Audit().read(r.from, e.nextDisturbance(r.from))
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		requests := AtRest(entries.untilOthersWrite(r.user), r.user)
-		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, no other client wrote, and it sent:\n%s", r.user, requests)
-	}
 	if len(e.watched.accounts) == 0 {
 		return
 	}
 	all, err := e.Audit().Since(0)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, r := range e.rests {
+		requests := AtRest(all.during(r, e.disturbances), r.user)
+		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, no other client wrote, and it sent:\n%s", r.user, requests)
+	}
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {
 		// The answer to the removal of the last finalizer bears the old resourceVersion too.
 		return !bytes.Contains(entry.Request, []byte(`"finalizers"`)) &&
@@ -44,23 +39,21 @@ func (e *Env) checkRest(context.Context) {
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes that changed nothing:\n%s", unchanged)
 }
 
-// nextDisturbance returns the first disturbance after a mark, or a mark behind the log.
-func (e *Env) nextDisturbance(from Mark) Mark {
-	for _, mark := range e.disturbances {
-		if mark >= from {
-			return mark
-		}
+// during returns the entries of a rest: those before the next disturbance and the next write of another client. Leases and Events cause
+// no work.
+func (e Entries) during(r resting, disturbances []time.Time) Entries {
+	begin := slices.IndexFunc(e, func(entry Entry) bool { return entry.At.After(r.from) })
+	if begin < 0 {
+		return nil
 	}
-	return endOfLog
-}
-
-// untilOthersWrite returns the entries before the first write of another client than the user. Leases and Events cause no work.
-func (e Entries) untilOthersWrite(user string) Entries {
-	others := func(entry Entry) bool {
-		return entry.User != user && len(Entries{entry}.WithoutLeases().WithoutEvents().WithoutReviews().Writes()) > 0
+	next := slices.IndexFunc(disturbances, func(at time.Time) bool { return at.After(r.from) })
+	ends := func(entry Entry) bool {
+		return next >= 0 && entry.At.After(disturbances[next]) ||
+			entry.User != r.user && len(Entries{entry}.WithoutLeases().WithoutEvents().WithoutReviews().Writes()) > 0
 	}
-	if end := slices.IndexFunc(e, others); end >= 0 {
-		return e[:end]
+	rest := e[begin:]
+	if end := slices.IndexFunc(rest, ends); end >= 0 {
+		return rest[:end]
 	}
-	return e
+	return rest
 }

@@ -1,20 +1,32 @@
 package framework
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-func TestUntilOthersWrite(t *testing.T) {
+func TestDuring(t *testing.T) {
+	at := func(second int64, entry Entry) Entry {
+		entry.At = time.Unix(second, 0)
+		return entry
+	}
 	mine := Entry{Verb: "patch", Resource: "services", User: "manager"}
 	for name, c := range map[string]struct {
-		entries Entries
-		want    int
+		entries      Entries
+		disturbances []time.Time
+		want         int
 	}{
-		"no other client":    {Entries{mine, mine}, 2},
-		"a write of another": {Entries{mine, {Verb: "update", Resource: "pods", User: "kubelet"}, mine}, 1},
-		"reads of another":   {Entries{{Verb: "get", Resource: "pods", User: "admin"}, mine}, 2},
-		"leases and Events":  {Entries{{Verb: "update", Resource: "leases", User: "kubelet"}, {Verb: "create", Resource: "events", User: "kubelet"}, mine}, 3},
+		"no other client":    {Entries{at(1, mine), at(3, mine), at(4, mine)}, nil, 2},
+		"a write of another": {Entries{at(3, mine), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, mine)}, nil, 1},
+		"reads of another":   {Entries{at(3, Entry{Verb: "get", Resource: "pods", User: "admin"}), at(4, mine)}, nil, 2},
+		"leases and Events": {Entries{
+			at(3, Entry{Verb: "update", Resource: "leases", User: "kubelet"}), at(4, Entry{Verb: "create", Resource: "events", User: "kubelet"}), at(5, mine),
+		}, nil, 3},
+		"a restart":       {Entries{at(3, mine), at(6, mine)}, []time.Time{time.Unix(1, 0), time.Unix(5, 0)}, 1},
+		"nothing follows": {Entries{at(1, mine)}, nil, 0},
 	} {
-		if got := c.entries.untilOthersWrite("manager"); len(got) != c.want {
-			t.Errorf("%s: %d entries remain, want %d:\n%s", name, len(got), c.want, got)
+		if got := c.entries.during(resting{"manager", time.Unix(2, 0)}, c.disturbances); len(got) != c.want {
+			t.Errorf("%s: %d entries, want %d:\n%s", name, len(got), c.want, got)
 		}
 	}
 }

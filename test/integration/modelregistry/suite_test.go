@@ -19,7 +19,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
-	quiet = time.Second
+	quiet = 3 * time.Second
 	// routeNamespace is where HTTPRoutes are.
 	routeNamespace = "opendatahub"
 )

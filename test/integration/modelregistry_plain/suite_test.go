@@ -23,7 +23,7 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	quiet        = time.Second
+	quiet        = 3 * time.Second
 )
 
 // All specs share one control plane that serves no optional API at all, and one manager whose rights beside registries end with

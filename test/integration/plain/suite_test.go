@@ -18,7 +18,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
-	quiet = time.Second
+	quiet = 4 * time.Second
 )
 
 // What MLflow has to do itself where no OpenShift does it: its certificate. And what a gateway makes of its route. The

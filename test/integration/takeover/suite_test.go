@@ -20,7 +20,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
-	quiet = time.Second
+	quiet = 4 * time.Second
 )
 
 // All specs share one control plane. Each plants what an original operator left, and starts a manager of its own on it.

@@ -26,7 +26,7 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
-	quiet        = time.Second
+	quiet        = 4 * time.Second
 
 	// refuse lists, on a namespace, the resources that the manager may not write there.
 	refuse = "together.test/refuse"
