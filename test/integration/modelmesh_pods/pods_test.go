@@ -1,6 +1,7 @@
 package modelmesh_pods_test
 
 import (
+	"fmt"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -128,7 +129,8 @@ func namespaceOf(ctx SpecContext, name string) client.Object {
 	return namespace
 }
 
-// versions are the resource versions of objects by their kinds.
+// versions are the resource versions of objects by their kinds. The controller of autoscalers writes their status meanwhile, so those
+// count by what we apply.
 func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKind]string {
 	GinkgoHelper()
 	all := map[schema.GroupVersionKind]string{}
@@ -139,6 +141,9 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 		live.SetGroupVersionKind(kind)
 		Expect(env.Admin.Get(ctx, key, live)).To(Succeed())
 		all[kind] = live.GetResourceVersion()
+		if kind.Kind == "HorizontalPodAutoscaler" {
+			all[kind] = fmt.Sprint(live.Object["spec"], live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences())
+		}
 	}
 	return all
 }
