@@ -71,25 +71,34 @@ func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *
 	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
 		for _, namespace := range sets.List(sets.New(f.home, a.Spec.ApplicationNamespace)) {
 			key := types.NamespacedName{Namespace: namespace, Name: name}
-			d, err := capability.Head(ctx, f.readers[name], registry.Deployment, key)
+			text, err := f.removeOne(ctx, applier, a, key)
 			if err != nil {
-				return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
-			}
-			if d == nil || !metav1.IsControlledBy(d, a) {
-				continue
-			}
-			if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
-				warnings = append(warnings, fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
-					"delete Deployment %s, which makes it, and then this one", key, formerHub))
-				continue
-			}
-			if err := applier.Discard(ctx, a.UID, d); err != nil {
 				return "", err
 			}
-			return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
+			if text != "" {
+				warnings = append(warnings, text)
+			}
 		}
 	}
 	return strings.Join(warnings, "; "), nil
+}
+
+// removeOne deletes one Deployment, as remove does.
+func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
+	d, err := capability.Head(ctx, f.readers[key.Name], registry.Deployment, key)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
+	case d == nil || !metav1.IsControlledBy(d, a):
+		return "", nil
+	case d.DeletionTimestamp == nil && !f.first(key, d.UID):
+		return fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
+			"delete Deployment %s, which makes it, and then this one", key, formerHub), nil
+	}
+	if err := applier.Discard(ctx, a.UID, d); err != nil {
+		return "", err
+	}
+	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
 }
 
 // first notes that a Deployment is deleted, unless another one of the name was before.

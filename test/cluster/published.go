@@ -190,7 +190,7 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", a.url, err)
 	}
-	response, err := s.client.Do(request)
+	response, err := s.client.Do(request) //nolint:bodyclose // receive closes the body, or there is none
 	if !late.Stop() {
 		err = fmt.Errorf("no answer from %s within %s", request.URL.Host, s.answer)
 	}
@@ -199,6 +199,9 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 	}
 	if err != nil {
 		cancel()
+		if response != nil {
+			err = errors.Join(err, response.Body.Close())
+		}
 		return nil, err
 	}
 	t.body, t.size = response.Body, response.ContentLength
@@ -223,7 +226,7 @@ func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...an
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial)
+	defer func() { _ = os.RemoveAll(partial) }() // the next download does it too
 	hash := sha256.New()
 	stream := io.TeeReader(t, hash)
 	if err := t.unpack(stream, partial); err != nil {

@@ -44,7 +44,8 @@ func (d *demo) up(ctx context.Context) error {
 		}
 	}
 	if previous, err := cluster.Open(d.name); err == nil && previous.Running() && !d.force {
-		return d.alreadyRunning(previous)
+		d.alreadyRunning(previous)
+		return nil
 	}
 	log.SetLogger(logr.Discard())      // else the client complains after half a minute
 	d.step(1, "reading %s", d.samples) // the first time this builds kustomize
@@ -82,10 +83,9 @@ func (d *demo) up(ctx context.Context) error {
 }
 
 // alreadyRunning reports how to reach a demo that may still be in use, and changes nothing.
-func (d *demo) alreadyRunning(running *cluster.Instance) error {
+func (d *demo) alreadyRunning(running *cluster.Instance) {
 	fmt.Fprintf(d.out, "A demo is running already; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` ends it.\n",
 		access(running.Kubeconfig(), tools(running)))
-	return nil
 }
 
 // endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting again

@@ -99,6 +99,11 @@ func checkCapabilities(f *Facts, _ Shipped) (problems []Finding, fine string) {
 		}
 		problems = append(problems, Finding{Result: Warn, Subject: "component " + c.Name, Found: "on, and waits for " + strings.Join(missing, ", "), Fix: fix})
 	}
+	return append(problems, checkNeighbors(f)...), "everything that the components need is served"
+}
+
+// checkNeighbors reports what other operators mean for components that are on.
+func checkNeighbors(f *Facts) (problems []Finding) {
 	if f.enabled("appwrapper") && !f.Served.Kind(capability.KueueWorkload.GroupKind().String()).Served() {
 		problems = append(problems, Finding{Result: Warn, Subject: "Kueue", Found: "not installed, and the component appwrapper is on",
 			Why: "AppWrappers with a queue stay suspended; those without one start at once", Fix: "install Kueue with the framework workload.codeflare.dev/appwrapper enabled, if you want quotas"})
@@ -106,7 +111,7 @@ func checkCapabilities(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	if f.enabled("raycluster") && f.PlatformKubeRay && f.Served.Has(capability.Route) {
 		problems = append(problems, Finding{Result: OK, Subject: "component raycluster", Found: "it adds nothing to Ray clusters: the KubeRay of the platform secures them"})
 	}
-	return problems, "everything that the components need is served"
+	return problems
 }
 
 // Shipped is what an installation consists of.
