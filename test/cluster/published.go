@@ -190,7 +190,7 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", a.url, err)
 	}
-	response, err := s.client.Do(request) //nolint:bodyclose // receive closes the body, or there is none
+	response, err := s.client.Do(request)
 	if !late.Stop() {
 		err = fmt.Errorf("no answer from %s within %s", request.URL.Host, s.answer)
 	}
