@@ -3,6 +3,7 @@ package capability
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,9 +153,9 @@ func TestPlatformKubeRayAtTheStart(t *testing.T) {
 // While it is not known the set is empty, so that nothing is put into pods that does not belong there; without the permission there is none.
 func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	failing := func(err error) (*dynamicfake.FakeDynamicClient, func()) {
-		client, fails := newKubeRay(ofPlatform()), true
-		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return fails, nil, err })
-		return client, func() { fails = false }
+		client, mended := newKubeRay(ofPlatform()), &atomic.Bool{}
+		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return !mended.Load(), nil, err })
+		return client, func() { mended.Store(true) }
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client, mend := failing(errors.New("away"))
