@@ -117,7 +117,8 @@ type shell[T Target] struct {
 	ledger     *ledger
 	goType     reflect.Type
 	// doubts are the versions of objects whose status was written last without an answer that says whether it was stored.
-	doubts Memory[string]
+	doubts   Memory[string]
+	unstored Unstored
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -204,6 +205,12 @@ func conclude(pass, patch error) (ctrl.Result, error) {
 	switch {
 	case errors.Is(patch, errGone):
 		return ctrl.Result{RequeueAfter: goneRetry}, nil
+	case errors.Is(patch, errUnstored):
+		result, err := conclude(pass, nil)
+		if result.RequeueAfter > 0 {
+			result.RequeueAfter = max(result.RequeueAfter, unstoredRetry)
+		}
+		return result, err
 	case patch != nil && (pass == nil || waiting):
 		return settle(patch)
 	case patch != nil && errors.Is(pass, reconcile.TerminalError(nil)):
@@ -237,6 +244,10 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 		s.observe(after)
 		return nil
 	}
+	if s.unstored.Covers(before, after) {
+		s.observe(after)
+		return errUnstored
+	}
 	// The answer is decoded into a copy: events and metrics are about what this reconcile found.
 	answer := clone(after)
 	err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
@@ -248,6 +259,7 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 		return fmt.Errorf("patching status: %w", err)
 	}
 	s.doubts.Forget(before.GetUID())
+	s.unstored.Note(ctx, s.client, after, answer)
 	recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
 	if s.logic.Written != nil {
 		s.logic.Written(before, after)
@@ -319,6 +331,7 @@ func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
 }
 
 func (s *shell[T]) forget(name types.NamespacedName) {
+	s.unstored.Forget(name)
 	if uid, known := s.ledger.forget(name); known {
 		s.drop(uid)
 	}

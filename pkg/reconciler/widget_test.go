@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -79,6 +80,7 @@ type bench struct {
 	writes  []string                // "patch" or "patch status" with the body
 	failing func(what string) error // decides about writes when set
 	stale   *widget                 // what the cache answers when set
+	older   bool                    // the CRD has no status.url
 }
 
 const (
@@ -123,12 +125,36 @@ func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *ben
 				if err := b.note("patch "+sub, obj, p); err != nil {
 					return err
 				}
+				if b.older {
+					return storeWithoutURL(ctx, c, obj, p)
+				}
 				return c.SubResource(sub).Patch(ctx, obj, p, opts...)
 			},
 		}).Build()
 	logic.Gone = func(uid types.UID) { b.gone = append(b.gone, uid) }
 	b.shell = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
 	return b
+}
+
+// storeWithoutURL answers a patch of the status as an API server whose CRD lacks the field: a patch of nothing else changes nothing.
+func storeWithoutURL(ctx context.Context, c client.Client, obj client.Object, p client.Patch) error {
+	body, err := p.Data(obj)
+	if err != nil {
+		return err
+	}
+	var patch map[string]map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return err
+	}
+	delete(patch["status"], "url")
+	if len(patch["status"]) == 0 {
+		return c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	}
+	if body, err = json.Marshal(patch); err != nil {
+		return err
+	}
+	obj.(*widget).Status.URL = ""
+	return c.Status().Patch(ctx, obj, client.RawPatch(p.Type(), body))
 }
 
 func (b *bench) note(what string, obj client.Object, p client.Patch) error {

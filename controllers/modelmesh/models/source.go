@@ -67,7 +67,8 @@ type predictors struct {
 	client client.Client
 	series *conditions.Series
 	// missing are references of a Predictor that lead nowhere; false while that is not known.
-	missing func(namespace, name string) ([]reference.Missing, bool)
+	missing  func(namespace, name string) ([]reference.Missing, bool)
+	unstored reconciler.Unstored
 }
 
 func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
@@ -75,6 +76,7 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 	err := p.client.Get(ctx, name, predictor)
 	if apierrors.IsNotFound(err) {
 		p.series.Forget(name)
+		p.unstored.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -108,7 +110,9 @@ func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.Predi
 	if err != nil {
 		return false, err
 	}
-	return patchStatus(ctx, p.client, before.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	after := before.DeepCopy()
+	after.Status = status
+	return patchStatus(ctx, p.client, &p.unstored, before, after, client.RawPatch(types.MergePatchType, patch))
 }
 
 // predictorPatch sets the whole status, also what is empty, as clients know it. What it has not is removed, so that no part of an earlier
@@ -148,6 +152,8 @@ type services struct {
 	client client.Client
 	served func() capability.Set
 	clock  clock.PassiveClock
+
+	unstored reconciler.Unstored
 }
 
 func (s *services) get(ctx context.Context, name types.NamespacedName) (*record, error) {
@@ -157,6 +163,7 @@ func (s *services) get(ctx context.Context, name types.NamespacedName) (*record,
 	service := &v1beta1.InferenceService{}
 	err := s.client.Get(ctx, name, service)
 	if apierrors.IsNotFound(err) {
+		s.unstored.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -184,17 +191,22 @@ func (s *services) write(ctx context.Context, r *record, status v1alpha1.Predict
 		return false, nil
 	}
 	// What differs: the rest of the status belongs to KServe.
-	return patchStatus(ctx, s.client, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return patchStatus(ctx, s.client, &s.unstored, before, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// patchStatus writes, unless the object has gone.
-func patchStatus(ctx context.Context, c client.Client, object client.Object, patch client.Patch) (written bool, err error) {
-	err = c.Status().Patch(ctx, object, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
+// patchStatus writes, unless the object has gone or the API server does not store what differs.
+func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.Unstored, before, after client.Object, patch client.Patch) (written bool, err error) {
+	if unstored.Covers(before, after) {
+		return false, nil
+	}
+	answer := after.DeepCopyObject().(client.Object)
+	err = c.Status().Patch(ctx, answer, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
+	unstored.Note(ctx, c, after, answer)
 	return true, nil
 }
