@@ -99,7 +99,7 @@ https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .
 {{- $name := printf "mlflow-artifacts%s" .Values.resourceSuffix -}}
 {{- with .Values.artifactsServer -}}
 {{- $server := dict "name" $name "container" "mlflow-artifacts" "prefix" (printf "/%s" $name) "secret" .tls.secretName "tracking" false -}}
-{{- $used := and $.Values.storage.enabled (hasPrefix "file://" $.Values.mlflow.artifactsDestination) -}}
+{{- $used := and $.Values.storage.enabled (include "mlflow.isFile" $.Values.mlflow.artifactsDestination) -}}
 {{- $server = merge $server (dict "replicas" (int64 .replicas) "workers" (int64 .workers) "used" (ternary "used" "" $used)) -}}
 {{- $resources := .resources -}}
 {{- if not (kindIs "map" $resources) }}{{ $resources = $.Values.resources }}{{ end -}}

@@ -9,7 +9,7 @@
 {{- fail (printf "storage must be enabled when mlflow.%s is a file: set storage.enabled, or a remote database" $field) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (or .serveArtifacts $.Values.artifactsServer.enabled) (hasPrefix "file://" (.artifactsDestination | default "file://")) -}}
+{{- if and (or .serveArtifacts $.Values.artifactsServer.enabled) (include "mlflow.isFile" (.artifactsDestination | default "file:")) -}}
 {{- fail "storage must be enabled when mlflow.artifactsDestination uses file-based storage: set storage.enabled, or a destination such as s3://bucket/path" -}}
 {{- end -}}
 {{- end -}}
@@ -19,7 +19,7 @@
 {{- if not .defaultArtifactRoot -}}
 {{- fail "mlflow.defaultArtifactRoot must be set when mlflow.serveArtifacts is not true" -}}
 {{- end -}}
-{{- if hasPrefix "file://" .defaultArtifactRoot -}}
+{{- if include "mlflow.isFile" .defaultArtifactRoot -}}
 {{- fail "mlflow.serveArtifacts must be enabled when mlflow.defaultArtifactRoot uses file-based storage" -}}
 {{- end -}}
 {{- end -}}
@@ -42,7 +42,7 @@
 {{- fail (printf "traceArchival.%s is required when traceArchival.enabled is true" $field) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (not $storage) (hasPrefix "file://" .location) -}}
+{{- if and (not $storage) (include "mlflow.isFile" .location) -}}
 {{- fail "storage must be enabled when traceArchival.location uses file-based storage" -}}
 {{- end -}}
 {{- end -}}
@@ -65,7 +65,7 @@
 {{- if not .artifactsDestination -}}
 {{- fail "mlflow.artifactsDestination must be set when artifactsServer.enabled is true: write a location such as s3://bucket/path" -}}
 {{- end -}}
-{{- if and (hasPrefix "file://" .artifactsDestination) (gt (int64 $.Values.artifactsServer.replicas) 1) (not (has "ReadWriteMany" $modes)) -}}
+{{- if and (include "mlflow.isFile" .artifactsDestination) (gt (int64 $.Values.artifactsServer.replicas) 1) (not (has "ReadWriteMany" $modes)) -}}
 {{- fail "artifactsServer.replicas must be 1 with mlflow.artifactsDestination in files unless storage.accessMode is ReadWriteMany: set storage.accessMode, or a destination such as s3://bucket/path" -}}
 {{- end -}}
 {{- range $field := list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri" -}}
@@ -78,7 +78,7 @@
 {{- fail "artifactsServer.url must be set when artifactsServer.enabled is true: write the public URL below which the paths of the servers are reached, such as https://mlflow.example.com" -}}
 {{- end -}}
 {{- with .Values.traceArchival -}}
-{{- if and .enabled (hasPrefix "file://" .location) (not (has "ReadWriteMany" $modes)) -}}
+{{- if and .enabled (include "mlflow.isFile" .location) (not (has "ReadWriteMany" $modes)) -}}
 {{- fail "storage.accessMode must be ReadWriteMany when artifactsServer.enabled is true and traceArchival.location is in files: set storage.accessMode, or a location such as s3://bucket/path" -}}
 {{- end -}}
 {{- end -}}

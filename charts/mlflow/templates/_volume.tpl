@@ -12,14 +12,19 @@ no file beside a server for artifacts. */}}
 {{- if $found }}used{{ end -}}
 {{- end }}
 
+{{/* Whether MLflow takes a location for a local path: one without a scheme, or with the scheme file. */}}
+{{- define "mlflow.isFile" -}}
+{{- if and . (or (not (regexMatch "^[a-zA-Z][a-zA-Z0-9+.-]*:" .)) (regexMatch "^(?i:file):" .)) }}file{{ end -}}
+{{- end }}
+
 {{- define "mlflow.archivesToFiles" -}}
-{{- if and .Values.traceArchival.enabled (hasPrefix "file://" .Values.traceArchival.location) }}used{{ end -}}
+{{- if and .Values.traceArchival.enabled (include "mlflow.isFile" .Values.traceArchival.location) }}used{{ end -}}
 {{- end }}
 
 {{- define "mlflow.serverUsesVolume" -}}
 {{- $stores := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri")) -}}
-{{- $serves := and .Values.mlflow.serveArtifacts (not .Values.artifactsServer.enabled) (hasPrefix "file://" (.Values.mlflow.artifactsDestination | default "file://")) -}}
-{{- $root := hasPrefix "file://" (.Values.mlflow.defaultArtifactRoot | default "") -}}
+{{- $serves := and .Values.mlflow.serveArtifacts (not .Values.artifactsServer.enabled) (include "mlflow.isFile" (.Values.mlflow.artifactsDestination | default "file:")) -}}
+{{- $root := include "mlflow.isFile" (.Values.mlflow.defaultArtifactRoot | default "") -}}
 {{- if and .Values.storage.enabled (or $stores $serves $root (include "mlflow.archivesToFiles" .)) }}used{{ end -}}
 {{- end }}
 
@@ -30,5 +35,5 @@ no file beside a server for artifacts. */}}
 
 {{- define "mlflow.collectorUsesVolume" -}}
 {{- $store := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri")) -}}
-{{- if and .Values.storage.enabled (or $store (hasPrefix "file://" (.Values.mlflow.defaultArtifactRoot | default ""))) }}used{{ end -}}
+{{- if and .Values.storage.enabled (or $store (include "mlflow.isFile" (.Values.mlflow.defaultArtifactRoot | default ""))) }}used{{ end -}}
 {{- end }}

@@ -65,7 +65,7 @@ func checkStores(m *mlflowv1.MLflow) (errs []error) {
 			errs = append(errs, fmt.Errorf("spec.%sFrom must include non-empty 'name' and 'key'", s.Field))
 		}
 	}
-	if Archives(m) && spec.Storage == nil && strings.HasPrefix(spec.TraceArchival.Location, "file://") {
+	if Archives(m) && spec.Storage == nil && isFile(spec.TraceArchival.Location) {
 		errs = append(errs, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage"))
 	}
 	if Archives(m) {

@@ -48,12 +48,12 @@ func shapes(t testing.TB, text string) []string {
 		*s = mlflowv1.MLflowSpec{
 			Image:                      &mlflowv1.ImageConfig{Image: text, ImagePullPolicy: corev1.PullPolicy(text)},
 			ServiceAccountName:         text,
-			BackendStoreURI:            text,
-			ReadReplicaBackendStoreURI: text,
+			BackendStoreURI:            "sqlite:" + text, // no port to open
+			ReadReplicaBackendStoreURI: "sqlite:" + text,
 			RegistryStoreURIFrom:       secretKey(text, text),
 			ServeArtifacts:             true,
-			ArtifactsDestination:       text,
-			DefaultArtifactRoot:        text,
+			ArtifactsDestination:       "s3://" + text, // no file
+			DefaultArtifactRoot:        "s3://" + text,
 			ExtraAllowedOrigins:        []string{text},
 			AllowedHosts:               []mlflowv1.AllowedHost{mlflowv1.AllowedHost(text)},
 			ServiceAccountAnnotations:  map[string]string{"own": text},
@@ -69,7 +69,7 @@ func shapes(t testing.TB, text string) []string {
 			CABundleConfigMap:          &mlflowv1.CABundleConfigMapRef{Name: text},
 			GarbageCollection:          &mlflowv1.GarbageCollectionConfig{Schedule: mlflowv1.CronSchedule(text), OlderThan: text},
 			TraceArchival: &mlflowv1.TraceArchivalConfig{
-				Enabled: true, Schedule: mlflowv1.CronSchedule(text), Location: readable, Retention: readable, LongRetentionAllowlist: []string{readable},
+				Enabled: true, Schedule: mlflowv1.CronSchedule(text), Location: "s3://" + readable, Retention: readable, LongRetentionAllowlist: []string{readable},
 			},
 			Storage: &corev1.PersistentVolumeClaimSpec{StorageClassName: &text, VolumeName: text},
 		}

@@ -65,3 +65,27 @@ func TestClaimOwner(t *testing.T) {
 		})
 	}
 }
+
+// TestLocalLocations: MLflow takes a location without a scheme for a path, and so does everything here.
+func TestLocalLocations(t *testing.T) {
+	for location, want := range map[string]bool{
+		"file:///mlflow/a": true, "file:/mlflow/a": true, "FILE:///mlflow/a": true, "file://localhost/mlflow/a": true, "/mlflow/a": true, "./mlruns": true,
+		"mlruns": true, "/mlflow/a:b": true, "": false, "s3://bucket/path": false, "S3://bucket": false, "gs://b": false, "mlflow-artifacts:/": false,
+		"dbfs:/x": false, "abfss://c@a.dfs.core.windows.net/x": false, "https://example.com/file:/x": false,
+	} {
+		if got := isFile(location); got != want {
+			t.Errorf("%q: %v", location, got)
+		}
+		m := mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+			s.BackendStoreURI, s.ServeArtifacts, s.Storage = "postgresql://db/x", true, &corev1.PersistentVolumeClaimSpec{}
+			s.ArtifactsDestination, s.TraceArchival.Location = location, "s3://bucket/traces"
+		})
+		if got := serverUsesVolume(m); got != (want || location == "") {
+			t.Errorf("artifacts in %q: volume %v", location, got)
+		}
+		m.Spec.ArtifactsDestination, m.Spec.TraceArchival.Location = "s3://bucket", location
+		if serverUsesVolume(m) != want || archiverUsesVolume(m) != want {
+			t.Errorf("archive in %q: volume %v, %v", location, serverUsesVolume(m), archiverUsesVolume(m))
+		}
+	}
+}

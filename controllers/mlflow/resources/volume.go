@@ -2,6 +2,7 @@ package resources
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -88,4 +89,11 @@ func archivesToFiles(m *mlflowv1.MLflow) bool {
 	return Archives(m) && isFile(m.Spec.TraceArchival.Location)
 }
 
-func isFile(uri string) bool { return strings.HasPrefix(uri, "file://") }
+var hasScheme = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
+
+// isFile reports whether MLflow takes a location for a local path: one without a scheme, or with the scheme file, whatever its case and
+// number of slashes.
+func isFile(location string) bool {
+	scheme := hasScheme.FindStringSubmatch(location)
+	return location != "" && (scheme == nil || strings.EqualFold(scheme[1], "file"))
+}
