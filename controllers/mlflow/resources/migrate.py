@@ -38,6 +38,15 @@ HISTORY_ERRORS = (
     "dependency cycle detected",
 )
 
+# How drivers, in lower case, say why a database cannot be used. The operator reads the name of the cause.
+CAUSES = (
+    ("login", ("password authentication failed", "no password supplied", "no pg_hba.conf entry", "access denied for user")),
+    ("name", ("could not translate host name", "name or service not known", "name resolution", "getaddrinfo failed", "no address associated")),
+    ("refused", ("connection refused",)),
+    ("timeout", ("timed out", "timeout expired", "no route to host", "network is unreachable")),
+    ("certificate", ("certificate verify failed", "ssl error", "does not support ssl", "ssl connection")),
+)
+
 
 class Failure(Exception):
     """An end that the operator has a name for. Its message may be shown."""
@@ -81,12 +90,12 @@ class Found:
     """What the image holds, and the revisions that its databases are at."""
 
     def __init__(self):
-        self.mlflow, self.schema, self.databases = "-", "-", []
+        self.mlflow, self.schema, self.databases, self.cause = "-", "-", [], "-"
 
     def describe(self):
         """For the operator, which reads words of these forms and nothing else."""
         database = next((revision for revision in self.databases if revision != self.schema), self.schema if self.databases else "-")
-        return f"mlflow={self.mlflow} schema={self.schema} database={database}"
+        return f"mlflow={self.mlflow} schema={self.schema} database={database} cause={self.cause}"
 
 
 found = Found()
@@ -209,9 +218,10 @@ def classified(error):
     kind, text = type(error).__name__, str(error).lower()
     if any(sign in text for sign in HISTORY_ERRORS):
         return Failure(BROKEN_HISTORY, f"the schema has no place in the history of this image: {kind}")
+    found.cause = next((cause for cause, signs in CAUSES if any(sign in text for sign in signs)), "-")
     if CHECKS:
-        return Failure(NOT_READABLE, f"a database cannot be opened or read: {kind}")
-    return Failure(TRY_AGAIN, f"the migration failed: {kind}")
+        return Failure(NOT_READABLE, f"a database cannot be opened or read: {kind}, cause {found.cause}")
+    return Failure(TRY_AGAIN, f"the migration failed: {kind}, cause {found.cause}")
 
 
 def report(*lines):

@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageReport is what the migration program found: the MLflow of its image, the newest schema that it knows, and that of the databases.
-// What it did not find is empty.
-type ImageReport struct{ MLflow, Schema, Database string }
+// ImageReport is what the migration program found: the MLflow of its image, the newest schema that it knows, and that of the databases, and why
+// one cannot be used. What it did not find is empty.
+type ImageReport struct{ MLflow, Schema, Database, Cause string }
 
-var reportForm = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})$`)
+var reportForm = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
 
 // ReportOf reads the last line that the program wrote about its end. Nothing else of the text is used, because it could hold a password.
 func ReportOf(end *corev1.ContainerStateTerminated) (r ImageReport) {
 	if found := reportForm.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
 		known := func(text string) string { return strings.TrimPrefix(text, "-") }
-		r = ImageReport{known(found[1]), known(found[2]), known(found[3])}
+		r = ImageReport{known(found[1]), known(found[2]), known(found[3]), known(found[4])}
 	}
 	return r
 }
@@ -43,10 +43,20 @@ var migrationExits = []migrationExit{
 	{12, true, "operator-managed migration only supports SQL registry store URIs"},
 	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head"},
 	{14, true, "migration failed because Alembic could not resolve the schema revision graph"},
-	{15, false, "migration failed due to a retryable database or migration error"},
-	{16, false, "a database cannot be opened or read; check its address, its user and its password"},
+	{15, false, "migration failed due to a retryable database or migration error{cause}"},
+	{16, false, "a database cannot be opened or read; check its address, its user and its password{cause}"},
 	{ExitNewerDatabase, true, "the database has schema {database} of a newer MLflow, and the image holds MLflow {mlflow}, which knows schemas up to {schema}: " +
 		"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"},
+}
+
+// causes are texts for ImageReport.Cause.
+var causes = map[string]string{
+	"login":       ": a database rejects the user or its password",
+	"name":        ": the host name of a database is not known",
+	"certificate": ": a database and the image do not agree about TLS; for a certificate of your own, see spec.caBundleConfigMap",
+	"refused":     ": nothing listens at the address of a database: check its host and port",
+	"timeout": ": a database does not answer in time: check its address; where a Secret holds the URI and its port is neither 5432 nor 3306, " +
+		"allow the port with spec.networkPolicyAdditionalEgressRules",
 }
 
 // MigrationExit says what an exit code means where this version of MLflow is the oldest supported, if the program gives it.
@@ -54,7 +64,7 @@ func MigrationExit(code int32, r ImageReport, oldest string) (text string, termi
 	for _, exit := range migrationExits {
 		if exit.code == code {
 			words := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
-				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"))
+				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causes[r.Cause])
 			return words.Replace(exit.text), exit.terminal, true
 		}
 	}

@@ -42,6 +42,11 @@ func TestMigrationExits(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("[mlflow-43] (-want +got):\n%s", diff)
 	}
+	for _, cause := range regexp.MustCompile(`(?m)^    \("([a-z]+)", \(`).FindAllStringSubmatch(migrationProgram, -1) {
+		if text, _, _ := MigrationExit(15, ImageReport{Cause: cause[1]}, ""); text != want[15].Message+causes[cause[1]] || causes[cause[1]] == "" {
+			t.Errorf("cause %s: %s", cause[1], text)
+		}
+	}
 	if len(migrationExits) != len(want) {
 		t.Errorf("[mlflow-43] %d entries for %d codes", len(migrationExits), len(want))
 	}
@@ -180,8 +185,8 @@ func TestMigrationProgram(t *testing.T) {
 		"[mlflow-42] several heads":       {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "Multiple heads are present "}, 14, "", "the schema has no place in the history of this image: ConnectionError"},
 		"[mlflow-42] a cycle":             {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "Cycle is detected in revisions (x) "}, 14, "", "the schema has no place in the history of this image: ConnectionError"},
 		"[mlflow-42] a dependency cycle":  {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "Dependency cycle detected "}, 14, "", "the schema has no place in the history of this image: ConnectionError"},
-		"[mlflow-42] any other error":     {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "cannot open "}, 15, "", "the migration failed: ConnectionError"},
-		"no MLflow at all":                {map[string]string{backend: uri("sqlite", "a"), "PYTHONPATH": ""}, 15, "", "the migration failed: ModuleNotFoundError"},
+		"[mlflow-42] any other error":     {map[string]string{backend: uri("sqlite", "a"), "FAKE_ERROR": "cannot open "}, 15, "", "the migration failed: ConnectionError, cause -"},
+		"no MLflow at all":                {map[string]string{backend: uri("sqlite", "a"), "PYTHONPATH": ""}, 15, "", "the migration failed: ModuleNotFoundError, cause -"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,16 +212,22 @@ func TestMigrationReport(t *testing.T) {
 		code int
 		want ImageReport
 	}{
-		"migrated":             {env: map[string]string{}, want: ImageReport{"3.14.0", "head", "head"}},
-		"stays behind":         {env: map[string]string{"FAKE_REVISION": "old", "FAKE_UPGRADED": "odd"}, code: 13, want: ImageReport{"3.14.0", "head", "odd"}},
-		"newer":                {env: map[string]string{"FAKE_REVISION": "unknown"}, code: 17, want: ImageReport{"3.14.0", "head", "unknown"}},
-		"too old":              {env: map[string]string{"FAKE_VERSION": "3.13.0", "SUPPORTED_MLFLOW_VERSION": "3.14.0"}, code: 10, want: ImageReport{MLflow: "3.13.0"}},
+		"migrated":     {env: map[string]string{}, want: ImageReport{"3.14.0", "head", "head", ""}},
+		"stays behind": {env: map[string]string{"FAKE_REVISION": "old", "FAKE_UPGRADED": "odd"}, code: 13, want: ImageReport{"3.14.0", "head", "odd", ""}},
+		"newer":        {env: map[string]string{"FAKE_REVISION": "unknown"}, code: 17, want: ImageReport{"3.14.0", "head", "unknown", ""}},
+		"too old":      {env: map[string]string{"FAKE_VERSION": "3.13.0", "SUPPORTED_MLFLOW_VERSION": "3.14.0"}, code: 10, want: ImageReport{MLflow: "3.13.0"}},
+		"times out":    {env: map[string]string{"FAKE_ERROR": "(2003, \"Can't connect to MySQL server (timed out)\")"}, code: 15, want: ImageReport{"3.14.0", "head", "", "timeout"}},
+		"refused": {env: map[string]string{"FAKE_ERROR": "connection to server at \"tls-db\", port 5432 failed: Connection refused"}, code: 15,
+			want: ImageReport{"3.14.0", "head", "", "refused"}},
+		"not known":            {[]string{"check"}, map[string]string{"FAKE_ERROR": "[Errno -2] Name or service not known"}, 16, ImageReport{"3.14.0", "head", "", "name"}},
+		"not let in":           {env: map[string]string{"FAKE_ERROR": "FATAL: password authentication failed for user"}, code: 15, want: ImageReport{"3.14.0", "head", "", "login"}},
+		"not trusted":          {env: map[string]string{"FAKE_ERROR": "SSL error: certificate verify failed"}, code: 15, want: ImageReport{"3.14.0", "head", "", "certificate"}},
 		"no store":             {env: map[string]string{envBackendStore: " ", envRegistryStore: " "}},
-		"checked":              {[]string{"check"}, map[string]string{"FAKE_REVISION": "old"}, 0, ImageReport{"3.14.0", "head", "old"}},
-		"checked, empty":       {[]string{"check"}, map[string]string{}, 0, ImageReport{"3.14.0", "head", "none"}},
-		"checked, up to date":  {[]string{"check"}, map[string]string{"FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", "head"}},
-		"checked, with repair": {[]string{"check"}, map[string]string{"FAKE_REVISION": "head", "FAKE_GAP": "yes"}, 0, ImageReport{"3.14.0", "head", ""}},
-		"checked, a file":      {[]string{"check"}, map[string]string{envBackendStore: uri("sqlite", "a"), "FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", ""}},
+		"checked":              {[]string{"check"}, map[string]string{"FAKE_REVISION": "old"}, 0, ImageReport{"3.14.0", "head", "old", ""}},
+		"checked, empty":       {[]string{"check"}, map[string]string{}, 0, ImageReport{"3.14.0", "head", "none", ""}},
+		"checked, up to date":  {[]string{"check"}, map[string]string{"FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", "head", ""}},
+		"checked, with repair": {[]string{"check"}, map[string]string{"FAKE_REVISION": "head", "FAKE_GAP": "yes"}, 0, ImageReport{"3.14.0", "head", "", ""}},
+		"checked, a file":      {[]string{"check"}, map[string]string{envBackendStore: uri("sqlite", "a"), "FAKE_REVISION": "head"}, 0, ImageReport{"3.14.0", "head", "", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -186,3 +186,40 @@ func TestServiceMonitor(t *testing.T) {
 		})
 	}
 }
+
+// TestPortsOfURIs: what the spec names can be reached.
+func TestPortsOfURIs(t *testing.T) {
+	for uri, want := range map[string][]int32{
+		"postgresql://u:p%40w@db.example.com:6432/mlflow":          {6432},
+		"postgresql+psycopg2://u:p:1@a:6432,b:6433,c/mlflow?x=1:2": {6432, 6433},
+		"postgresql:///mlflow?host=db.example.com&port=6432":       {6432},
+		"postgresql:///mlflow?host=a:6432&host=b%3A6433":           {6432, 6433},
+		"mysql://u@[fd00::1]:3307/db":                              {3307},
+		"mysql://u@[fd00::1]/db":                                   nil,
+		"postgresql://db.example.com/mlflow":                       nil,
+		"http://rgw.rook-ceph":                                     {80},
+		"HTTP://rgw.rook-ceph:8080/x":                              {8080},
+		"https://s3.example.com":                                   nil,
+		"sqlite:////mlflow/mlflow.db":                              nil,
+		"postgresql://db:0/x":                                      nil,
+		"postgresql://db:65536/x":                                  nil,
+		"not a URI":                                                nil,
+		"":                                                         nil,
+	} {
+		if diff := cmp.Diff(want, portsOf(uri)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", uri, diff)
+		}
+	}
+	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://u@pgbouncer:6432/a", "mysql://u@db:3306/b"
+		s.Env = []corev1.EnvVar{{Name: "MLFLOW_S3_ENDPOINT_URL", Value: "http://rgw.rook-ceph"}}
+	})
+	server := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow")
+	if diff := cmp.Diff([]rule{tcp(80, 6432)}, server.Spec.Egress[5:]); diff != "" {
+		t.Errorf("server (-want +got):\n%s", diff)
+	}
+	migration := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+	if diff := cmp.Diff([]rule{tcp(6432)}, migration.Spec.Egress[2:]); diff != "" {
+		t.Errorf("migration (-want +got):\n%s", diff)
+	}
+}

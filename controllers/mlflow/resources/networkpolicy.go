@@ -1,6 +1,11 @@
 package resources
 
 import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,13 +35,9 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
-	spec := isolated(m, pods, nil, []*egressRule{
-		dnsRule(),
-		tcpRule(443, 6443, 8443),
-		tcpRule(5432),
-		tcpRule(3306),
-		tcpRule(9000, 8333, 8334),
-	})
+	usual := []int32{443, 6443, 8443, 5432, 3306, 9000, 8333, 8334}
+	rules := []*egressRule{dnsRule(), tcpRule(usual[:3]...), tcpRule(usual[3]), tcpRule(usual[4]), tcpRule(usual[5:]...)}
+	spec := isolated(m, pods, nil, append(rules, namedPorts(usual, append(storeURIs(m), objectStores(m)...))...))
 	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
@@ -45,7 +46,9 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 // reached, that holds in place of the usual database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
-	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, []*egressRule{tcpRule(5432, 3306)})
+	usual := []int32{5432, 3306}
+	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()},
+		append([]*egressRule{tcpRule(usual...)}, namedPorts(usual, storeURIs(m))...))
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
@@ -76,6 +79,63 @@ func tcpRule(ports ...int32) *egressRule {
 		rule.WithPorts(policyPort(corev1.ProtocolTCP, number))
 	}
 	return rule
+}
+
+// namedPorts returns a rule for the ports in URIs that are not among the usual ones.
+func namedPorts(usual []int32, uris []string) []*egressRule {
+	var ports []int32
+	for _, uri := range uris {
+		ports = append(ports, portsOf(uri)...)
+	}
+	slices.Sort(ports)
+	ports = slices.DeleteFunc(slices.Compact(ports), func(p int32) bool { return slices.Contains(usual, p) })
+	if len(ports) == 0 {
+		return nil
+	}
+	return []*egressRule{tcpRule(ports...)}
+}
+
+// storeURIs are those of databases that the spec holds. What is in a Secret is not known.
+func storeURIs(m *mlflowv1.MLflow) (uris []string) {
+	for _, s := range Stores(m) {
+		uris = append(uris, s.URI)
+	}
+	return uris
+}
+
+// objectStores are the addresses of object stores among the variables of the spec.
+func objectStores(m *mlflowv1.MLflow) (uris []string) {
+	for _, v := range m.Spec.Env {
+		if slices.Contains([]string{"MLFLOW_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}, v.Name) {
+			uris = append(uris, v.Value)
+		}
+	}
+	return uris
+}
+
+var (
+	authority  = regexp.MustCompile(`^[^:/?#]+://(?:[^/?#]*@)?([^/?#@]*)`)
+	portOfHost = regexp.MustCompile(`:([0-9]{1,5})(?:,|$)`)
+	portOfDSN  = regexp.MustCompile(`[?&](?:port=|host=[^&]*(?::|%3[aA]))([0-9]{1,5})\b`)
+)
+
+// portsOf returns the ports of a URI, which may name several hosts: those of its authority, 80 for http without one, and those of the
+// parameters port and host, which drivers of databases know.
+func portsOf(uri string) (ports []int32) {
+	found := authority.FindStringSubmatch(uri)
+	if found == nil {
+		return nil
+	}
+	numbers := append(portOfHost.FindAllStringSubmatch(found[1], -1), portOfDSN.FindAllStringSubmatch(uri, -1)...)
+	if len(numbers) == 0 && strings.HasPrefix(strings.ToLower(uri), "http://") {
+		return []int32{80}
+	}
+	for _, n := range numbers {
+		if port, err := strconv.ParseUint(n[1], 10, 16); err == nil && port > 0 {
+			ports = append(ports, int32(port))
+		}
+	}
+	return ports
 }
 
 func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
