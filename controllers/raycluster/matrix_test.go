@@ -1,15 +1,19 @@
 package raycluster
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -288,6 +292,30 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 		}
 		if !maps.Equal(want, kinds) {
 			t.Errorf("%s: %v, want %v", c, kinds, want)
+		}
+	}
+}
+
+// TestPortsOfTheCluster: policies and publication follow the ports that a head names, as KubeRay does.
+func TestPortsOfTheCluster(t *testing.T) {
+	head := `{name: ray-head, env: [{name: RAY_USE_TLS, value: "1"}], ports: [{name: serve, containerPort: 9000}, {name: dashboard, containerPort: 8266},
+  {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]}`
+	u := clusterFrom(t, demoCluster(hashedVersion, strings.Replace(fmt.Sprintf(injectedHead, "oauth-proxy"), encryptedRay, head, 1)))
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayService", Name: "s", UID: "u", Controller: new(true)}})
+	for _, openShift := range []bool{true, false} {
+		all, err := json.Marshal(built(t, u, inputsFor(u, openShift, domain, heads(raycluster.View(u.Object).Injected()))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, number := range []string{"8265", "10001", "8080", "8000", "52365"} {
+			if regexp.MustCompile(`\b`+number+`\b`).Match(all) {
+				t.Errorf("OpenShift %t: a port %s, which the cluster does not have: %s", openShift, number, all)
+			}
+		}
+		for _, number := range []string{"8266", "10002", "8081", "9000", "52366"} {
+			if !bytes.Contains(all, []byte(`"port":`+number)) {
+				t.Errorf("OpenShift %t: no port %s", openShift, number)
+			}
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 		if to := s.leadsTo(u); to != route {
 			t.Errorf("%s: the Route leads to %q, want %q", when, to, route)
 		}
-		if got := s.opens(u, raycluster.PortDashboard); got != open {
+		if got := s.opens(u, 8265); got != open {
 			t.Errorf("%s: open to routers: %t", when, got)
 		}
 	}
@@ -139,7 +139,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect := func(when string, want bool) {
 		t.Helper()
 		s.must(u)
-		if open, published := s.opens(u, raycluster.PortClient), s.has(route, "team1", "rayclient-demo"); open != want || published != want {
+		if open, published := s.opens(u, 10001), s.has(route, "team1", "rayclient-demo"); open != want || published != want {
 			t.Errorf("%s: open %t, published %t", when, open, published)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
@@ -100,6 +101,16 @@ func (c Cluster) HeadAccount() string { return nested.Text(c.headPod(), "service
 
 // HasPullSecrets tells whether the head template lists pull secrets of its own.
 func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "imagePullSecrets")) > 0 }
+
+// Port returns the number of a port of Ray.
+func (c Cluster) Port(name Port) int32 {
+	ports := nested.List(nested.At(c.headPod(), "containers", "0"), "ports")
+	port := nested.Decode[corev1.ContainerPort](nested.Pick(nested.Named(ports, string(name)), "containerPort"))
+	if port.ContainerPort > 0 {
+		return port.ContainerPort
+	}
+	return defaultPorts[name]
+}
 
 // Workers returns the number of worker groups.
 func (c Cluster) Workers() int { return len(nested.List(c.object, "spec", "workerGroupSpecs")) }

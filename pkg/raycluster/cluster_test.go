@@ -61,3 +61,18 @@ func TestOwnSecurity(t *testing.T) {
 		}
 	}
 }
+
+// TestPorts: KubeRay finds ports by their names in the container of the head in which Ray runs, and so does everything here.
+func TestPorts(t *testing.T) {
+	own := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
+  {name: dashboard, containerPort: 8266}, {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]},
+  {name: other, ports: [{name: client, containerPort: 1}]}]}}}}`)
+	odd := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{ports: [{name: serve, containerPort: "9000"}, {name: dashboard, containerPort: -1}, 5]}]}}}}`)
+	for port, want := range map[Port][2]int32{
+		PortDashboard: {8266, 8265}, PortClient: {10002, 10001}, PortMetrics: {8081, 8080}, PortServe: {9000, 8000}, PortAgent: {52366, 52365},
+	} {
+		if got := [3]int32{own.Port(port), odd.Port(port), (Cluster{}).Port(port)}; got != [3]int32{want[0], want[1], want[1]} {
+			t.Errorf("%s: %v", port, got)
+		}
+	}
+}

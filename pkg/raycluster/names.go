@@ -158,17 +158,27 @@ const ComponentName = "raycluster"
 // FieldOwner writes the objects of RayClusters. It is also the seed of the names, so it can never change.
 const FieldOwner = "codeflare-raycluster-controller"
 
-// Ports of a Ray head and its sidecar, and their names.
+// The port of the sidecar, and its name.
 const (
 	PortProxy     = 8443
 	PortProxyName = "oauth-proxy"
-	PortDashboard = 8265
-	PortClient    = 10001
-	PortMetrics   = 8080
-	// PortDashboardName and PortClientName are the names in the head Service.
-	PortDashboardName = "dashboard"
-	PortClientName    = "client"
 )
+
+// Port is one of Ray, by the name that KubeRay looks for among the ports of the container in which the head runs. It stands in the head
+// Service as well.
+type Port string
+
+// Ports of Ray: the agent is that of the dashboard, whose health a RayService looks at.
+const (
+	PortDashboard Port = "dashboard"
+	PortClient    Port = "client"
+	PortMetrics   Port = "metrics"
+	PortServe     Port = "serve"
+	PortAgent     Port = "dashboard-agent"
+)
+
+// defaultPorts are those of a head that does not name them.
+var defaultPorts = map[Port]int32{PortDashboard: 8265, PortClient: 10001, PortMetrics: 8080, PortServe: 8000, PortAgent: 52365}
 
 // GVK is the kind that is secured.
 var GVK = rayv1.GroupVersion.WithKind("RayCluster")

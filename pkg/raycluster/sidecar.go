@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type Sidecar struct {
 	// Names and Namespace are those of the cluster.
 	Names     Names
 	Namespace string
+	// Dashboard is the port of the dashboard; zero for the default.
+	Dashboard int32
 	// Image is that of the sidecar.
 	Image string
 	// Resources are those of a sidecar whose user sets none.
@@ -57,9 +60,11 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithSecurityContext(resources.SidecarSecurity())
 }
 
+func (s Sidecar) upstream() int32 { return cmp.Or(s.Dashboard, defaultPorts[PortDashboard]) }
+
 func (s Sidecar) arguments() oauthproxy.Arguments {
 	return oauthproxy.Arguments{
-		Port: PortProxy, ServiceAccount: s.Names.ServiceAccount, Upstream: fmt.Sprintf("http://localhost:%d", PortDashboard),
+		Port: PortProxy, ServiceAccount: s.Names.ServiceAccount, Upstream: fmt.Sprintf("http://localhost:%d", s.upstream()),
 		Review: oauthproxy.Review{Resource: "pods", Namespace: s.Namespace, Verb: "get"},
 	}
 }
@@ -78,7 +83,7 @@ func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: oauthproxy.TLSDir}
 	}
 	container := rbacproxy.Sidecar{
-		Image: s.Image, Port: PortProxy, UpstreamPort: PortDashboard, ConfigMap: s.Names.ProxyConfig,
+		Image: s.Image, Port: PortProxy, UpstreamPort: s.upstream(), ConfigMap: s.Names.ProxyConfig,
 		Certificate: file("tls.crt"), Key: file("tls.key"),
 	}.Container()
 	container.Ports[0].WithName(PortProxyName)

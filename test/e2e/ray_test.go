@@ -115,13 +115,13 @@ func describeRayClusters() {
 			want      string
 		}{
 			{demo.namespace, demo.head, 6379, "closed"},
-			{demo.namespace, demo.head, raycluster.PortDashboard, "open"},
-			{demo.namespace, demo.head, raycluster.PortClient, "open"},
+			{demo.namespace, demo.head, 8265, "open"},
+			{demo.namespace, demo.head, 10001, "open"},
 			{demo.namespace, demo.head, raycluster.PortProxy, "open"},
-			{demo.namespace, worker, raycluster.PortMetrics, "closed"},
+			{demo.namespace, worker, 8080, "closed"},
 			{demo.outside, demo.head, 6379, "closed"},
-			{demo.outside, demo.head, raycluster.PortDashboard, "closed"},
-			{demo.outside, demo.head, raycluster.PortClient, "open"},
+			{demo.outside, demo.head, 8265, "closed"},
+			{demo.outside, demo.head, 10001, "open"},
 			{demo.outside, demo.head, raycluster.PortProxy, "open"},
 		} {
 			answer, err := runPython(ctx, one.namespace, "stranger", "main", "connect.py", one.pod.Status.PodIP, fmt.Sprint(one.port))
@@ -129,7 +129,7 @@ func describeRayClusters() {
 			Expect(answer).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
 		}
 		// Otherwise a closed port would say nothing.
-		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, raycluster.PortMetrics: worker} {
+		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, 8080: worker} {
 			Expect(runPython(ctx, demo.namespace, demo.head.Name, "ray-head", "connect.py", pod.Status.PodIP, fmt.Sprint(port))).To(Equal("open"))
 		}
 	}, SpecTimeout(specTimeout))

@@ -75,7 +75,7 @@ func (p *plan) pin(was, is *group) {
 		stored := nested.Named(nested.List(spec, "containers"), is.sidecar["name"])
 		switch {
 		case stored == nil:
-		case sameContainer(stored, is.sidecar, "image"):
+		case sameContainer(stored, is.sidecar, "image"), sameContainer(stored, p.sidecarOfDefaultPort(), "image"):
 			is.sidecar = stored
 		case p.original(stored, is.sidecar):
 			is.sidecar = stored
@@ -85,6 +85,13 @@ func (p *plan) pin(was, is *group) {
 	if stored := nested.Named(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
 		is.certificate = stored
 	}
+}
+
+// sidecarOfDefaultPort is what releases wrote that did not read the port of the dashboard.
+func (p *plan) sidecarOfDefaultPort() element {
+	sidecar := p.sidecar()
+	sidecar.Dashboard = 0
+	return elementOf(sidecar.Container())
 }
 
 // original tells whether a sidecar is the one of the operator that is replaced.

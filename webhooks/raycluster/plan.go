@@ -155,7 +155,7 @@ func (p *plan) sidecar() raycluster.Sidecar {
 		image = p.settings.AuthProxyImage
 	}
 	return raycluster.Sidecar{
-		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Image: image, Resources: p.settings.SidecarResources,
+		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Dashboard: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
 		SecretToken: p.mode.KeepsAccount,
 	}
 }

@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +137,30 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 		}
 		if answer := judged(t, s, after, parse(t, minimal)); answer.Allowed {
 			t.Errorf("%s is allowed to come", name)
+		}
+	}
+}
+
+// TestThePortOfTheDashboard: the sidecar leads to the port that the head names. One of a release that did not read it stays while the template does.
+func TestThePortOfTheDashboard(t *testing.T) {
+	named := func(o map[string]any) {
+		at(o, "spec", "headGroupSpec", "template", "spec", "containers", "0").(map[string]any)["ports"] = []any{map[string]any{"name": "dashboard", "containerPort": int64(8266)}}
+	}
+	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "Kubernetes": onOpenShift().with(plain)} {
+		leadsTo := func(o map[string]any, port string) bool {
+			text, err := json.Marshal(listAt(o, "spec", "headGroupSpec", "template", "spec", "containers")[1])
+			return err == nil && strings.Contains(string(text), ":"+port)
+		}
+		older := defaulted(t, s, parse(t, minimal), nil)
+		if !leadsTo(older, "8265") || !leadsTo(defaulted(t, s, copyOf(parse(t, minimal), named), nil), "8266") {
+			t.Errorf("%s: the sidecar leads elsewhere", name)
+		}
+		named(older)
+		if kept := defaulted(t, s, copyOf(older, put("x", "metadata", "labels", "a")), older); !leadsTo(kept, "8265") {
+			t.Errorf("%s: the template of a running cluster changes", name)
+		}
+		if changed := defaulted(t, s, copyOf(older, changedHead), older); !leadsTo(changed, "8266") {
+			t.Errorf("%s: a changed template keeps the older sidecar", name)
 		}
 	}
 }

@@ -22,9 +22,6 @@ const (
 	labelComponent   = "app.kubernetes.io/component"
 	kubeRayComponent = "kuberay-operator"
 	namespaceName    = "kubernetes.io/metadata.name"
-
-	// portServe is where Ray Serve listens, portAgent the agent of the dashboard, whose health RayService looks at.
-	portServe, portAgent = 8000, 52365
 )
 
 // policies keep strangers from the pods. They are made while a cluster is suspended too: its pods may come at any time.
@@ -52,23 +49,23 @@ func policy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networ
 func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if in.OpenToNamespace {
-		rules = append(rules, from([]int32{raycluster.PortClient, raycluster.PortDashboard}, resources.PodsWith(nil)))
+		rules = append(rules, from([]int32{c.Port(raycluster.PortClient), c.Port(raycluster.PortDashboard)}, resources.PodsWith(nil)))
 	}
-	ports := []int32{raycluster.PortDashboard, raycluster.PortClient}
+	ports := []int32{c.Port(raycluster.PortDashboard), c.Port(raycluster.PortClient)}
 	if serves(c) {
-		ports = append(ports, portAgent, portServe)
+		ports = append(ports, servePorts(c)...)
 	}
-	rules = slices.Concat(rules, kubeRayRule(in, ports), fromNamespaces(in.MonitoringNamespaces, raycluster.PortMetrics))
+	rules = slices.Concat(rules, kubeRayRule(in, ports), fromNamespaces(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
 	open := []int32{raycluster.PortProxy}
 	if in.encrypted(c) {
-		open = append(open, raycluster.PortClient)
+		open = append(open, c.Port(raycluster.PortClient))
 	}
 	rules = append(rules, from(open))
 	if in.Exposure(c) == Bare { // nothing behind the routers knows who comes
-		rules = append(rules, fromNamespaces(in.routers(), raycluster.PortDashboard)...)
+		rules = append(rules, fromNamespaces(in.routers(), c.Port(raycluster.PortDashboard))...)
 	}
 	if serves(c) {
-		rules = append(rules, serveRule(in))
+		rules = append(rules, serveRule(c, in))
 	}
 	return rules
 }
@@ -82,20 +79,25 @@ func fromNamespaces(names []string, ports ...int32) []*rule {
 }
 
 // serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.
-func serveRule(in Inputs) *rule {
+func serveRule(c raycluster.Cluster, in Inputs) *rule {
 	peers := []*peer{resources.PodsWith(nil)}
 	if routers := in.routers(); len(routers) > 0 {
 		peers = append(peers, inNamespaces(routers))
 	}
-	return from([]int32{portServe}, peers...)
+	return from([]int32{c.Port(raycluster.PortServe)}, peers...)
 }
 
 func workerRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if serves(c) { // every node that runs a replica answers requests
-		rules = append(append(rules, kubeRayRule(in, []int32{portAgent, portServe})...), serveRule(in))
+		rules = append(append(rules, kubeRayRule(in, servePorts(c))...), serveRule(c, in))
 	}
 	return rules
+}
+
+// servePorts are those that KubeRay calls to run a Serve application.
+func servePorts(c raycluster.Cluster) []int32 {
+	return []int32{c.Port(raycluster.PortAgent), c.Port(raycluster.PortServe)}
 }
 
 // serves tells whether the cluster belongs to a RayService.

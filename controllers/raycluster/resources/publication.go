@@ -39,7 +39,7 @@ func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 func publishedDashboard(c raycluster.Cluster, in Inputs) resources.Published {
 	n := c.Names()
 	p := resources.Published{
-		Service: n.HeadService, Port: port(raycluster.PortDashboardName, raycluster.PortDashboard),
+		Service: n.HeadService, Port: port(string(raycluster.PortDashboard), c.Port(raycluster.PortDashboard)),
 		Host: c.DashboardHost() + "." + in.Domain, Weight: new(resources.RouteWeight),
 		TLS:     &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect},
 		Gateway: resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
@@ -64,7 +64,7 @@ func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
 	meta, p := metaOf(c, n.Client), resources.Published{
-		Service: n.HeadService, Port: intstr.FromString(raycluster.PortClientName), Host: c.ClientHost() + "." + in.Domain,
+		Service: n.HeadService, Port: intstr.FromString(string(raycluster.PortClient)), Host: c.ClientHost() + "." + in.Domain,
 		TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}, Weight: new(resources.RouteWeight),
 	}
 	switch {
@@ -73,7 +73,7 @@ func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 		p.Host = longHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
 	case in.Domain != "":
-		p.Port = intstr.FromInt32(raycluster.PortClient)
+		p.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
 		ingress := p.Ingress(meta, cmp.Or(in.RayCluster.Exposure.IngressClass, "nginx"), map[string]string{
 			"nginx.ingress.kubernetes.io/rewrite-target":  "/",
 			"nginx.ingress.kubernetes.io/ssl-redirect":    "true",
