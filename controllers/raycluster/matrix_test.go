@@ -308,7 +308,7 @@ func TestPortsOfTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, number := range []string{"8265", "10001", "8080", "8000", "52365"} {
-			if regexp.MustCompile(`\b`+number+`\b`).Match(all) {
+			if regexp.MustCompile(`\b` + number + `\b`).Match(all) {
 				t.Errorf("OpenShift %t: a port %s, which the cluster does not have: %s", openShift, number, all)
 			}
 		}
