@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
@@ -242,4 +243,32 @@ func TestTroubleWithTheStatusIsRetried(t *testing.T) {
 	}
 	w.before = func(string) error { return nil }
 	w.must(awv1beta2.PhaseRunning)
+}
+
+// TestRefusedPods: what refuses pods stands in the condition while the workload waits, and in the failure after its components went.
+func TestRefusedPods(t *testing.T) {
+	refused := func(about, reason, message string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: about + reason}, Type: corev1.EventTypeWarning, Reason: reason,
+			Message: message, LastTimestamp: metav1.NewTime(noon.Add(time.Hour)), InvolvedObject: corev1.ObjectReference{Name: about}}
+	}
+	w := newFixture(t, wrapper([]string{wrappedJob("job", 1)}),
+		refused("job", "FailedCreate", `Error creating: pods "job-x7" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3`),
+		refused("job", "Unhealthy", "not this"), refused("other", "FailedCreate", "not of it"))
+	w.must(awv1beta2.PhaseRunning)
+	if err := w.rest(refusalDelay); err != nil {
+		t.Fatal(err)
+	}
+	const cause = "0 pods pending; 0 pods running; 0 pods succeeded; pods cannot be created: exceeded quota: small, requested: pods=1, limited: pods=3"
+	if c := meta.FindStatusCondition(w.get().Status.Conditions, awv1beta2.ConditionPodsReady); c == nil || c.Message != cause {
+		t.Errorf("while it waits: %+v", c)
+	}
+	for w.get().Status.Phase != awv1beta2.PhaseFailed {
+		w.clock.Step(time.Minute)
+		if err := w.rest(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failure := w.get().Status.LastFailure; failure == nil || !strings.Contains(failure.Message, "exceeded quota: small") {
+		t.Errorf("%+v", failure)
+	}
 }

@@ -24,6 +24,13 @@ type memory struct {
 type remembered struct {
 	created map[int]birth // by the index of the component
 	done    map[types.UID]bool
+	refused refusal
+}
+
+// refusal is why pods could not be created, and when that was read.
+type refusal struct {
+	at   time.Time
+	text string
 }
 
 type birth struct {

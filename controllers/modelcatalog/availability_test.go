@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 		"being deleted":    {[]corev1.Pod{gone}, "DeploymentUnavailable as before"},
 		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
-		a := explain(asked, c.pods)
+		a := explain(asked, &appsv1.Deployment{}, c.pods)
 		if got := a.Reason + " " + a.Message; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
 		}

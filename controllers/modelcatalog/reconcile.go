@@ -300,7 +300,9 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(resources.Name)), client.Limit(20)); err != nil {
 			return fmt.Errorf("listing the pods of the catalog: %w", err)
 		}
-		a = explain(a, pods.Items)
+		if a, err = r.addDatabase(ctx, c, explain(a, d, pods.Items)); err != nil {
+			return err
+		}
 	}
 	setAvailable(c, a)
 	switch {
@@ -316,6 +318,25 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		return &reconciler.Wait{For: "what the pods refer to", Retry: lookAgain}
 	}
 	return nil
+}
+
+// addDatabase adds to a state what keeps the pods of a database of ours.
+func (r *catalogs) addDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, a serving.State) (serving.State, error) {
+	if a.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputs(c)) {
+		return a, nil
+	}
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName)
+	if err != nil {
+		return a, err
+	}
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(resources.DatabaseName)), client.Limit(20)); err != nil {
+		return a, fmt.Errorf("listing the pods of the database: %w", err)
+	}
+	if cause := conditions.Cause(d, pods.Items); cause != "" {
+		a.Message += "; its database: " + cause
+	}
+	return a, nil
 }
 
 // The common names of the CAs of server and database.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,7 +75,7 @@ func inCharge(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Cata
 
 // explain adds what the pods show to a state that needs it: a container that waits for something that does not come, or the nearest
 // other cause.
-func explain(a serving.State, pods []corev1.Pod) serving.State {
+func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -94,7 +95,7 @@ func explain(a serving.State, pods []corev1.Pod) serving.State {
 	if a.Status == metav1.ConditionTrue {
 		return a
 	}
-	if cause := conditions.Diagnose(pods); cause != "" {
+	if cause := conditions.Cause(d, pods); cause != "" {
 		return serving.Unavailable("Deployment is unavailable: " + cause)
 	}
 	return a

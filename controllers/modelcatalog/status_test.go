@@ -78,15 +78,16 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	database.ResourceVersion, database.Name, database.Labels = "", "another", resources.Selector(resources.DatabaseName)
 	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
 	b.create(database)
+	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	b.settle()
-	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image" {
+	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+ofDatabase {
 		t.Errorf("without an image: %+v", got)
 	}
 	if err := b.server.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	b.settle()
-	if got := b.available(); got.Message != "Deployment is unavailable: stopped" {
+	if got := b.available(); got.Message != "Deployment is unavailable: stopped"+ofDatabase {
 		t.Errorf("without a pod: %+v", got)
 	}
 }

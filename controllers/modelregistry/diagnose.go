@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -44,8 +45,8 @@ func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selec
 	return list.Items, nil
 }
 
-// diagnose says why a replica is unavailable: what the server logged, else what its pods say, else what those of its database
-// say. The database has the labels of the registry but for one, which distinguishes them.
+// diagnose says why a replica is unavailable: what the server logged, else what its pods say, else that there are none; and what
+// keeps its database, which it may wait for. The database has the labels of the registry but for one, which distinguishes them.
 func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	if f := r.lacking(m, d); f != nil {
 		return f, nil
@@ -54,6 +55,14 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 	if err != nil {
 		return nil, err
 	}
+	f, err := r.diagnoseServer(ctx, m, d, pods)
+	if err != nil || !generates(m) {
+		return f, err
+	}
+	return f, r.addDatabase(ctx, m, f)
+}
+
+func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*finding, error) {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -62,6 +71,9 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 			return f, err
 		}
 	}
+	if cause := conditions.Cause(d, pods); cause != "" {
+		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
+	}
 	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
 	if serving.GivenUp(d.Status) {
 		f.reason = serving.ReasonUnavailable
@@ -69,22 +81,24 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 			f.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
 		}
 	}
-	if !generates(m) {
-		return f, nil
-	}
-	return f, r.addDatabase(ctx, m, f)
+	return f, nil
 }
 
-// addDatabase adds to a finding what the pods of a generated database show.
+// addDatabase adds to a finding what keeps the pods of a generated database.
 func (r *registries) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
 		return err
 	}
-	if cause := conditions.Diagnose(pods); cause != "" {
+	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m))
+	if err != nil {
+		return err
+	}
+	cause := conditions.Cause(d, pods)
+	if cause != "" {
 		f.message += "; its database: " + cause
 	}
-	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !comingUp(&p) }) {
+	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !comingUp(&p) }) {
 		f.reason = serving.ReasonUnavailable
 	}
 	return nil

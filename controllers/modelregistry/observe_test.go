@@ -147,6 +147,48 @@ func TestDatabaseIsDistinguished(t *testing.T) {
 	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable; its database: image") || strings.Contains(c.Message, "pod db") {
 		t.Errorf("message %q", c.Message)
 	}
+	w.must(w.server.Delete(t.Context(), &pod))
+	server := podWith("demo-1")
+	server.Namespace, server.Labels = "ns", resources.ServerSelector(m)
+	server.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "starting"}}
+	w.must(w.server.Create(t.Context(), &server))
+	database := &appsv1.Deployment{}
+	w.get(database, "ns", resources.DatabaseName(m))
+	database.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
+	w.must(w.server.Status().Update(t.Context(), database))
+	w.waits(w.reconcile(m), "available")
+	c, _ = conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if !strings.HasSuffix(c.Message, "; its database: pods cannot be created: exceeded quota: small") || c.Reason != serving.ReasonUnavailable {
+		t.Errorf("%s: %q", c.Reason, c.Message)
+	}
+}
+
+// TestPodsThatAreNotThere: a refusal, or a pod without a node, stands in the condition word by word.
+func TestPodsThatAreNotThere(t *testing.T) {
+	w := newBench(t, nil, password("ns", "pg-login"))
+	m := stored("demo")
+	w.waits(w.reconcile(m), "available")
+	d := &appsv1.Deployment{}
+	expect := func(want string) {
+		t.Helper()
+		w.waits(w.reconcile(m), "available")
+		if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Message != "Deployment is unavailable: "+want || c.Reason != serving.ReasonUnavailable {
+			t.Errorf("%s: %q", c.Reason, c.Message)
+		}
+	}
+	w.get(d, "ns", "demo")
+	d.Status.UnavailableReplicas = 1 // the Deployment controller counts pods that could not be created
+	d.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
+	w.must(w.server.Status().Update(t.Context(), d))
+	expect("pods cannot be created: exceeded quota: small")
+	d.Status.Conditions = nil
+	w.must(w.server.Status().Update(t.Context(), d))
+	pod := podWith("demo-1")
+	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."}}
+	w.must(w.server.Create(t.Context(), &pod))
+	expect("the pod cannot be scheduled (nodes didn't match Pod's node affinity/selector); free capacity, or change resources, nodeSelector, affinity or tolerations")
 }
 
 // What was true stays so until the Deployment controller has taken up the last change.

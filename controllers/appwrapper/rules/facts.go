@@ -163,6 +163,14 @@ func (f *Facts) Expected() int { return f.open(func(c ComponentFact) int { retur
 
 func (f *Facts) needed() int { return f.open(func(c ComponentFact) int { return c.MinReady }) }
 
+// PodsMissingFor is how long pods of a running workload have been missing that have not been created; 0 when none are.
+func (f *Facts) PodsMissingFor() time.Duration {
+	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.needed() {
+		return 0
+	}
+	return max(f.Now.Sub(f.started()), time.Millisecond)
+}
+
 // open sums over the components that are not done.
 func (f *Facts) open(number func(ComponentFact) int) int {
 	sum := 0

@@ -50,13 +50,16 @@ var whileRunning = []Rule{
 		return Decision{Conditions: append(f.recovered(), yes(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message))}
 	}},
 	{"too few pods, for a while", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
-		dip := f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts())
+		dip := f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.missingPods())
+		if before := f.reason(awv1beta2.ConditionPodsReady); before != "" && f.Pods.Diagnosis != "" && !f.is(awv1beta2.ConditionPodsReady) {
+			dip = []metav1.Condition{no(awv1beta2.ConditionPodsReady, before, f.missingPods())} // the reason says since when pods lack
+		}
 		return Decision{Again: f.until(f.readyDeadline())}.and(f.recovered(), dip)
 	}},
 	{"too few pods, for too long", always, func(f *Facts) Decision {
 		d := f.resetOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.Pods.Diagnosis)
 		if d.Next != awv1beta2.PhaseFailed {
-			return d.and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts()))
+			return d.and(f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.missingPods()))
 		}
 		return d
 	}},
@@ -150,6 +153,14 @@ func (f *Facts) readyDeadline() time.Time {
 
 func (f *Facts) podCounts() string {
 	return fmt.Sprintf("%d pods pending; %d pods running; %d pods succeeded", f.Pods.Pending, f.Pods.Running, f.Pods.Succeeded)
+}
+
+// missingPods adds to the counts why pods do not run.
+func (f *Facts) missingPods() string {
+	if f.Pods.Diagnosis == "" {
+		return f.podCounts()
+	}
+	return f.podCounts() + "; " + f.Pods.Diagnosis
 }
 
 // recovered ends what was unhealthy.

@@ -54,7 +54,7 @@ func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 	case status.ObservedGeneration < d.Generation:
 		return ReasonNotObserved, "the last change of the Deployment is being taken up"
 	case failure.Status == corev1.ConditionTrue:
-		return ReasonReplicaFailure, "pods cannot be created: " + stableReplicaFailure(failure.Message)
+		return ReasonReplicaFailure, "pods cannot be created: " + Refusal(failure.Message)
 	case OfDeployment(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
 		return ReasonDeadlineExceeded, "the rollout made no progress within its deadline"
 	case status.UpdatedReplicas < desired:
@@ -77,6 +77,14 @@ func notAvailable(d *appsv1.Deployment) string {
 	return "replicas are not ready yet"
 }
 
+// Cause says in one line why the pods of a Deployment do not run, as Diagnose does, or are refused; "" when neither shows.
+func Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
+	if state := Rollout(d); state.Reason == ReasonReplicaFailure {
+		return state.Message
+	}
+	return Diagnose(pods)
+}
+
 // OutOfTime reports whether a rollout has made no progress within its deadline. Until then what keeps it may pass.
 func OutOfTime(d *appsv1.Deployment) bool {
 	return OfDeployment(d, appsv1.DeploymentProgressing).Status == corev1.ConditionFalse
@@ -93,13 +101,12 @@ func OfDeployment(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1
 }
 
 var (
-	generatedPod = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
+	generatedPod = regexp.MustCompile(`^.*pods "[^"]*" is forbidden: `)
 	quotaUsed    = regexp.MustCompile(`, used: .*?, limited: `)
 )
 
-// stableReplicaFailure takes the generated pod name and the moving quota counters out of the message of the ReplicaSet
-// controller.
-func stableReplicaFailure(text string) string {
+// Refusal takes the generated pod name and the moving quota counters out of what a controller reports of a pod that was refused.
+func Refusal(text string) string {
 	text = generatedPod.ReplaceAllString(text, "")
 	text = quotaUsed.ReplaceAllString(text, ", limited: ")
 	if text == "" {

@@ -1,0 +1,66 @@
+package appwrapper
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+const (
+	// refusalDelay is how long pods may be missing before the Events say why, and the least time between two readings of them.
+	refusalDelay = 10 * time.Second
+	// maxEvents bounds how many Events of a namespace are read.
+	maxEvents = 500
+)
+
+// refused returns why controllers could not create pods of an AppWrapper, by their Events: most kinds have no condition for it. Quotas,
+// LimitRanges, Pod Security and SecurityContextConstraints refuse pods. The answer helps people and decides nothing.
+func (w *workloads) refused(ctx context.Context, aw *awv1beta2.AppWrapper) string {
+	var known refusal
+	w.memory.in(aw.UID, func(r *remembered) { known = r.refused })
+	if w.settings.Clock.Since(known.at) < refusalDelay {
+		return known.text
+	}
+	list := &corev1.EventList{}
+	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("The Events that say why there are no pods cannot be read", "reason", err.Error())
+	}
+	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return !refuses(aw, &e) })
+	text := ""
+	if len(events) > 0 {
+		last := slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeen(&a).Compare(lastSeen(&b)) })
+		text = "pods cannot be created: " + conditions.Refusal(last.Message)
+	}
+	w.memory.in(aw.UID, func(r *remembered) { r.refused = refusal{w.settings.Clock.Now(), text} })
+	return text
+}
+
+// refuses reports whether an Event is about pods that a component, or a ReplicaSet or Job of it, could not create.
+func refuses(aw *awv1beta2.AppWrapper, e *corev1.Event) bool {
+	if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.HasPrefix(e.Reason, "FailedToCreate") || lastSeen(e).Before(aw.CreationTimestamp.Time) {
+		return false
+	}
+	return slices.ContainsFunc(aw.Status.ComponentStatus, func(c awv1beta2.AppWrapperComponentStatus) bool {
+		return c.Name != "" && (e.InvolvedObject.Name == c.Name || strings.HasPrefix(e.InvolvedObject.Name, c.Name+"-"))
+	})
+}
+
+func lastSeen(e *corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	return at
+}
