@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // The claim holds a user's database and artifacts, so it is treated unlike every other child: it is created once, never
@@ -54,6 +55,9 @@ func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *co
 	if err == nil {
 		reason, err = ReasonExpansionRefused, r.applier.Adjust(ctx, claim, func() { growClaim(claim, m) })
 	}
+	if err == nil {
+		reason, err = ReasonApplyFailed, r.applier.Adjust(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
+	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
 		if failed, ok := errors.AsType[*apply.Error](err); ok {
@@ -89,8 +93,11 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 }
 
-// growClaim asks for the size of the spec where that is larger.
+// growClaim asks for the size of the spec where that is larger. The API server lets only a bound claim grow.
 func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+	if common.Unbound(claim) {
+		return
+	}
 	requests := claim.Spec.Resources.Requests
 	if want, named := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(requests[corev1.ResourceStorage]) > 0 {
 		if requests == nil {
@@ -103,20 +110,23 @@ func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // claimDifference says in one line what of spec.storage the live claim cannot follow; empty when it follows.
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
-	const fix = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	fix := "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
+	if common.Unbound(claim) {
+		fix = "; " + common.UnboundFix(claim)
+	}
 	if claim.DeletionTimestamp != nil {
 		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(have) < 0 {
+	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && (want.Cmp(have) < 0 || common.Unbound(claim) && want.Cmp(have) != 0) {
 		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
 			want.String(), claim.Name, have.String(), fix)
 	}
 	if len(spec.AccessModes) > 0 && !slices.Equal(spec.AccessModes, claim.Spec.AccessModes) {
 		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, fix)
 	}
-	if class := spec.StorageClassName; class != nil && claim.Spec.StorageClassName != nil && *class != *claim.Spec.StorageClassName {
+	if class := spec.StorageClassName; class != nil && *class != "" && claim.Spec.StorageClassName != nil && *class != *claim.Spec.StorageClassName {
 		return fmt.Sprintf("spec.storage.storageClassName is %q and PersistentVolumeClaim %s has %q%s", *class, claim.Name, *claim.Spec.StorageClassName, fix)
 	}
 	return ""

@@ -136,6 +136,17 @@ func TestClaimDifference(t *testing.T) {
 			t.Errorf("%s: claimDifference = %q, want %q", name, got, c.want)
 		}
 	}
+	pending := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase, c.Spec.VolumeName = corev1.ClaimPending, "" }
+	for name, m := range map[string]*mlflowv1.MLflow{
+		"class": withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }), "size": withStorageSpec("70Gi"),
+	} {
+		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and it is created as the spec says") {
+			t.Errorf("%s of a claim without a volume: %q", name, got)
+		}
+	}
+	if got := claimDifference(liveClaim(), withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("") })); got != "" {
+		t.Errorf("the default class: %q", got)
+	}
 	going := liveClaim(func(c *corev1.PersistentVolumeClaim) {
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes.io/pvc-protection"}
 	})

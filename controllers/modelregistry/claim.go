@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -21,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -94,6 +96,14 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 	if wish == nil {
 		return "", nil
 	}
+	if isOurs(claim) {
+		if err := r.applier.Adjust(ctx, claim, func() { common.ClassForUnbound(claim, wish.StorageClassName) }); err != nil {
+			return "", err
+		}
+	}
+	if common.Unbound(claim) {
+		return unboundDifference(claim, wish, field), nil
+	}
 	if class := claim.Spec.StorageClassName; wish.StorageClassName != nil && class != nil && *class != *wish.StorageClassName {
 		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %s, and that cannot become %s: set %s.storageClassName back, or move the data",
 			claim.Name, *class, *wish.StorageClassName, field), nil
@@ -102,6 +112,19 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 		return "", nil
 	}
 	return r.growTo(ctx, m, claim, *wish.Size, field)
+}
+
+// unboundDifference says what of a field a claim that waits for its volume does not follow.
+func unboundDifference(claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) string {
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch class := ptr.Deref(claim.Spec.StorageClassName, ""); {
+	case wish.StorageClassName != nil && *wish.StorageClassName != class:
+		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *wish.StorageClassName,
+			common.UnboundFix(claim))
+	case wish.Size != nil && wish.Size.Cmp(size) != 0:
+		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, wish.Size, common.UnboundFix(claim))
+	}
+	return ""
 }
 
 // growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -134,6 +135,10 @@ func fromURI(uri string) (parameters map[string]string, path string, err error) 
 		return nil, "", fmt.Errorf("parsing storageUri %q: %w: give one such as s3://bucket/path", uri, err)
 	}
 	path = strings.TrimPrefix(u.Path, "/")
+	if slices.Contains([]string{"pvc", "s3", "gs"}, u.Scheme) && (u.User != nil || u.Port() != "" || strings.ContainsAny(uri, "?#")) {
+		return nil, "", fmt.Errorf("storageUri %q has a user, a port, a query or a fragment, which would be lost: name a data connection in storage.key "+
+			"and write the path, where # and ? are allowed, to storage.path", uri)
+	}
 	switch u.Scheme {
 	case "pvc":
 		return map[string]string{"type": "pvc", "name": u.Host}, path, nil

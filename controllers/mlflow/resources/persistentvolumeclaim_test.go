@@ -21,6 +21,8 @@ func TestClaim(t *testing.T) {
 		"[mlflow-22] size, class and modes": {
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}},
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}}},
+		"[D23] the default class": {corev1.PersistentVolumeClaimSpec{StorageClassName: new("")},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
 		"[D23] a limit without a request": {
 			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.Storage("9Gi")}},
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi"), Limits: mlflowtest.Storage("9Gi")}}},

@@ -33,6 +33,9 @@ func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
 // claimSpec is spec.storage with the defaults for what it leaves open.
 func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfiguration {
 	spec := m.Spec.Storage.DeepCopy()
+	if class := spec.StorageClassName; class != nil && *class == "" && spec.VolumeName == "" && spec.Selector == nil {
+		spec.StorageClassName = nil // the default class, as in charts and in the operator that is replaced; nothing else names a volume
+	}
 	if len(spec.AccessModes) == 0 {
 		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	}

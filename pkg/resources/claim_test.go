@@ -1,0 +1,36 @@
+package resources
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestClassForUnbound: only a claim without a volume and a class gets one.
+func TestClassForUnbound(t *testing.T) {
+	claim := func(phase corev1.PersistentVolumeClaimPhase, volume string, class *string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, StorageClassName: class},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+	}
+	for name, c := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		class *string
+		want  string
+	}{
+		"no class":       {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
+		"another class":  {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
+		"bound":          {claim(corev1.ClaimBound, "v", nil), new("fast"), ""},
+		"being bound":    {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
+		"the default":    {claim(corev1.ClaimPending, "", nil), new(""), ""},
+		"nothing wanted": {claim(corev1.ClaimPending, "", nil), nil, ""},
+	} {
+		ClassForUnbound(c.claim, c.class)
+		got := ""
+		if c.claim.Spec.StorageClassName != nil {
+			got = *c.claim.Spec.StorageClassName
+		}
+		if got != c.want {
+			t.Errorf("%s: class %q", name, got)
+		}
+	}
+}
