@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +26,7 @@ import (
 // mlflowRow is MLflow's line of the table.
 func mlflowRow(env *Env) row {
 	settings := kinds.MLflow(env.Config)
+	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the address of the first family of the cluster
 	return row{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,

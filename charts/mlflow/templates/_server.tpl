@@ -27,7 +27,7 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- if $split }}{{ $location = include "mlflow.artifactsRoot" $.root }}{{ end -}}
 {{- if $location }}{{ $args = append $args (printf "--default-artifact-root=%s" $location) }}{{ end -}}
 {{- $args = concat $args (list "--app-name=kubernetes-auth" "--enable-workspaces" (printf "--workspace-store-uri=%s" .workspaceStoreUri)) -}}
-{{- $args = concat $args (list "--host=0.0.0.0" (printf "--port=%d" (int64 .port)) (printf "--workers=%d" (int64 $.server.workers))) -}}
+{{- $args = concat $args (list (printf "--host=%s" .host) (printf "--port=%d" (int64 .port)) (printf "--workers=%d" (int64 $.server.workers))) -}}
 {{- $args = append $args "--uvicorn-opts=--ssl-keyfile=/etc/tls/private/tls.key --ssl-certfile=/etc/tls/private/tls.crt --proxy-headers" -}}
 {{- $args = concat $args (list "--allowed-hosts" (join "," (include "mlflow.allowedHosts" $ | fromJsonArray))) -}}
 {{- with $.server.prefix }}{{ $args = append $args (printf "--static-prefix=%s" .) }}{{ end -}}

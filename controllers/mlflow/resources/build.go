@@ -47,6 +47,8 @@ const (
 type Inputs struct {
 	// Namespace is where the server runs.
 	Namespace string
+	// IPv6: the cluster prefers IPv6, or has nothing else.
+	IPv6 bool
 	// OpenShift: the platform signs serving certificates and has its own cipher policy.
 	OpenShift bool
 	// ConsoleLinks, HTTPRoutes, BackendTLSPolicies and ServiceMonitors say which optional kinds are served.

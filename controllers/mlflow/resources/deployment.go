@@ -119,12 +119,20 @@ func serverArgs(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 		"--app-name=kubernetes-auth",
 		"--enable-workspaces",
 		"--workspace-store-uri="+workspaceStore,
-		"--host=0.0.0.0",
+		"--host="+in.host(),
 		fmt.Sprintf("--port=%d", port),
 		"--workers="+strconv.Itoa(int(s.workers)),
 		"--uvicorn-opts=--ssl-keyfile="+tlsPath+"/tls.key --ssl-certfile="+tlsPath+"/tls.crt --proxy-headers",
 		"--allowed-hosts", strings.Join(allowedHosts(m, in, s), ","),
 		"--static-prefix="+s.prefix)
+}
+
+// host is where the server listens, for the kubelet and for the Service. With one worker uvicorn serves one family of addresses.
+func (in Inputs) host() string {
+	if in.IPv6 {
+		return "::"
+	}
+	return "0.0.0.0"
 }
 
 // anyHost makes the server answer under every name.

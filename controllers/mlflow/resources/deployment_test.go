@@ -57,6 +57,8 @@ func TestArgs(t *testing.T) {
 				s.ServeArtifacts, s.DefaultArtifactRoot, s.Workers = false, "s3://root", new(int32(4))
 			}, platformInputs["bare"],
 			[]string{"server", "--no-serve-artifacts", "--default-artifact-root=s3://root"}, replaced(tail, "--workers=1", "--workers=4")},
+		"IPv6": {func(*mlflowv1.MLflowSpec) {}, with(platformInputs["bare"], func(in *Inputs) { in.IPv6 = true }),
+			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, replaced(tail, "--host=0.0.0.0", "--host=::")},
 		"[mlflow-17] metrics": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, append(slices.Clone(tail), "--expose-prometheus=/prometheus")},
 	} {
