@@ -126,6 +126,10 @@ const (
 	LabelClusterName = "ray.openshift.ai/cluster-name"
 	// LabelClusterNamespace is on the ClusterRoleBinding of a RayCluster; its value is the namespace of that.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
+	// LabelDashboard and LabelDashboardNamespace are on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find it.
+	// They find Routes and Ingresses by their names.
+	LabelDashboard          = "ray.io/cluster-name"
+	LabelDashboardNamespace = "ray.io/cluster-namespace"
 	// AnnotationVersion is on a RayCluster; its presence selects hashed names, whatever the value.
 	AnnotationVersion = "ray.openshift.ai/version"
 	// AnnotationCertificates is on a RayCluster and says who issues the certificates of its pods: an Issuer. It counts when

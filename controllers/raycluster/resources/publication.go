@@ -21,6 +21,7 @@ func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 	p, meta := publishedDashboard(c, in), metaOf(c, c.Names().Dashboard)
 	switch {
 	case in.ViaGateway():
+		meta.Labels[raycluster.LabelDashboard], meta.Labels[raycluster.LabelDashboardNamespace] = c.Name(), c.Namespace()
 		desired.Add(p.HTTPRoute(meta))
 	case in.OpenShift:
 		p.Host = longHost(meta.Name, p.Host, c, in)
