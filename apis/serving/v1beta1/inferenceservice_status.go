@@ -19,7 +19,7 @@ const (
 
 // InferenceServiceStatus is what ModelMesh reads and writes of the status. KServe keeps more in it.
 type InferenceServiceStatus struct {
-	// ObservedGeneration is the generation that KServe reconciled last.
+	// ObservedGeneration is the generation that was reconciled last.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions of the model and of its components.
 	Conditions []Condition `json:"conditions,omitempty"`

@@ -21,7 +21,7 @@ var besides = []string{"ExplainerReady", "IngressReady", "RoutesReady", "Transfo
 
 // predictorStatus reads what of the status of an InferenceService is about its model.
 func predictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
-	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}
+	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
 	if m := s.ModelStatus; m != nil {
 		out.TransitionStatus = m.TransitionStatus
 		if m.States != nil {
@@ -54,6 +54,7 @@ func putStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatu
 	if f := status.LastFailureInfo; f != nil {
 		s.ModelStatus.LastFailureInfo = &v1beta1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelRevisionName: f.ModelID, Time: f.Time}
 	}
+	s.ObservedGeneration = max(s.ObservedGeneration, status.ObservedGeneration) // KServe writes it too, for a transformer
 	address(s, status, name)
 	predictor := v1beta1.Condition{Type: v1beta1.ConditionPredictorReady, Status: corev1.ConditionTrue}
 	if !status.Available {

@@ -52,6 +52,19 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 	}
 }
 
+// kserve's client looks at a status only if it names the generation that it is about.
+func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
+	s := service(t, aModel)
+	s.Generation = 3
+	w := newWorld(t, s)
+	w.mesh.answer = says(serviceID, concrete(loading))
+	w.reconcile(aService)
+	if got := w.service().Status.ObservedGeneration; got != 3 {
+		t.Errorf("observedGeneration %d", got)
+	}
+	w.rests(aService)
+}
+
 // As in the recording: a conflict with what is not known costs nothing but the failure, and the transition stays open.
 func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	w := newWorld(t, service(t, aModel))
