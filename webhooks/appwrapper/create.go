@@ -39,6 +39,8 @@ type creation struct {
 
 	errs    field.ErrorList
 	podSets int
+	// unauthorized: the user may not create something.
+	unauthorized bool
 	// unreadable: a component could not be judged, so the number of pod sets is not known.
 	unreadable bool
 	// answers of the reviews of this request, so that eight Pods cost one question.
@@ -82,7 +84,7 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 	}
 	c.kind(ctx, object, template)
 	if namespace := object.GetNamespace(); namespace != "" && namespace != c.namespace {
-		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces"))
+		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"))
 	}
 	count, known, errs := podset.Check(component.PodSets, object, path)
 	c.podSets, c.unreadable = c.podSets+count, c.unreadable || !known
@@ -116,7 +118,7 @@ const maxShown = 60
 func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
 	if nested(kind) { // before the API server is queried: a failed query must not let it through
-		c.errs = append(c.errs, field.Forbidden(path, "Nested AppWrappers are forbidden"))
+		c.errs = append(c.errs, field.Forbidden(path, nestedRefusal))
 		return
 	}
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
@@ -144,7 +146,7 @@ func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, 
 			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("asking whether %s may create %s: %w", c.user.Username, described(right), err)))
 		case !allowed:
 			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, described(right), c.namespace)
-			c.errs = append(c.errs, field.Forbidden(path, detail))
+			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
 		}
 	}
 }

@@ -88,7 +88,12 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	if settings.ReviewAccess {
 		c.may = v.may
 	}
-	return author.Deny(kind, c.judge(ctx)).WithWarnings(warnings(wrapper)...)
+	errs := c.judge(ctx)
+	response := author.Invalid(kind, request.Name, errs)
+	if c.unauthorized { // clients report what is Forbidden as a lack of rights
+		response = author.Deny(kind, errs)
+	}
+	return response.WithWarnings(warnings(wrapper)...)
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
@@ -104,7 +109,7 @@ func (v *validator) update(request admission.Request) admission.Response {
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	response := author.Deny(kind, append(changes(old, updated), newlyQueued(old, updated)...))
+	response := author.Invalid(kind, request.Name, append(changes(old, updated), newlyQueued(old, updated)...))
 	if !maps.Equal(old.Annotations, updated.Annotations) {
 		response = response.WithWarnings(ineffective(updated)...)
 	}

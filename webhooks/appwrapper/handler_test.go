@@ -63,7 +63,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	wantCauses := []metav1.StatusCause{
 		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
-		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces"},
+		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"},
 	}
 	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {
 		t.Error(diff)
@@ -71,6 +71,14 @@ func TestValidatorAnswers(t *testing.T) {
 	for _, cause := range wantCauses {
 		if !strings.Contains(answer.Result.Message, cause.Field+": "+cause.Message) {
 			t.Errorf("%q lacks %q", answer.Result.Message, cause.Message)
+		}
+	}
+	// What is wrong in itself is no lack of rights: clients tell their users apart by the code.
+	away := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod), component(awayPod)), nil))
+	changed := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapperOf(t, component(service)), wrapperOf(t, component(pod))))
+	for _, answer := range []admission.Response{away, changed} {
+		if answer.Allowed || answer.Result.Code != http.StatusUnprocessableEntity || answer.Result.Reason != metav1.StatusReasonInvalid {
+			t.Errorf("%+v", answer.Result)
 		}
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {

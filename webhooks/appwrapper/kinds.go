@@ -27,13 +27,15 @@ var judged = map[schema.GroupKind]bool{
 	{Group: "serving.kserve.io", Kind: "ServingRuntime"}:           true,
 }
 
+const nestedRefusal = "Nested AppWrappers are forbidden: list the components of the inner one in the outer one"
+
 // Refusal tells why a kind with that mapping can be no component; it is empty for one that can. Scope and group do not
 // depend on the user, so the controller may ask as well, for objects that were stored while no webhook answered.
 func Refusal(mapping *meta.RESTMapping) string {
 	kind := mapping.GroupVersionKind
 	switch {
 	case nested(kind):
-		return "Nested AppWrappers are forbidden"
+		return nestedRefusal
 	case grantingGroups[kind.Group]:
 		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant permissions must be created by the user who grants them", kind.GroupKind())
 	case judged[kind.GroupKind()]:

@@ -12,12 +12,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-const immutable = "attempt to change immutable field"
+const (
+	immutable = "attempt to change immutable field"
+	recreate  = immutable + ": leave it as it is, or delete the AppWrapper and create it again"
+	restore   = immutable + ": leave it as it is"
+)
 
 // changes returns the violations of an update. The paths are those that clients know, lower case and all.
 func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	var errs field.ErrorList
-	refuse := func(path *field.Path) { errs = append(errs, field.Forbidden(path, immutable)) }
+	refuse := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreate)) }
 	spec := field.NewPath("spec")
 	components := spec.Child("components")
 	if len(old.Spec.Components) != len(updated.Spec.Components) {
@@ -33,7 +37,7 @@ func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	}
 	for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
 		if old.Labels[label] != updated.Labels[label] {
-			refuse(field.NewPath("metadata", "labels").Key(label))
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(label), restore))
 		}
 	}
 	if !ptr.Equal(old.Spec.ManagedBy, updated.Spec.ManagedBy) {

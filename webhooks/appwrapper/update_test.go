@@ -102,7 +102,7 @@ func TestRefusedUpdates(t *testing.T) {
 			tc.change(updated)
 			var got []string
 			for _, err := range changes(storedWrapper(t), updated) {
-				if err.Type != "FieldValueForbidden" || err.Detail != "attempt to change immutable field" {
+				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutable+": leave it as it is") {
 					t.Errorf("%v", err)
 				}
 				got = append(got, err.Field)

@@ -162,10 +162,10 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if a.stored {
 			return admission.Allowed("")
 		}
-		return author.Deny(raycluster.GVK.GroupKind(), a.shape)
+		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shape)
 	}
 	return v.settings.answer(ctx, request, refuse, func(a *asked, s Settings) admission.Response {
 		p := planFor(s, a.cluster, a.old)
-		return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings()...)
+		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
 	})
 }

@@ -25,7 +25,7 @@ func refused(t *testing.T, s Settings, object, old map[string]any, want ...strin
 	if diff := cmp.Diff(want, causes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if answer.Result.Code != 403 || answer.Result.Reason != metav1.StatusReasonForbidden || !strings.Contains(answer.Result.Message, want[0]) {
+	if answer.Result.Code != 422 || answer.Result.Reason != metav1.StatusReasonInvalid || !strings.Contains(answer.Result.Message, want[0]) {
 		t.Errorf("%+v", answer.Result)
 	}
 }
@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 		"a.b":                   "Services are named after it",
 	} {
 		answer := judged(t, s, defaulted(t, s, named(name), nil), nil)
-		if answer.Allowed || !strings.HasPrefix(answer.Result.Message, "metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
+		if answer.Allowed || !strings.Contains(answer.Result.Message, "is invalid: metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: %+v", name, answer.Result)
 		}
 		stored := named(name)

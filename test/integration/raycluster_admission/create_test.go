@@ -62,7 +62,7 @@ var _ = Describe("A new RayCluster", func() {
 
 	DescribeTable("is refused with", func(ctx SpecContext, message string, change func(*unstructured.Unstructured)) {
 		err := env.Admin.Create(ctx, rayCluster(namespace, minimal, change))
-		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vraycluster.ray.openshift.ai" denied the request`)))
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
