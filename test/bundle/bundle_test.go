@@ -44,6 +44,20 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
+// Programs of the platform find the image of upload Jobs where overlays have it as well.
+func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
+	for _, object := range manifests(t) {
+		if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
+			image, _, _ := unstructured.NestedString(object.Object, "data", "IMAGES_JOBS_ASYNC_UPLOAD")
+			if !strings.Contains(string(read(t, root+"/config/overlays/odh/params.env")), "\nIMAGES_JOBS_ASYNC_UPLOAD="+image+"\n") {
+				t.Errorf("%s is not that of the overlay", image)
+			}
+			return
+		}
+	}
+	t.Error("no ConfigMap")
+}
+
 // manifests are the objects of the bundle, by their files.
 func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -103,6 +104,25 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 		}
 		if says := !strings.HasPrefix(effect, none); says != has {
 			t.Errorf("%s has an effect: %t; the page says %q", key, has, effect)
+		}
+	}
+}
+
+// Tests of Open Data Hub read the image of upload Jobs in a ConfigMap of the name that the replaced operator gave it.
+func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
+	for _, overlay := range []string{"odh", "openshift", "rhoai"} {
+		marked, rendered := marks(t, overlay)
+		want := marked[slices.IndexFunc(marked, func(p param) bool { return p.key == "IMAGES_JOBS_ASYNC_UPLOAD" })].value
+		for _, object := range rendered {
+			if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
+				if got, _, _ := unstructured.NestedString(object.Object, "data", "IMAGES_JOBS_ASYNC_UPLOAD"); got != want || object.GetNamespace() == "system" {
+					t.Errorf("%s: image %q in namespace %s", overlay, got, object.GetNamespace())
+				}
+				want = ""
+			}
+		}
+		if want != "" {
+			t.Errorf("%s: no ConfigMap", overlay)
 		}
 	}
 }
