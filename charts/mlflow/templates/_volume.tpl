@@ -37,3 +37,11 @@ no file beside a server for artifacts. */}}
 {{- $store := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri")) -}}
 {{- if and .Values.storage.enabled (or $store (include "mlflow.isFile" (.Values.mlflow.defaultArtifactRoot | default ""))) }}used{{ end -}}
 {{- end }}
+
+{{/* A quantity of storage as a number, to compare it with another. */}}
+{{- define "mlflow.bytes" -}}
+{{- $text := toString . -}}
+{{- $unit := regexFind "[A-Za-z]+$" $text -}}
+{{- $size := dict "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 -}}
+{{- mulf (trimSuffix $unit $text | float64) (get $size $unit | default 1.0) -}}
+{{- end -}}

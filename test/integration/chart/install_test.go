@@ -47,6 +47,17 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		}
 	}, SpecTimeout(specTimeout))
 
+	It("leaves a claim that was kept its size", func(ctx SpecContext) {
+		namespace := restricted(ctx)
+		install(ctx, namespace, map[string]any{"storage": map[string]any{"size": "20Gi"}})
+		available(ctx, namespace) // its volume is bound
+		install(ctx, namespace, nil)
+
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}}
+		env.Get(ctx, claim)
+		Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))
+	}, SpecTimeout(specTimeout))
+
 	It("makes a certificate that is good for the names of the server, and keeps it when it is upgraded", func(ctx SpecContext) {
 		namespace := restricted(ctx)
 		values := map[string]any{"tls": map[string]any{"generate": true}}
