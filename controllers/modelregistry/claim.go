@@ -58,6 +58,7 @@ func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) (s
 	if err != nil {
 		return "", err
 	}
+	r.reportEarlierData(m, claim)
 	if claim == nil {
 		fresh := resources.ClaimFor(m)
 		if config, ok := fresh.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {

@@ -43,6 +43,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 	s.unsaved = nil
 	if !generates(m) {
 		reportClaims(m)
+		r.reportEarlierData(m, nil)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 		// The original leaves both at 0.
 		done := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -88,6 +89,42 @@ func TestUnwantedObjectsGo(t *testing.T) {
 	w.waits(w.reconcile(m), "available")
 	if got := w.wrote(); got != "" {
 		t.Errorf("wrote\n%s", got)
+	}
+}
+
+// A registry that uses the volume of an earlier one reports it once, and then writes nothing.
+func TestDataOfAnEarlierRegistry(t *testing.T) {
+	w := newBench(t, nil)
+	m := stored("demo", ownDatabase)
+	w.waits(w.reconcile(m), "available")
+	claim := &corev1.PersistentVolumeClaim{}
+	w.get(claim, "ns", "demo-postgres-storage")
+	if reasonOf(m, ConditionEarlierData) != "" {
+		t.Errorf("its own volume: %v", m.Status.Conditions)
+	}
+	m.CreationTimestamp = metav1.NewTime(claim.CreationTimestamp.Add(time.Hour))
+	w.waits(w.reconcile(m), "available")
+	if reasonOf(m, ConditionEarlierData) != ReasonEarlierData {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+	w.wrote()
+	w.waits(w.reconcile(m), "available")
+	if got := w.wrote(); got != "" {
+		t.Errorf("at rest it wrote %q", got)
+	}
+	reported := 0
+	for len(w.events.Events) > 0 {
+		if strings.Contains(<-w.events.Events, ReasonEarlierData) {
+			reported++
+		}
+	}
+	if reported != 1 {
+		t.Errorf("%d events", reported)
+	}
+	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
+	w.waits(w.reconcile(m), "available")
+	if reasonOf(m, ConditionEarlierData) != "" {
+		t.Errorf("it is not used any more: %v", m.Status.Conditions)
 	}
 }
 

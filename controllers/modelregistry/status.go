@@ -9,6 +9,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,8 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
 	ConditionLeftover = "UnusedDatabase"
+	// ConditionEarlierData exists, and is True, only while the volume of a generated database is older than the registry.
+	ConditionEarlierData = "EarlierData"
 	// ConditionStorage exists, and is False, only while the claims of a generated database and its backups cannot become what
 	// spec.postgres.storage and spec.postgres.backup.storage ask for.
 	ConditionStorage = "StorageInSync"
@@ -57,6 +61,7 @@ const (
 	ReasonCreated              = "CreatedDeployment"
 	ReasonFinalizing           = "Finalizing"
 	ReasonKept                 = "DatabaseKept"
+	ReasonEarlierData          = "DataTakenUp"
 	ReasonClaimDiffers         = "ClaimDiffers"
 )
 
@@ -185,6 +190,20 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 	}
 	reportAvailable(m, rollout)
 	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+}
+
+// reportEarlierData reports that a registry shows what an earlier one of its name stored, which its author may not know of.
+func (r *registries) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
+	if claim == nil || !claim.CreationTimestamp.Before(&m.CreationTimestamp) {
+		conditions.Remove(&m.Status.Conditions, ConditionEarlierData)
+		return
+	}
+	message := fmt.Sprintf("PersistentVolumeClaim %s is older than this registry, which shows the models that are stored in it: "+
+		"to begin without them, delete the registry, the claim and Secret %s, and create the registry again", claim.Name, resources.CredentialsName(m))
+	if meta.FindStatusCondition(m.Status.Conditions, ConditionEarlierData) == nil {
+		r.eventf(m, corev1.EventTypeNormal, ReasonEarlierData, message)
+	}
+	setCondition(m, ConditionEarlierData, metav1.ConditionTrue, ReasonEarlierData, message)
 }
 
 // reportLeftover reports a generated database that still runs although the registry turned to another one.
