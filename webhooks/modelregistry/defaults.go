@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
@@ -31,6 +32,7 @@ func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistr
 // setDefaults changes a decoded object of either version in place; old is the one before it, nil for a new one.
 func setDefaults(object, old map[string]any, s Settings) {
 	alpha := object["apiVersion"] == v1alpha1.GroupVersion.String()
+	restoreApplied(object, old)
 	spec, proxy := block(object, "spec"), "kubeRBACProxy"
 	database := block(spec, "postgres")
 	if alpha {
@@ -51,6 +53,30 @@ func setDefaults(object, old map[string]any, s Settings) {
 	}
 	defaultRoute(block(spec, proxy), v1beta1.RouteEnabled)
 	clearDefaults(object, s)
+}
+
+// restoreApplied gives objects back of which server-side apply leaves a null, which the schema refuses: those that are applied as {}
+// when another manager, or the same one by client-side apply, had set what is in them. A null that a user wrote stays, and is refused.
+func restoreApplied(object, old map[string]any) {
+	managers, _ := block(object, "metadata")["managedFields"].([]any)
+	for _, manager := range managers {
+		if entry, _ := manager.(map[string]any); entry["operation"] == string(metav1.ManagedFieldsOperationApply) {
+			restoreOwned(object, old, block(entry, "fieldsV1"))
+		}
+	}
+}
+
+func restoreOwned(object, old, fields map[string]any) {
+	for key := range fields {
+		name := strings.TrimPrefix(key, "f:")
+		before := block(old, name)
+		if value, found := object[name]; found && value == nil && before != nil {
+			object[name] = map[string]any{}
+		}
+		if child := block(object, name); child != nil && before != nil {
+			restoreOwned(child, before, block(fields, key))
+		}
+	}
 }
 
 // carryKept gives a v1alpha1 object back what only v1beta1 can say about it, where a client that knows nothing of it left it
@@ -104,7 +130,7 @@ func hasServer(postgres map[string]any) bool {
 }
 
 // moveProxy gives oauthProxy its present name. Its image is that of another program and stays behind. An old object that has
-// both loses the older one; a new one is refused by the schema.
+// both loses the older one, as does one that repeats what was moved, as clients do that apply a file again; others are refused by the schema.
 func moveProxy(spec, oauth, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
 		proxy := runtime.DeepCopyJSON(oauth)
@@ -113,7 +139,12 @@ func moveProxy(spec, oauth, old map[string]any) {
 		delete(spec, "oauthProxy")
 		return
 	}
-	if old["oauthProxy"] != nil && old["kubeRBACProxy"] != nil {
+	moved, now := block(old, "kubeRBACProxy"), block(spec, "kubeRBACProxy")
+	repeated := equality.Semantic.DeepEqual(moved, now)
+	for key, value := range oauth {
+		repeated = repeated && (key == "image" || equality.Semantic.DeepEqual(value, now[key]))
+	}
+	if moved != nil && (old["oauthProxy"] != nil || repeated) {
 		delete(spec, "oauthProxy")
 	}
 }

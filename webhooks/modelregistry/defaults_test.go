@@ -163,6 +163,10 @@ func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
 	same(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
+	const moved = "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
+	repeated := object(t, beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 2, image: i}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")
+	setDefaults(repeated, object(t, beta, moved), settings(false))
+	same(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
 }
 
 func TestDefaultOfTypedRegistries(t *testing.T) {
@@ -239,4 +243,22 @@ func mustJSON(t *testing.T, object any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// What is applied as {} comes back where server-side apply left null, and a null that a user wrote stays.
+func TestAppliedObjectsAreRestored(t *testing.T) {
+	for name, c := range map[string]struct{ operation, fields, old, want string }{
+		"applied":        {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"updated":        {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
+		"not there":      {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"another's":      {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"nothing is old": {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
+			block(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
+			setDefaults(got, object(t, beta, c.old), Settings{})
+			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+		})
+	}
 }

@@ -34,6 +34,7 @@ type Catalog struct {
 
 	// spec is the wanted server; empty for the usual one.
 	// +optional
+	// +nullable
 	Spec CatalogSpec `json:"spec,omitzero"`
 
 	// status is what was observed last.

@@ -208,6 +208,7 @@ type MLflowSpec struct {
 	// own, so that they do not hold up tracking. It needs the HTTPRoute API, a
 	// public URL, and stores that are postgresql or mysql.
 	// +optional
+	// +nullable
 	ArtifactsServer *ArtifactsServerConfig `json:"artifactsServer,omitempty"`
 
 	// workers is the number of server processes in each pod.
@@ -329,6 +330,7 @@ type MLflowSpec struct {
 
 	// tls says where the serving certificate comes from.
 	// +optional
+	// +nullable
 	TLS *TLSConfig `json:"tls,omitempty"`
 
 	// garbageCollection, when present, removes deleted runs for good on a schedule.
@@ -337,6 +339,7 @@ type MLflowSpec struct {
 
 	// traceArchival moves old traces out of the database.
 	// +optional
+	// +nullable
 	TraceArchival *TraceArchivalConfig `json:"traceArchival,omitempty"`
 }
 

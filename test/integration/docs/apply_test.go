@@ -1,0 +1,159 @@
+package docs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// flux is the field manager of the kustomize-controller.
+const flux = "kustomize-controller"
+
+// olderProxy is a registry whose proxy the webhook moves.
+const olderProxy = "empty registry, older proxy"
+
+// What was written with client-side apply is taken over by server-side apply: by kubectl, by Argo CD, which moves the managed fields as
+// kubectl does, and by Flux.
+var _ = Describe("What client-side apply made, server-side apply takes over:", func() {
+	all := manifests()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		It(name, func(ctx SpecContext) {
+			object := all[name].DeepCopy()
+			if !slices.Contains([]string{"MLflow", "AIHub", "MLflowOperator", "ClusterServingRuntime"}, object.GetKind()) {
+				object.SetNamespace(env.Namespace(ctx, "applied"))
+			}
+			apply := func(args ...string) *unstructured.Unstructured {
+				GinkgoHelper()
+				text, err := json.Marshal(object)
+				Expect(err).NotTo(HaveOccurred())
+				if _, err = env.Instance.Kubectl(ctx, string(text), append([]string{"apply", "-f", "-"}, args...)...); err != nil && strings.Contains(err.Error(), "the cluster serves no") {
+					Skip(err.Error())
+				}
+				Expect(err).NotTo(HaveOccurred())
+				stored := object.DeepCopy()
+				env.Get(ctx, stored)
+				return stored
+			}
+			remove := func(ctx context.Context) {
+				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object.DeepCopy()))).To(Succeed())
+				env.WaitGone(ctx, object.DeepCopy())
+			}
+			DeferCleanup(remove)
+
+			apply()
+			if object.GetKind() == "RayCluster" || name == olderProxy { // the webhook changes what is owned as one
+				apply("--server-side", "--force-conflicts")
+			}
+			apply("--server-side")
+			if object.GetKind() == "ModelRegistry" { // what is empty may have a meaning
+				stored, kept := apply("--server-side"), "oauthProxy"
+				if object.GroupVersionKind().Version == "v1beta1" {
+					kept = "kubeRBACProxy"
+				}
+				for key := range object.Object["spec"].(map[string]any) {
+					key = strings.Replace(key, "oauthProxy", kept, 1)
+					Expect(stored.Object["spec"]).To(HaveKeyWithValue(key, Not(BeNil())))
+				}
+			}
+			Eventually(func() int64 { // the manager may move older fields meanwhile
+				return apply("--server-side").GetGeneration() - apply("--server-side").GetGeneration()
+			}).WithContext(ctx).Should(BeZero())
+
+			remove(ctx)
+			apply()
+			Eventually(func() error { return migrate(ctx, object.DeepCopy()) }).WithContext(ctx).Should(Succeed())
+			for range 2 {
+				Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(flux), client.ForceOwnership)).To(Succeed())
+			}
+		}, NodeTimeout(pageTimeout))
+	}
+})
+
+// migrate makes the fields of kubectl those of Flux, as Flux does before it applies. It fails if others write meanwhile.
+func migrate(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	fields := object.GetManagedFields()
+	at := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "kubectl-client-side-apply" })
+	if at < 0 {
+		return errors.New("kubectl owns nothing")
+	}
+	fields[at].Manager, fields[at].Operation = flux, metav1.ManagedFieldsOperationApply
+	object.SetManagedFields(fields)
+	return env.Admin.Update(ctx, object, client.FieldOwner(flux))
+}
+
+// manifests returns the custom resources of the samples and of the pages, and those that show an object as empty.
+func manifests() map[string]*unstructured.Unstructured {
+	all := map[string]*unstructured.Unstructured{}
+	samples, err := filepath.Glob("../../../config/samples/[^k]*.yaml")
+	pages, err2 := filepath.Glob("../../../docs/components/*.md")
+	if err != nil || err2 != nil || len(samples) < 20 || len(pages) < 7 {
+		panic("there must be samples, and a page for each component")
+	}
+	add := func(from string, objects []*unstructured.Unstructured) {
+		for i, object := range objects {
+			if strings.Contains(object.GroupVersionKind().Group, ".") {
+				all[from+" "+strconv.Itoa(i)+" "+object.GetKind()] = object
+			}
+		}
+	}
+	for _, path := range samples {
+		objects, err := framework.ReadObjects(path)
+		if err != nil {
+			panic(err)
+		}
+		add(filepath.Base(path), objects)
+	}
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			panic(err)
+		}
+		for _, block := range docs.Blocks(string(text)) {
+			if block.Language == "yaml" && block.Value("file") != "" {
+				add(filepath.Base(path)+":"+strconv.Itoa(block.Line), []*unstructured.Unstructured{parse(block.Text)})
+			}
+		}
+	}
+	for name, text := range map[string]string{
+		"empty registry":           `{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}, kubeRBACProxy: {}}}`,
+		olderProxy:                 `{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, spec: {rest: {}, mysql: {host: h, database: d, username: u}, oauthProxy: {}}}`,
+		"empty registry, v1alpha1": `{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: ModelRegistry, spec: {rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}}`,
+		"empty catalog":            `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog}, spec: {}}`,
+		"empty mlflow": `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {serveArtifacts: true, backendStoreUri: "sqlite:////mlflow/mlflow.db", storage: {}, migration: {},
+			tls: {}, artifactsServer: {}, traceArchival: {}}}`,
+	} {
+		object := parse(text)
+		if object.GetName() == "" {
+			object.SetName("empty")
+		}
+		all[name] = object
+	}
+	return all
+}
+
+func parse(text string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		panic(err)
+	}
+	return object
+}
