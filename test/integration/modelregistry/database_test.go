@@ -53,6 +53,8 @@ var _ = Describe("A generated database", func() {
 		env.Get(ctx, claim)
 		Expect(claim.UID).To(Equal(uid))
 		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
+		env.WaitForCondition(ctx, again, "EarlierData", metav1.ConditionTrue, "DataTakenUp")
+		Expect(condition(m, "EarlierData")).To(Equal(metav1.Condition{}))
 	}, NodeTimeout(specTimeout))
 
 	It("calls no one, whatever another client allows it [modelregistry-132]", func(ctx SpecContext) {

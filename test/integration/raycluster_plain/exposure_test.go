@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -40,6 +41,10 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 		env.Get(ctx, secret)
 		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
 		Expect(route.Object["spec"]).To(HaveKeyWithValue("parentRefs", ConsistOf(And(HaveKeyWithValue("name", "public"), HaveKeyWithValue("namespace", "gateways")))))
+		found := &unstructured.UnstructuredList{} // as codeflare-sdk asks for it, in all namespaces
+		found.SetGroupVersionKind(route.GroupVersionKind())
+		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
+		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
 		env.Settle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 
