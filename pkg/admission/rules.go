@@ -49,9 +49,14 @@ type Rules struct {
 // would get their traffic.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
+// ReservedLabel reports whether the platform selects pods by a label.
+func ReservedLabel(key string) bool {
+	return slices.ContainsFunc(reservedLabels, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
 // never explains why no author may use something; empty for what some may.
 func (r Rules) never(namespace string, use Use) string {
-	if use.Kind == Label && slices.ContainsFunc(reservedLabels, func(p string) bool { return strings.HasPrefix(use.Name, p) }) {
+	if use.Kind == Label && ReservedLabel(use.Name) {
 		return "the platform selects pods by it: choose another key"
 	}
 	if namespace != "" && namespace != r.Namespace {

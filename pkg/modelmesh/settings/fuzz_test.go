@@ -36,7 +36,8 @@ func FuzzDocuments(f *testing.F) {
 		plausible(t, tenant)
 		if tenant.ServiceName != below.ServiceName || tenant.ServicePort != below.ServicePort || tenant.ServiceAccountName != below.ServiceAccountName ||
 			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
-			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC {
+			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
+			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxPods {
 			t.Errorf("a namespace said %+v", tenant)
 		}
 	})

@@ -25,7 +25,7 @@ type scope bool
 const (
 	// administrators decide on code, identity, credentials and addresses.
 	administrators scope = false
-	// namespaces may say for themselves how much, how many, how loud.
+	// namespaces may say for themselves how much, how many, how loud, within bounds.
 	namespaces scope = true
 )
 
@@ -71,7 +71,7 @@ func (s *Settings) keys() []key {
 		setting("allowAnyPVC", administrators, boolean(&s.AllowAnyPVC)),
 		setting("allowNamespaceEtcd", administrators, boolean(&s.AllowNamespaceEtcd)),
 		setting("etcdUserPerNamespace", administrators, boolean(&s.EtcdUserPerNamespace)),
-		setting("payloadProcessors", namespaces, list(&s.PayloadProcessors, "a list of URIs such as http://collector:8080/v1", anyText)),
+		setting("payloadProcessors", administrators, list(&s.PayloadProcessors, "a list of URIs such as http://collector:8080/v1", anyText)),
 		setting("modelMeshEndpoint", administrators, text(&s.ModelMeshEndpoint, "an address such as localhost:8033", hasNoBlank)),
 		object("authProxy",
 			setting("mode", administrators, text(&s.AuthProxy.Mode, "auto, always or never", oneOf(AuthProxyAuto, AuthProxyAlways, AuthProxyNever))),
@@ -88,12 +88,12 @@ func (s *Settings) keys() []key {
 func (s *Settings) podKeys() []key {
 	return []key{
 		setting("serviceAccountName", administrators, text(&s.ServiceAccountName, "the name of a ServiceAccount, or empty", emptyOr(isName))),
-		setting("runtimePodLabels", namespaces, pairs(&s.RuntimePodLabels, validation.IsQualifiedName, validation.IsValidLabelValue)),
-		setting("runtimePodAnnotations", namespaces, pairs(&s.RuntimePodAnnotations, func(key string) []string {
+		setting("runtimePodLabels", administrators, podLabels(&s.RuntimePodLabels)),
+		setting("runtimePodAnnotations", administrators, pairs(&s.RuntimePodAnnotations, func(key string) []string {
 			return validation.IsQualifiedName(strings.ToLower(key)) // as the API server does
 		}, func(string) []string { return nil })),
-		setting("imagePullSecrets", namespaces, objects(&s.ImagePullSecrets, "a list of objects with a name", func(one *corev1.LocalObjectReference) []key {
-			return []key{setting("name", namespaces, text(&one.Name, "the name of a Secret", isName))}
+		setting("imagePullSecrets", administrators, objects(&s.ImagePullSecrets, "a list of objects with a name", func(one *corev1.LocalObjectReference) []key {
+			return []key{setting("name", administrators, text(&one.Name, "the name of a Secret", isName))}
 		})),
 		setting("builtInServerTypes", administrators, list(&s.BuiltInServerTypes, "a list of names, each at most 63 of a-z, 0-9 and -",
 			valid(validation.IsDNS1123Label))),

@@ -31,6 +31,8 @@ const (
 const (
 	// maxDocument bounds the size of a document in bytes: any tenant may write one, and the time of decoding grows with the square of it.
 	maxDocument = 64 << 10
+	// maxPods bounds what a namespace sets: who may write a ConfigMap gets no number of pods without a limit. Quotas bound their sizes.
+	maxPods = 20
 	// maxFindings bounds how many mistakes of a document are reported.
 	maxFindings = 20
 )
@@ -56,6 +58,10 @@ func read(over Settings, text string, author scope) (Settings, []string, error) 
 	r.object("", fields, settings.keys())
 	if len(r.errs) == 0 {
 		r.errs = settings.contradictions()
+	}
+	if most := max(over.PodsPerRuntime, maxPods); author == namespaces && settings.PodsPerRuntime > most {
+		r.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
+			settings.PodsPerRuntime, most, ConfigMapName)
 	}
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, nil, err

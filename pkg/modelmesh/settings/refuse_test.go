@@ -156,8 +156,8 @@ func TestWhatNamespacesMaySay(t *testing.T) {
 		}
 	}
 	slices.Sort(allowed)
-	want := []string{"enableAccessLogging", "grpcMaxMessageSizeBytes", "headlessService", "imagePullSecrets", "metrics", "modelMeshResources",
-		"payloadProcessors", "podsPerRuntime", "runtimePodAnnotations", "runtimePodLabels", "scaleToZero", "storageHelperResources"}
+	want := []string{"enableAccessLogging", "grpcMaxMessageSizeBytes", "headlessService", "metrics", "modelMeshResources", "podsPerRuntime",
+		"scaleToZero", "storageHelperResources"}
 	if !slices.Equal(allowed, want) {
 		t.Errorf("a namespace may set %q", allowed)
 	}
@@ -165,6 +165,7 @@ func TestWhatNamespacesMaySay(t *testing.T) {
 		"restProxy: {enabled: false}": true, "restProxy: {resources: {limits: {cpu: 3}}}": true, "restProxy: {port: 1}": false,
 		"restProxy: {skipVerify: true}": false, "restProxy: {image: {name: mine}}": false, "RESTPROXY: {Port: 1}": false,
 		"authProxy: {resources: {limits: {cpu: 3}}}": true, "authProxy: {mode: never}": false, "authProxy: {extraArgs: []}": false,
+		"podsPerRuntime: 20": true, "podsPerRuntime: 21": false, "RuntimePodAnnotations: {sidecar.istio.io/userVolume: x}": false,
 		"networkPolicy: {enabled: false}": false, "ServiceAccountName: root": false, "tls: {secretName: other}": false,
 	} {
 		if _, _, err := ReadOverride(Default(), text); (err == nil) != ok {
@@ -173,5 +174,16 @@ func TestWhatNamespacesMaySay(t *testing.T) {
 	}
 	if _, notes, err := ReadOverride(Default(), "odd: 1"); err != nil || len(notes) != 1 {
 		t.Errorf("%q %v", notes, err)
+	}
+}
+
+// A namespace may keep the number that the administrators chose. Labels by which the platform selects pods are nothing for settings either.
+func TestBoundsOfSettings(t *testing.T) {
+	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
+		t.Error(err)
+	}
+	got, notes, err := Read(Default(), "runtimePodLabels: {ray.io/cluster: a, platform.opendatahub.io/x: b, modelmesh-service: c, workload.codeflare.dev/y: d, team: e}")
+	if err != nil || len(notes) != 4 || !strings.Contains(notes[1], "runtimePodLabels.platform.opendatahub.io/x has no effect") || len(got.RuntimePodLabels) != 1 {
+		t.Errorf("%v %q %v", got.RuntimePodLabels, notes, err)
 	}
 }

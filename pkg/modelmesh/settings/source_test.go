@@ -38,7 +38,7 @@ func TestPrecedence(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: default/mm, tag: old}\nstorageHelperImage: {name: default/helper}\nmetrics: {port: 2222}\nrunTimePodLabels: {a: d, b: d, c: d}"),
 		stored(home, "restProxy: {image: {tag: admin}}\nmetrics: {enabled: true, scheme: http}\nrunTimePodLabels: {b: a, c: a}"),
-		stored("tenant", "metrics: {scheme: https}\nrunTimePodLabels: {c: t}\nscaleToZero: {gracePeriodSeconds: 7}"))
+		stored("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
 	admin, tenant := f.of(t, "other"), f.of(t, "tenant")
 	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
 		t.Errorf("%+v", admin)
@@ -51,7 +51,7 @@ func TestPrecedence(t *testing.T) {
 	labels := func(s Settings) string {
 		return s.RuntimePodLabels["a"] + s.RuntimePodLabels["b"] + s.RuntimePodLabels["c"]
 	}
-	if labels(admin) != "daa" || labels(tenant) != "dat" {
+	if labels(admin) != "daa" || labels(tenant) != "daa" || !tenant.EnableAccessLogging {
 		t.Errorf("%s %s", labels(admin), labels(tenant))
 	}
 	if tenant.Metrics.Scheme != "https" || !tenant.Metrics.Enabled || tenant.ScaleToZero.GracePeriod != 7*time.Second || admin.ScaleToZero.GracePeriod != time.Minute {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // setter takes a value of a document: a string as it is written, a list or an object. What it cannot use it refuses.
@@ -134,6 +137,19 @@ func pairs(to *map[string]string, badKey, badValue func(string) []string) setter
 				r.refuse(path+"."+key, value, "a value that Kubernetes takes: "+badValue(value)[0])
 			default:
 				(*to)[key] = value
+			}
+		}
+	}
+}
+
+// podLabels takes labels of pods. Reserved ones have no effect: Services and policies would take the pods for others.
+func podLabels(to *map[string]string) setter {
+	return func(r *reader, path string, given any) {
+		pairs(to, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, given)
+		for _, key := range slices.Sorted(maps.Keys(*to)) {
+			if admission.ReservedLabel(key) {
+				delete(*to, key)
+				r.note("%s.%s has no effect: the platform selects pods by it", path, key)
 			}
 		}
 	}

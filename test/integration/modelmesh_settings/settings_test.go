@@ -121,22 +121,24 @@ serviceAccountName: runner
 		env.Get(ctx, d)
 
 		By("one namespace saying something")
-		m := configure(ctx, theirs, "podsPerRuntime: 4\nruntimePodLabels: {team: blue}")
-		Expect(scaled(ctx, theirs, 4).Spec.Template.Labels).To(HaveKeyWithValue("team", "blue"))
+		m := configure(ctx, theirs, "podsPerRuntime: 4\nenableAccessLogging: true")
+		scaled(ctx, theirs, 4)
 		settled(ctx, theirs)
 		expectRest(theirs)
 		unmoved(ctx, d)
 
 		By("it wanting more than it may")
-		configure(ctx, theirs, "podsPerRuntime: 5\nserviceAccountName: admin")
+		configure(ctx, theirs, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
 		settled(ctx, theirs)
-		Expect(scaled(ctx, theirs, 4).Spec.Template.Spec.ServiceAccountName).NotTo(Equal("admin"))
+		template := scaled(ctx, theirs, 4).Spec.Template
+		Expect(template.Spec.ServiceAccountName).NotTo(Equal("admin"))
+		Expect(template.Annotations).NotTo(HaveKey("sidecar.istio.io/userVolume"))
 		unmoved(ctx, d)
 
 		By("it having nothing to say any more")
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		Expect(scaled(ctx, theirs, 1).Spec.Template.Labels).NotTo(HaveKey("team"))
+		scaled(ctx, theirs, 1)
 	}, NodeTimeout(specTimeout))
 
 	It("are none of our business where nothing is served", func(ctx SpecContext) {
