@@ -49,7 +49,6 @@ type creation struct {
 
 // judge applies every rule and returns all violations, those of the components in their order first.
 func (c *creation) judge(ctx context.Context) field.ErrorList {
-	c.answers = map[authorizationv1.ResourceAttributes]bool{}
 	path := field.NewPath("spec", "components")
 	if c.may != nil && c.user.Username == "" {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
@@ -157,6 +156,9 @@ func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttrib
 	}
 	allowed, err := c.may(ctx, c.user, right)
 	if err == nil {
+		if c.answers == nil {
+			c.answers = map[authorizationv1.ResourceAttributes]bool{}
+		}
 		c.answers[right] = allowed
 	}
 	return allowed, err

@@ -67,7 +67,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	case admissionv1.Create:
 		response = v.create(ctx, request)
 	case admissionv1.Update:
-		response = v.update(request)
+		response = v.update(ctx, request)
 	}
 	if !v.on {
 		return response.WithWarnings(off)
@@ -84,9 +84,9 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return unset(err)
 	}
-	c := &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds}
-	if settings.ReviewAccess {
-		c.may = v.may
+	c := v.creation(request, wrapper)
+	if !settings.ReviewAccess {
+		c.may = nil
 	}
 	errs := c.judge(ctx)
 	response := author.Invalid(kind, request.Name, errs)
@@ -96,8 +96,12 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	return response.WithWarnings(warnings(wrapper)...)
 }
 
+func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: v.may}
+}
+
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
-func (v *validator) update(request admission.Request) admission.Response {
+func (v *validator) update(ctx context.Context, request admission.Request) admission.Response {
 	old, err := decode(request.OldObject.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -109,7 +113,14 @@ func (v *validator) update(request admission.Request) admission.Response {
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	response := author.Invalid(kind, request.Name, append(changes(old, updated), newlyQueued(old, updated)...))
+	errs := append(changes(old, updated), newlyQueued(old, updated)...)
+	response := author.Invalid(kind, request.Name, errs)
+	if len(errs) == 0 && starts(old, updated) {
+		if errs, err = v.start(ctx, request, updated); err != nil {
+			return author.Undecided("the permissions of the user", err)
+		}
+		response = author.Deny(kind, errs)
+	}
 	if !maps.Equal(old.Annotations, updated.Annotations) {
 		response = response.WithWarnings(ineffective(updated)...)
 	}

@@ -329,6 +329,8 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		Expect(change("podSetInfos", `[{"labels":{"ray.io/node-type":"head"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
 		Expect(change("template/spec/template/spec/containers/0/image", `"quay.io/evil/image"`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
 		Expect(change("template/spec/parallelism", "1000")).To(MatchError(ContainSubstring("attempt to change immutable field")))
+		Expect(change("podSetInfos", `[{"nodeSelector":{"a":"b"}}]`)).To(MatchError(ContainSubstring("is not authorized to create jobs.batch")))
+		Expect(as(wrapperEditor).Patch(ctx, w.DeepCopy(), merge(`{"spec":{"suspend":false}}`))).To(MatchError(ContainSubstring("is not authorized to create jobs.batch")))
 		Expect(change("podSets", `[{"path":"template.spec.template","replicas":1000}]`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
 	}, NodeTimeout(specTimeout))
 

@@ -1,0 +1,54 @@
+package appwrapper
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
+)
+
+// starts reports whether an update starts an AppWrapper, lets Kueue start it, or changes what its pods get beside their templates.
+func starts(old, updated *v1beta2.AppWrapper) bool {
+	if old.Spec.Suspend && !updated.Spec.Suspend || queued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
+		return true
+	}
+	for i := range updated.Spec.Components { // of which there are as many as before
+		if !equality.Semantic.DeepEqual(old.Spec.Components[i].PodSetInfos, updated.Spec.Components[i].PodSetInfos) {
+			return true
+		}
+	}
+	return false
+}
+
+// start refuses a start by a user who is not Kueue and may not create the components now: the manager creates them with its own permissions.
+// Who may update the status of Workloads decides about the start of all of them, as Kueue does.
+func (v *validator) start(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
+	settings, err := v.settings(ctx)
+	if err != nil || !settings.ReviewAccess {
+		return nil, err
+	}
+	c := v.creation(request, wrapper)
+	kueue, err := c.ask(ctx, authorizationv1.ResourceAttributes{
+		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads", Subresource: "status"})
+	if err != nil {
+		return nil, fmt.Errorf("asking whether %s may update workloads/status: %w", c.user.Username, err)
+	}
+	for i := range wrapper.Spec.Components {
+		if kueue {
+			break
+		}
+		path := field.NewPath("spec", "components").Index(i).Child("template")
+		if object, err := podset.Decode(&wrapper.Spec.Components[i]); err != nil {
+			c.errs = append(c.errs, field.Invalid(path, "", "failed to decode as JSON: "+err.Error()))
+		} else {
+			c.kind(ctx, object, path)
+		}
+	}
+	return c.errs, nil
+}

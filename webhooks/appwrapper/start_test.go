@@ -1,0 +1,52 @@
+package appwrapper
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// What starts an AppWrapper, or adds to its pods, needs the permissions of its creation or those of Kueue.
+func TestWhoMayStart(t *testing.T) {
+	suspended := func(change func(*v1beta2.AppWrapper)) *v1beta2.AppWrapper {
+		w := wrapperOf(t, component(pod), component(deployment))
+		w.Spec.Suspend, w.Labels = true, map[string]string{v1beta2.LabelQueue: "a"}
+		change(w)
+		return w
+	}
+	start := func(w *v1beta2.AppWrapper) { w.Spec.Suspend = false }
+	infos := func(w *v1beta2.AppWrapper) {
+		w.Spec.Components[1].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Tolerations: nil, NodeSelector: map[string]string{"a": "b"}}}
+	}
+	queue := func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelQueue] = "b" }
+	for name, tc := range map[string]struct {
+		before, now func(*v1beta2.AppWrapper)
+		refused     []string
+		message     string
+		questions   int
+	}{
+		"Kueue":                              {func(*v1beta2.AppWrapper) {}, start, []string{"pods", "deployments"}, "", 1},
+		"who may create the components":      {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status"}, "", 3},
+		"who may not":                        {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status", "deployments"}, "is not authorized to create deployments", 3},
+		"who may not, and sets podSetInfos":  {func(*v1beta2.AppWrapper) {}, infos, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"who may not, and takes them away":   {infos, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"who may not, and chooses the queue": {func(*v1beta2.AppWrapper) {}, queue, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"who may not, and stops":             {start, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "", 0},
+		"who may not, and writes notes": {func(*v1beta2.AppWrapper) {}, func(w *v1beta2.AppWrapper) { w.Annotations = map[string]string{"a": "b"} },
+			[]string{"workloads/status", "pods"}, "", 0},
+	} {
+		c := newCluster(tc.refused...)
+		answer := validatorOf(c).Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(tc.now), suspended(tc.before)))
+		if answer.Allowed != (tc.message == "") || !strings.Contains(answer.Result.Message, tc.message) || len(c.asked) != tc.questions {
+			t.Errorf("%s: %+v, %d questions", name, answer.Result, len(c.asked))
+		}
+	}
+	v := validatorOf(newCluster("workloads/status", "pods"))
+	v.settings = settingsOf(Settings{})
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(start), suspended(func(*v1beta2.AppWrapper) {}))); !answer.Allowed {
+		t.Errorf("reviews are off: %+v", answer.Result)
+	}
+}
