@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -206,7 +207,8 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 	}
 	if m.Secure {
 		metrics.FilterProvider = scraperFilter
-		metrics.TLSOpts = append(metrics.TLSOpts, listener.Configure)
+		// With HTTP/2, one connection would carry any number of requests.
+		metrics.TLSOpts = append(metrics.TLSOpts, listener.Configure, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}
 	return ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions(enabled), Metrics: metrics,

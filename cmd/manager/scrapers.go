@@ -17,8 +17,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// reviewTimeout bounds the reviews of one request.
-const reviewTimeout = 10 * time.Second
+const (
+	// reviewTimeout bounds the reviews of one request, and sendTimeout the sending of it and the reading of the answer.
+	reviewTimeout, sendTimeout = 10 * time.Second, 30 * time.Second
+	// maxReviews are reviewed at the same time, and one more waits for reviewTurn: every pod reaches the port, with tokens made up.
+	maxReviews = 4
+	reviewTurn = time.Second
+)
 
 // scrapers lets callers read metrics whom the API server knows and allows to get the path. It does what the filter of
 // controller-runtime does, whose imports (the API server's library, with it text/template) would add 7.5 MB to the
@@ -27,6 +32,8 @@ const reviewTimeout = 10 * time.Second
 type scrapers struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
+	// turns has an element for each review in progress.
+	turns chan struct{}
 }
 
 // scraperFilter fits FilterProvider of the metrics server. The account of the program needs create on tokenreviews and
@@ -40,17 +47,20 @@ func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.
 	if err != nil {
 		return nil, fmt.Errorf("building the authorization client: %w", err)
 	}
-	return scrapers{authentication.TokenReviews(), authorization.SubjectAccessReviews()}.filter, nil
+	return scrapers{authentication.TokenReviews(), authorization.SubjectAccessReviews(), make(chan struct{}, maxReviews)}.filter, nil
 }
 
 func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, limit := http.NewResponseController(w), time.Now().Add(sendTimeout)
+		_, _ = connection.SetReadDeadline(limit), connection.SetWriteDeadline(limit) // the library's server has no limit for them
 		status, err := s.judge(r)
 		if err != nil {
 			status = http.StatusInternalServerError
 			log.Error(err, "The caller of a metrics request could not be checked")
 		}
 		if status != http.StatusOK {
+			w.Header().Set("Connection", "close")
 			http.Error(w, http.StatusText(status), status)
 			return
 		}
@@ -67,6 +77,14 @@ func (s scrapers) judge(r *http.Request) (int, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
+	turn, last := context.WithTimeout(ctx, reviewTurn)
+	defer last()
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-turn.Done():
+		return http.StatusTooManyRequests, nil
+	}
 	who, err := s.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing a token: %w", err)

@@ -100,3 +100,19 @@ func TestScrapers(t *testing.T) {
 		t.Errorf("a failure is not remembered: status %d", got)
 	}
 }
+
+// Made-up tokens cost few reviews at a time; callers beyond them are told to try again, and their connection is closed.
+func TestScrapersTakeTurns(t *testing.T) {
+	s := scrapers{turns: make(chan struct{}, 1)}
+	s.turns <- struct{}{}
+	handler, err := s.filter(logr.Discard(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, recorder := httptest.NewRequest(http.MethodGet, "/metrics", nil), httptest.NewRecorder()
+	request.Header.Set("Authorization", "Bearer made-up")
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusTooManyRequests || recorder.Header().Get("Connection") != "close" {
+		t.Errorf("%d %v", recorder.Code, recorder.Header())
+	}
+}

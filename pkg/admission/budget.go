@@ -79,7 +79,9 @@ func (b *Budget) Guard(next http.Handler) http.Handler {
 		tooLong := (*http.MaxBytesError)(nil)
 		switch {
 		case err == nil:
-			next.ServeHTTP(w, r)
+			ctx, cancel := context.WithTimeout(r.Context(), patience(r))
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
 		case errors.Is(err, errTooLarge) || errors.As(err, &tooLong):
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		case errors.Is(err, context.DeadlineExceeded):
@@ -89,6 +91,15 @@ func (b *Budget) Guard(next http.Handler) http.Handler {
 			http.Error(w, fmt.Sprintf("reading the body: %v", err), http.StatusBadRequest)
 		}
 	})
+}
+
+// patience is how long the API server waits for an answer, which it says in the address. Nothing is asked after that.
+func patience(r *http.Request) time.Duration {
+	const longest = 30 * time.Second // of all configurations
+	if wait, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && wait > 0 && wait < longest {
+		return wait
+	}
+	return longest
 }
 
 // admit reads the body of a request, and returns when there is room for what becomes of it. The room is free after release.

@@ -49,7 +49,7 @@ func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesO
 				before = Uses{} // what it used is unknown, so all of it is new
 			}
 		}
-		judgement, err := g.Rules.Judge(ctx, g.May, request.UserInfo, now, before)
+		judgement, err := g.Rules.Judge(ctx, Limited(g.May), request.UserInfo, now, before)
 		if err != nil {
 			return Undecided("the permissions of the author", err)
 		}

@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -75,5 +80,41 @@ func TestGuardsKeepRefusals(t *testing.T) {
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	if answer := (Guards{}).Before(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
 		t.Errorf("%+v", answer)
+	}
+}
+
+// One request asks a limited number of questions, whatever it names, and is refused beyond it.
+func TestQuestionsOfOneRequest(t *testing.T) {
+	asked := 0
+	guards := Guards{Rules: Rules{Mode: Enforce}, May: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+		asked++
+		return right.Resource == "secrets", nil
+	}}
+	uses := func(count int) UsesOf {
+		return func(Rules, []byte, string) (Uses, error) {
+			u := Uses{Namespace: "team"}
+			for i := range count {
+				u.Add(Secret, fmt.Sprintf("s-%d", i), field.NewPath("spec").Index(i))
+			}
+			return u, nil
+		}
+	}
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
+	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	if answer := guards.Before(passes, schema.GroupKind{}, uses(MaxQuestions-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxQuestions {
+		t.Errorf("%+v after %d questions", answer.Result, asked)
+	}
+	asked = 0
+	answer := guards.Before(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
+	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxQuestions {
+		t.Errorf("%+v after %d questions", answer.Result, asked)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	for address, want := range map[string]time.Duration{"/x": 30 * time.Second, "/x?timeout=5s": 5 * time.Second, "/x?timeout=-1s": 30 * time.Second, "/x?timeout=9h": 30 * time.Second} {
+		if got := patience(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
+			t.Errorf("%s: %s", address, got)
+		}
 	}
 }

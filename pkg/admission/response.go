@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -51,7 +52,11 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) admission
 
 // Undecided refuses because something that the answer depends on cannot be had now.
 func Undecided(of string, err error) admission.Response {
-	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("%s: %w", of, err))
+	code := int32(http.StatusInternalServerError)
+	if errors.Is(err, errTooMany) {
+		code = http.StatusForbidden
+	}
+	return admission.Errored(code, fmt.Errorf("%s: %w", of, err))
 }
 
 // Warned adds warnings. A warning is the value of an HTTP header: one that has a line break never arrives.

@@ -30,6 +30,7 @@ const (
 	Claim       Kind = "existing data for a volume"
 	Device      Kind = "resource claim"
 	Host        Kind = "domain"
+	Publication Kind = "annotation of a runtime"
 	AccountNote Kind = "annotation of a ServiceAccount"
 	Priority    Kind = "PriorityClass"
 	// Receiver is a server that is sent what a Secret holds. Its name is that of the Secret.

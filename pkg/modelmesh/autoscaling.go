@@ -17,6 +17,14 @@ var (
 	AnnotationMaxScale        = constants.KServeAPIGroupName + "/max-scale"
 )
 
+// Annotations of runtimes that users and the dashboard of Open Data Hub know. Yes turns them on.
+const (
+	// AnnotationRoute publishes the models of the runtime, AnnotationAuth has their callers checked.
+	AnnotationRoute = "enable-route"
+	AnnotationAuth  = "enable-auth"
+	Yes             = "true"
+)
+
 // The values that are understood.
 const (
 	AutoscalerHPA  = string(constants.AutoscalerClassHPA)

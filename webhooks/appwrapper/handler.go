@@ -97,7 +97,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: v.may}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.Limited(v.may)}
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.

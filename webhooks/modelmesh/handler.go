@@ -131,7 +131,14 @@ func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, erro
 	if err != nil || !mm.MultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
 		return author.Uses{}, err
 	}
-	return Uses(rules, &r.Spec, namespace), nil
+	u := Uses(rules, &r.Spec, namespace)
+	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Yes {
+		u.Add(author.Publication, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
+		if r.Annotations[mm.AnnotationAuth] != mm.Yes { // models that are published without a login
+			u.Add(author.Publication, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
+		}
+	}
+	return u, nil
 }
 
 // Uses lists what the pods of a runtime for ModelMesh use by the word of its author. The namespace is empty for those of a

@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
@@ -27,9 +28,6 @@ import (
 
 // Names that users and the dashboard of Open Data Hub know.
 const (
-	// AnnotationRoute on a runtime publishes its models, AnnotationAuth has their callers checked. Their value is "true".
-	AnnotationRoute = "enable-route"
-	AnnotationAuth  = "enable-auth"
 	// AnnotationTimeout on an InferenceService is that of its Route.
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
 	// LabelInferenceService on a Route names its InferenceService.
@@ -57,7 +55,7 @@ const (
 	// formerManager is the name under which the former companion wrote.
 	formerManager = "manager"
 	delegatorTail = "-modelmesh-serving-sa-auth-delegator"
-	yes           = "true"
+	yes           = mm.Yes
 )
 
 // BindingName is the ClusterRoleBinding that lets the sidecars of a namespace ask who calls.

@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -35,10 +36,10 @@ type publication struct {
 }
 
 // wanted tells whether the runtime publishes its models.
-func (p publication) wanted() bool { return p.annotations[AnnotationRoute] == yes }
+func (p publication) wanted() bool { return p.annotations[mm.AnnotationRoute] == yes }
 
 // guarded tells whether callers are to be checked.
-func (p publication) guarded() bool { return p.annotations[AnnotationAuth] == yes }
+func (p publication) guarded() bool { return p.annotations[mm.AnnotationAuth] == yes }
 
 // exposure says how models are published where there are no Routes.
 type exposure struct {
@@ -102,13 +103,13 @@ func (p publication) server(s *v1beta1.InferenceService) (server resources.Publi
 	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.guarded() && p.proxy == nil:
-		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", AnnotationAuth, p.settings.AuthProxy.Mode)
+		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", mm.AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.guarded():
 		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
 	case p.closed():
-		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", AnnotationAuth)
+		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", mm.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
-		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", AnnotationAuth)
+		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", mm.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.trust == "":
 		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():

@@ -54,8 +54,8 @@ func meshTLS(auth string) func(*meshsettings.Settings) {
 }
 
 var (
-	routed  = map[string]string{AnnotationRoute: "true"}
-	guarded = map[string]string{AnnotationRoute: "true", AnnotationAuth: "true"}
+	routed  = map[string]string{mm.AnnotationRoute: "true"}
+	guarded = map[string]string{mm.AnnotationRoute: "true", mm.AnnotationAuth: "true"}
 )
 
 // [O10] [modelmesh-102] the Route of section 14, and those that the original got wrong.
@@ -70,8 +70,8 @@ func TestPublish(t *testing.T) {
 		"open":                  {publicationOf(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
 		"another port":          {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
 		"guarded":               {publicationOf(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
-		"not asked for":         {publicationOf(openShift, map[string]string{AnnotationAuth: "true"}), 0, nil, ""},
-		"asked for with no":     {publicationOf(openShift, map[string]string{AnnotationRoute: "false"}), 0, nil, ""},
+		"not asked for":         {publicationOf(openShift, map[string]string{mm.AnnotationAuth: "true"}), 0, nil, ""},
+		"asked for with no":     {publicationOf(openShift, map[string]string{mm.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {publicationOf(openShift, nil), 0, nil, ""},
 		"guard switched off":    {publicationOf(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
 		"nothing speaks REST":   {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},

@@ -251,6 +251,20 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		Expect(as(runtimeEditor).Patch(ctx, r, command)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
+	It("neither publishes models of a developer nor takes their login away", func(ctx SpecContext) {
+		r := object(team, runtime("published", "{}"))
+		r.SetAnnotations(map[string]string{"enable-route": "true", "enable-auth": "true"})
+		Expect(as(developer).Create(ctx, r)).To(Succeed())
+		note := func(annotations string) error {
+			return as(runtimeEditor).Patch(ctx, r.DeepCopy(), merge(`{"metadata":{"annotations":`+annotations+`}}`))
+		}
+		Expect(note(`{"enable-auth":"false"}`)).To(MatchError(ContainSubstring("create pods")))
+		Expect(note(`{"enable-auth":null}`)).To(MatchError(ContainSubstring("create pods")))
+		Expect(note(`{"enable-route":null}`)).To(Succeed())
+		Expect(note(`{"enable-auth":"no"}`)).To(Succeed())
+		Expect(note(`{"enable-route":"true"}`)).To(MatchError(ContainSubstring("create pods")))
+	}, NodeTimeout(specTimeout))
+
 	It("does not get a runtime of KServe, that no webhook validates, to be one of ModelMesh", func(ctx SpecContext) {
 		r := object(team, runtime("single", "{multiModel: false, volumes: [{name: v, hostPath: {path: /}}]}"))
 		Expect(as(runtimeEditor).Create(ctx, r)).To(Succeed())

@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -41,7 +42,7 @@ func model(ctx context.Context, namespace, name string) *v1beta1.InferenceServic
 var _ = Describe("What publishes models", Serial, func() {
 	It("follows the setting and the runtime, and what another setting left goes", func(ctx SpecContext) {
 		ns := served(ctx)
-		r := runtimeOf(ctx, ns, "r", "onnx", annotated(openshift.AnnotationRoute, "true"))
+		r := runtimeOf(ctx, ns, "r", "onnx", annotated(mm.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
 		settled(ctx, ns)
 		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, framework.Untyped(capability.HTTPRoute, ns, "digits")
@@ -60,7 +61,7 @@ var _ = Describe("What publishes models", Serial, func() {
 		other.Stop(ctx)
 
 		By("a Gateway, which trusts the proxy that guards the model")
-		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{openshift.AnnotationAuth: "true"}}})
+		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{mm.AnnotationAuth: "true"}}})
 		settings := configure(ctx, own, "authProxy: {mode: always}\n")
 		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		policy, authority := framework.Untyped(capability.BackendTLSPolicy, ns, openshift.AuthorityName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.AuthorityName)}

@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 var _ = Describe("A namespace on OpenShift", func() {
 	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := served(ctx)
-		ovms(ctx, ns, openshift.AnnotationRoute, "true", openshift.AnnotationAuth, "true")
+		ovms(ctx, ns, mm.AnnotationRoute, "true", mm.AnnotationAuth, "true")
 		model := inference(ctx, ns, "digits")
 		r, d, s := route(ns, "digits"), deployment(ns), service(ns)
 		appear(ctx, append(beside(ns), r, s)...)
@@ -67,7 +68,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("publishes while the runtime has the setting, and no longer [O10]", func(ctx SpecContext) {
 		ns := served(ctx)
-		r := ovms(ctx, ns, openshift.AnnotationRoute, "true")
+		r := ovms(ctx, ns, mm.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		inference(ctx, ns, "letters")
 		digits, letters := route(ns, "digits"), route(ns, "letters")
@@ -79,11 +80,11 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitFor(ctx, digits, func(g Gomega) {
 			g.Expect(digits.GetAnnotations()).To(HaveKeyWithValue(openshift.AnnotationTimeout, "5m"))
 		})
-		annotate(ctx, r, map[string]any{openshift.AnnotationAuth: "true"})
+		annotate(ctx, r, map[string]any{mm.AnnotationAuth: "true"})
 		for _, published := range []*unstructured.Unstructured{digits, letters} {
 			env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8443)) })
 		}
-		annotate(ctx, r, map[string]any{openshift.AnnotationRoute: nil})
+		annotate(ctx, r, map[string]any{mm.AnnotationRoute: nil})
 		vanish(ctx, digits, letters)
 	}, NodeTimeout(specTimeout))
 
@@ -158,7 +159,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
 		ns := served(ctx)
-		ovms(ctx, ns, openshift.AnnotationRoute, "true")
+		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		user := &corev1.ServiceAccount{ObjectMeta: at(ns, "users")}
 		Expect(env.Admin.Create(ctx, user)).To(Succeed())
@@ -171,7 +172,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
 		ns := served(ctx)
-		ovms(ctx, ns, openshift.AnnotationRoute, "true")
+		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		inference(ctx, ns, "digits")
 		published := route(ns, "digits")
 		appear(ctx, append(beside(ns), published)...)

@@ -1,0 +1,50 @@
+package modelmesh
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+)
+
+// Who publishes models, or takes their login away, needs what who creates their pods needs. Ending a publication needs nothing.
+func TestPublicationNeedsPermission(t *testing.T) {
+	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
+	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return false, nil
+	}
+	uses := func(annotations string) author.Uses {
+		u, err := usesOf(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	const route, guarded = `{"enable-route":"true"}`, `{"enable-route":"true","enable-auth":"true"}`
+	for _, tc := range []struct {
+		before, now string
+		refused     []string
+	}{
+		{"{}", "{}", nil},
+		{"{}", `{"enable-auth":"true"}`, nil},
+		{"{}", guarded, []string{"metadata.annotations[enable-route]"}},
+		{"{}", route, []string{"metadata.annotations[enable-route]", "metadata.annotations[enable-auth]"}},
+		{guarded, route, []string{"metadata.annotations[enable-auth]"}},
+		{guarded, `{"enable-route":"true","enable-auth":"True"}`, []string{"metadata.annotations[enable-auth]"}},
+		{route, guarded, nil},
+		{guarded, "{}", nil},
+	} {
+		judgement, err := rules.Judge(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, uses(tc.now), uses(tc.before))
+		var fields []string
+		for _, one := range judgement.Errors {
+			fields = append(fields, one.Field)
+		}
+		if err != nil || !slices.Equal(fields, tc.refused) {
+			t.Errorf("%s to %s: %v %v", tc.before, tc.now, judgement.Errors, err)
+		}
+	}
+}
