@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
@@ -72,5 +75,11 @@ func TestPhaseCounter(t *testing.T) {
 	}
 	if got := value(awv1beta2.PhaseRunning) - before; got != 1 {
 		t.Errorf("counted %v times", got)
+	}
+	other := phases.WithLabelValues("other", "Running")
+	other.Inc()
+	forgetNamespace(t.Context(), event.DeleteEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}, nil)
+	if phases.DeletePartialMatch(prometheus.Labels{"namespace": "team"}) != 0 || phases.DeletePartialMatch(prometheus.Labels{"namespace": "other"}) == 0 {
+		t.Error("the series of a namespace that is gone, and no other, are removed")
 	}
 }

@@ -43,6 +43,7 @@ const FieldOwner = "appwrapper"
 // +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=scheduling.sigs.k8s.io;scheduling.x-k8s.io,resources=podgroups,verbs=get;list;watch;create;delete
@@ -50,10 +51,13 @@ const FieldOwner = "appwrapper"
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters;rayjobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch;create;delete
 
-// Caches says what is held in the manager's cache: AppWrappers of all creators. Pods and components are in a cache of
+// Caches says what is held in the manager's cache: AppWrappers of all creators, and namespaces as metadata. Pods and components are in a cache of
 // our own, which is limited to objects with the label of an AppWrapper.
 func Caches() []component.CacheNeed {
-	return []component.CacheNeed{{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true}}
+	return []component.CacheNeed{
+		{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true},
+		{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Everything: true},
+	}
 }
 
 // Setup registers the workload controller with a manager, and those of nodes and of the slack queue as far as the settings
@@ -110,6 +114,7 @@ func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
+		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			w.kinds.changed = componentMoved(queue, w.memory.done)

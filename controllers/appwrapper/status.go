@@ -1,6 +1,7 @@
 package appwrapper
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,8 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
@@ -148,6 +152,11 @@ var phases = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpt
 	Name: "appwrapper_phase_total",
 	Help: "Transitions of AppWrappers into a phase, by namespace and phase.",
 }, []string{"namespace", "phase"})
+
+// forgetNamespace removes the series of a namespace that is gone.
+func forgetNamespace(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	phases.DeletePartialMatch(prometheus.Labels{"namespace": e.Object.GetName()})
+}
 
 // news is one Event.
 type news struct{ severity, reason, note string }

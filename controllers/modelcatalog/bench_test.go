@@ -64,6 +64,7 @@ type reading struct {
 	cache.Cache
 	client.Reader
 	condensed bool
+	lists     int
 }
 
 func (c *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -71,6 +72,7 @@ func (c *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object
 }
 
 func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.lists++
 	if c.condensed {
 		opts = append(opts, client.MatchingLabels{resources.SourceLabel: resources.SourceLabelValue})
 	}
@@ -128,7 +130,7 @@ func (b *bench) restart() {
 		b.Fatal("the fake client cannot watch")
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
-	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}}
+	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}, live: cached}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		side.secrets[name] = &reading{Reader: cached}
 	}

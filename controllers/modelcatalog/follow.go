@@ -3,6 +3,7 @@ package modelcatalog
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +33,14 @@ type sideCaches struct {
 	secrets map[string]cache.Cache
 	// labelled holds the ConfigMaps of users with sources.
 	labelled cache.Cache
+	live     client.Reader
+
+	mu     sync.Mutex
+	judged map[string]string // what is wrong with the content of a labelled ConfigMap, by its uid and version
 }
 
 func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
-	s := &sideCaches{secrets: map[string]cache.Cache{}}
+	s := &sideCaches{secrets: map[string]cache.Cache{}, live: mgr.GetAPIReader()}
 	limit := func(by cache.ByObject) cache.ByObject {
 		if namespace != "" {
 			by.Namespaces = map[string]cache.Config{namespace: {}}

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,8 @@ const (
 	maxSources = 50
 	// maxReported bounds the status; the schema of Catalog says the same.
 	maxReported = 100
+	// maxChecked bounds what is parsed of one source, in bytes: a parser takes hundreds of times the memory of the text.
+	maxChecked = 256 << 10
 	// maxProblem bounds what is reported about the content of one source, in bytes.
 	maxProblem = 200
 )
@@ -49,24 +52,18 @@ type candidate struct {
 	problem string
 }
 
-// condense keeps of a labelled ConfigMap what is needed of it. Its content may be large, and is only judged.
+// condense keeps of a labelled ConfigMap what is needed of it. Its content may be large, and is judged only where there is a Catalog.
 func condense(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
 		return in, nil
 	}
-	text, hasKey := m.Data[resources.SourcesKey]
+	_, hasKey := m.Data[resources.SourcesKey]
 	m.Data, m.BinaryData, m.Annotations, m.ManagedFields = nil, nil, nil, nil
 	if hasKey {
-		m.Data = map[string]string{resources.SourcesKey: contentProblem(text)}
+		m.Data = map[string]string{resources.SourcesKey: ""}
 	}
 	return m, nil
-}
-
-// candidateOf reads what condense left.
-func candidateOf(m *corev1.ConfigMap) candidate {
-	problem, hasKey := m.Data[resources.SourcesKey]
-	return candidate{name: m.Name, hasKey: hasKey, problem: problem}
 }
 
 // candidates are the labelled ConfigMaps of a namespace.
@@ -75,16 +72,47 @@ func (s *sideCaches) candidates(ctx context.Context, namespace string) ([]candid
 	if err := s.labelled.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps with sources: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []candidate
+	judged := map[string]string{}
 	for i := range list.Items {
-		all = append(all, candidateOf(&list.Items[i]))
+		m := &list.Items[i]
+		c := candidate{name: m.Name}
+		if _, c.hasKey = m.Data[resources.SourcesKey]; c.hasKey {
+			version, known := string(m.UID)+"/"+m.ResourceVersion, false
+			if c.problem, known = s.judged[version]; !known {
+				var err error
+				if c.problem, err = s.read(ctx, m); err != nil {
+					return nil, err
+				}
+			}
+			judged[version] = c.problem
+		}
+		all = append(all, c)
 	}
+	s.judged = judged
 	return all, nil
+}
+
+// read judges the content of a ConfigMap, which the cache does not have. The role lets only lists have all names.
+func (s *sideCaches) read(ctx context.Context, m *corev1.ConfigMap) (string, error) {
+	list := &corev1.ConfigMapList{}
+	if err := s.live.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
+		return "", fmt.Errorf("reading ConfigMap %s: %w", m.Name, err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil // its deletion is on its way to the cache
+	}
+	return contentProblem(list.Items[0].Data[resources.SourcesKey]), nil
 }
 
 // contentProblem says what keeps the catalog from understanding sources; empty when nothing does. Sections and keys that are
 // not known here may be known to a newer server.
 func contentProblem(text string) string {
+	if len(text) > maxChecked {
+		return fmt.Sprintf("it has %d bytes, and is checked up to %d", len(text), maxChecked)
+	}
 	document, err := readSources(text)
 	switch {
 	case err != nil:

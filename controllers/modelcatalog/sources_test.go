@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
@@ -121,15 +122,43 @@ func TestCondenseKeepsNoContent(t *testing.T) {
 	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || kept.Labels[resources.SourceLabel] != resources.SourceLabelValue {
 		t.Fatalf("kept %+v, %v", out, err)
 	}
-	if c := candidateOf(kept); c.name != "a" || !c.hasKey || c.problem == "" {
-		t.Errorf("candidate %+v", c)
+	if text, hasKey := kept.Data[resources.SourcesKey]; !hasKey || text != "" {
+		t.Errorf("kept %q", kept.Data)
 	}
 	out, _ = condense(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
-	if c := candidateOf(out.(*corev1.ConfigMap)); c.hasKey {
+	if m, _ := out.(*corev1.ConfigMap); len(m.Data) > 0 {
 		t.Error("it has no such key")
 	}
 	if out, err := condense("tombstone"); out != "tombstone" || err != nil {
 		t.Errorf("got %v, %v", out, err)
+	}
+}
+
+// Content is read once for each version, and only in the namespace of a Catalog.
+func TestContentIsReadOnce(t *testing.T) {
+	labelled := func(namespace, text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", UID: types.UID(namespace), Labels: map[string]string{resources.SourceLabel: "true"}},
+			Data: map[string]string{resources.SourcesKey: text}}
+	}
+	b := newBench(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
+	reads := &reading{Reader: b.server}
+	b.r.side.live = reads
+	judge := func() candidate {
+		all, err := b.r.side.candidates(t.Context(), "home")
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v %v", all, err)
+		}
+		return all[0]
+	}
+	if c := judge(); !c.hasKey || !strings.HasPrefix(c.problem, "it is no valid YAML") || judge() != c || reads.lists != 1 {
+		t.Errorf("%+v after %d reads", c, reads.lists)
+	}
+	changed := labelled("home", strings.Repeat("#", maxChecked+1))
+	if err := b.server.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if c := judge(); c.problem != "it has 262145 bytes, and is checked up to 262144" || judge() != c || reads.lists != 2 {
+		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 }
 
