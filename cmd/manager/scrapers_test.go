@@ -101,7 +101,7 @@ func TestScrapers(t *testing.T) {
 	}
 }
 
-// Made-up tokens cost few reviews at a time; callers beyond them are told to try again, and their connection is closed.
+// Made-up tokens cost few reviews at a time; callers beyond them get status 429, and their connection is closed.
 func TestScrapersTakeTurns(t *testing.T) {
 	s := scrapers{turns: make(chan struct{}, 1)}
 	s.turns <- struct{}{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +76,8 @@ type aiHub struct {
 	former   *formerPrograms
 	// decided is the namespace of registries as webhooks know it.
 	decided func() string
+	// accepted is the uid of the namespace that was found to be provided for registries.
+	accepted types.UID
 }
 
 func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
@@ -114,10 +115,10 @@ func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	err := r.make(ctx, a, &f)
 	wait, waits := errors.AsType[*reconciler.Wait](err)
 	switch {
-	case waits && wait.Retry > 0:
-		return err // a matter of moments, in which the status stays as it is
 	case waits && wait.Stalled:
 		f.failure = wait.For
+	case waits && wait.Retry > 0:
+		return err // a matter of moments, in which the status stays as it is
 	case err != nil:
 		f.failure = err.Error()
 	}
@@ -134,7 +135,7 @@ func (r *aiHub) facts(a *platformv1alpha1.AIHub) hubFacts {
 	}
 }
 
-// make creates the namespace, checks settings, ends the programs of the original, and then creates the Catalog; each step depends on
+// make checks settings, creates the namespace, ends the programs of the original, and then creates the Catalog; each step depends on
 // the one before.
 func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts) error {
 	state := a.Annotations[ManagementState]
@@ -142,13 +143,13 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 		f.note = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
 		return nil
 	}
+	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+		return &reconciler.Wait{For: problem, Stalled: true}
+	}
 	if state != stateRemoved {
 		if err := r.ensureNamespace(ctx, a); err != nil {
 			return err
 		}
-	}
-	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
-		return &reconciler.Wait{For: problem, Stalled: true}
 	}
 	warning, err := r.former.remove(ctx, r.applier, a)
 	if err != nil {
@@ -166,24 +167,6 @@ func clash(setting, wanted string) string {
 	}
 	return fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
 		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)
-}
-
-// ensureNamespace makes the namespace of registries. It has no owner, whose end would take the data of users with it, and is
-// never changed.
-func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
-	name := a.Spec.InstancesNamespace
-	if name == a.Spec.ApplicationNamespace {
-		return nil
-	}
-	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, capability.MetadataOf(namespaceKind))
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := r.cached.Create(ctx, namespace, client.FieldOwner(HubFieldOwner)); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
-	}
-	return nil
 }
 
 // provideCatalog makes the Catalog, in one place only: one that this AIHub made elsewhere goes first.

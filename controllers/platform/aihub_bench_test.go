@@ -53,7 +53,8 @@ func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
 		t.Fatal(err)
 	}
 	b := &hubBench{T: t, clock: clocktesting.NewFakeClock(began), served: capability.NewSet(hubKind, catalogKind, registryKind)}
-	b.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).Build()
+	b.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).
+		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.restart()
 	return b
 }
@@ -85,9 +86,10 @@ func (b *hubBench) restart() {
 			return b.get().Spec.InstancesNamespace
 		},
 		settings: HubSettings{
-			Registry: Program{Deployment: formerRegistry, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
-			Catalog:  Program{Deployment: formerCatalog, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
-			Releases: []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
+			Namespace: "apps",
+			Registry:  Program{Deployment: formerRegistry, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
+			Catalog:   Program{Deployment: formerCatalog, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
+			Releases:  []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
 		},
 	}
 	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: b.Name()}, b.logic.logic(), b.logic.access())
@@ -119,6 +121,9 @@ func (b *hubBench) writing() interceptor.Funcs {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := b.note("create", o); err != nil {
 				return err
+			}
+			if o.GetUID() == "" {
+				o.SetUID(types.UID(o.GetName()))
 			}
 			return c.Create(ctx, o, opts...)
 		},
@@ -225,7 +230,7 @@ func aiHubWith(changes ...func(*platformv1alpha1.AIHub)) *platformv1alpha1.AIHub
 }
 
 func namespaceNamed(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{LabelRegistries: "true"}}}
 }
 
 // catalogOf is a Catalog that an owner of the uid controls; no one when it is empty.

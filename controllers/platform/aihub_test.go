@@ -93,8 +93,39 @@ func TestHubNamespace(t *testing.T) {
 		theirs := namespaceNamed("registries")
 		theirs.Labels = map[string]string{"team": "a"}
 		b := newHubBench(t, aiHubWith(), theirs)
+		others, result, err := b.reconcile()
+		failed := b.condition("ProvisioningSucceeded")
+		if err != nil || result.RequeueAfter != labelRetry || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
+			t.Errorf("%+v", failed)
+		}
+		theirs.Labels = map[string]string{LabelRegistries: "true"}
+		if err := b.server.Update(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
 		b.reconciles(makesCatalog)
 	})
+	t.Run("was made by the platform", func(t *testing.T) {
+		theirs := namespaceNamed("registries")
+		theirs.Labels = map[string]string{labelGenerated: "true"}
+		newHubBench(t, aiHubWith(), theirs).reconciles(makesCatalog)
+	})
+	t.Run("has the Catalog since the original", func(t *testing.T) {
+		b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"))
+		b.reconciles()
+		if ready := b.condition("Ready"); ready.Status != "True" {
+			t.Errorf("%+v", ready)
+		}
+	})
+	for _, name := range []string{"kube-system", "default", "openshift", "openshift-config"} {
+		t.Run("is "+name, func(t *testing.T) {
+			b := newHubBench(t, aiHubWith(), catalogOf("registries", "hub"))
+			b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
+			b.reconciles()
+			if failed := b.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
+				t.Errorf("%+v", failed)
+			}
+		})
+	}
 	t.Run("is that of the programs", func(t *testing.T) {
 		b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
 		b.reconciles("create Catalog apps/catalog")

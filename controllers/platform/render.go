@@ -22,7 +22,11 @@ func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Un
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding AIHub %s: %w", object.GetName(), err)
 	}
-	if problem := clash(registriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+	problem := clash(registriesNamespace, a.Spec.InstancesNamespace)
+	if problem == "" && registriesNamespace == "" {
+		problem = reserved(a.Spec.InstancesNamespace)
+	}
+	if problem != "" {
 		return nil, nil, errors.New(problem)
 	}
 	switch state := a.Annotations[ManagementState]; state {
@@ -33,6 +37,7 @@ func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Un
 		namespace := &unstructured.Unstructured{Object: map[string]any{}}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		namespace.SetName(name)
+		namespace.SetLabels(map[string]string{LabelRegistries: yes})
 		objects = append(objects, namespace)
 		notes = append(notes, "namespace "+name+" is made if it is missing, and never changed")
 	}

@@ -93,7 +93,7 @@ func (b *Budget) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// patience is how long the API server waits for an answer, which it says in the address. Nothing is asked after that.
+// patience is how long the API server waits for an answer, which the address contains. No request is sent after that.
 func patience(r *http.Request) time.Duration {
 	const longest = 30 * time.Second // of all configurations
 	if wait, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && wait > 0 && wait < longest {

@@ -1,6 +1,7 @@
 package platform_test
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -209,7 +210,7 @@ var _ = Describe("An AIHub", func() {
 var _ = Describe("Registries that an AIHub hands over", func() {
 	It("are published as it says, without a restart, and again as before when it is gone [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
 		pid := manager.Process.PID
-		instances := env.Namespace(ctx, "registries")
+		instances := provided(ctx)
 		webhooksAnswer(ctx)
 		create(ctx, registry(instances, "before"))
 		a := handOverHub(ctx, hub(instances, published))
@@ -234,9 +235,28 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(specTimeout))
 
+	It("are not put into a namespace that a tenant made, nor into one of the cluster", func(ctx SpecContext) {
+		squatted := env.Namespace(ctx, "squatted")
+		a := handOverHub(ctx, hub(squatted))
+		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
+		Expect(c.Message).To(ContainSubstring("kubectl label namespace " + squatted + " platform.opendatahub.io/registries=true"))
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(catalogIn(squatted)), catalogIn(squatted)))).To(BeTrue())
+		first := absentNamespace()
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"instancesNamespace": first}})
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"instancesNamespace": metav1.NamespaceSystem}})
+		env.WaitFor(ctx, a, func(g Gomega) {
+			i := slices.IndexFunc(a.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "ProvisioningSucceeded" })
+			g.Expect(a.Status.Conditions[i].Message).To(ContainSubstring("belongs to the cluster"))
+		})
+		kept := catalogIn(first)
+		env.Get(ctx, kept)
+		Expect(kept.DeletionTimestamp).To(BeNil())
+	}, NodeTimeout(specTimeout))
+
 	It("live in its namespace only, as long as it is there [modelregistry-104]", func(ctx SpecContext) {
 		elsewhere := env.Namespace(ctx, "elsewhere")
-		a := handOverHub(ctx, hub(env.Namespace(ctx, "registries")))
+		a := handOverHub(ctx, hub(provided(ctx)))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		try := func() error { return env.Admin.Create(ctx, registry(elsewhere, "stray"), client.DryRunAll) }
 		Expect(try()).To(MatchError(ContainSubstring(a.Spec.InstancesNamespace)))

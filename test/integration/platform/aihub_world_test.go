@@ -36,6 +36,14 @@ func absentNamespace() string {
 	return name
 }
 
+// provided is a namespace that administrators chose for registries.
+func provided(ctx context.Context) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, "registries")
+	env.Patch(ctx, namespaceNamed(name), map[string]any{"metadata": map[string]any{"labels": map[string]any{"platform.opendatahub.io/registries": "true"}}})
+	return name
+}
+
 // hub is the AIHub as the platform creates it.
 func hub(instances string, changes ...func(*platformv1alpha1.AIHub)) *platformv1alpha1.AIHub {
 	a := &platformv1alpha1.AIHub{ObjectMeta: metav1.ObjectMeta{Name: "default-aihub", Annotations: map[string]string{managementState: "Managed"}}}

@@ -1,0 +1,91 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+const (
+	// LabelRegistries is on namespaces that are provided for registries: those that we make, and those that administrators choose.
+	LabelRegistries = "platform.opendatahub.io/registries"
+	// labelGenerated is on namespaces that the platform made.
+	labelGenerated = "opendatahub.io/generated-namespace"
+	yes            = "true"
+)
+
+// labelRetry is the time until the labels of a namespace are read again, of which there are no events in the cache.
+const labelRetry = time.Minute
+
+// reserved says why a namespace is never used; empty for others.
+func reserved(name string) string {
+	if name != metav1.NamespaceDefault && name != "openshift" && !strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "openshift-") {
+		return ""
+	}
+	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
+}
+
+// ensureNamespace makes the namespace of registries, or finds that it is provided for them: a user who made it before would get the database of
+// all. It has no owner, whose end would take the data of users with it, and is never changed. Where the Catalog of the AIHub is, it stays.
+func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
+	name := a.Spec.InstancesNamespace
+	if r.served().Has(catalogKind) {
+		present := &aihubv1alpha1.Catalog{}
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: name, Name: aihubv1alpha1.CatalogName}, present)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && metav1.IsControlledBy(present, a) {
+			return nil
+		}
+	}
+	chosen := name == r.settings.Namespace || name == r.settings.RegistriesNamespace // by administrators
+	if problem := reserved(name); problem != "" && !chosen {
+		return &reconciler.Wait{For: problem, Stalled: true}
+	}
+	known := capability.MetadataOf(namespaceKind)
+	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, known); {
+	case apierrors.IsNotFound(err) && name == a.Spec.ApplicationNamespace:
+		return nil
+	case apierrors.IsNotFound(err):
+		return r.makeNamespace(ctx, name)
+	case err != nil || chosen || known.UID != "" && known.UID == r.accepted:
+		return err
+	}
+	list := &corev1.NamespaceList{} // the cache has no labels of it
+	if err := r.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	for _, n := range list.Items {
+		if n.Labels[LabelRegistries] != yes && n.Labels[labelGenerated] != yes {
+			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not made by this operator: its users would get the database "+
+				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, yes),
+				Stalled: true, Retry: labelRetry}
+		}
+		r.accepted = n.UID
+	}
+	return nil
+}
+
+func (r *aiHub) makeNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistries: yes}}}
+	switch err := r.cached.Create(ctx, namespace, client.FieldOwner(HubFieldOwner)); {
+	case apierrors.IsAlreadyExists(err):
+		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: soon}
+	case err != nil:
+		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
+	}
+	r.accepted = namespace.UID
+	return nil
+}
