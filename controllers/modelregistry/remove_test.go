@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -218,15 +221,28 @@ func TestSweep(t *testing.T) {
 		return b
 	}
 	as := func(*rbacv1.ClusterRoleBinding) {}
-	w := newBench(t, nil, stored("alive"), binding("alive", as), binding("gone", as),
+	labelled := func(kind schema.GroupVersionKind, namespace, name, registry string) *unstructured.Unstructured {
+		u := wholeObject(kind)
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		u.SetLabels(binding(registry, func(*rbacv1.ClusterRoleBinding) {}).Labels)
+		return u
+	}
+	w := newBench(t, nil, stored("alive"),
+		labelled(capability.HTTPRoute, "routes", "model-registry-alive", "alive"), labelled(capability.HTTPRoute, "routes", "model-registry-gone", "gone"),
+		labelled(capability.HTTPRoute, "routes", "mine", "gone"),
+		labelled(capability.UserGroup, "", "alive-users", "alive"), labelled(capability.UserGroup, "", "gone-users", "gone"),
+		binding("alive", as), binding("gone", as),
 		binding("renamed", func(b *rbacv1.ClusterRoleBinding) { b.Name = "mine" }),
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
 	s := &sweeper{live: w.server, applier: w.applier, clock: w.clock}
 	w.must(s.Start(t.Context()))
-	if got := w.wrote(); got != "delete ClusterRoleBinding gone-auth-delegator" {
-		t.Errorf("wrote %s", got)
+	got := strings.Split(w.wrote(), "\n")
+	slices.Sort(got)
+	if want := []string{"delete ClusterRoleBinding gone-auth-delegator", "delete Group gone-users", "delete HTTPRoute model-registry-gone"}; !slices.Equal(got, want) {
+		t.Errorf("wrote %q", got)
 	}
 }
 

@@ -171,8 +171,8 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in resource
 
 const sweepRetry = time.Minute
 
-// sweeper removes, once, the ClusterRoleBindings of registries that the original let go without them: a ServiceAccount of the
-// same name would inherit their rights. It runs on the leader only.
+// sweeper removes, once, the ClusterRoleBindings, HTTPRoutes and Groups of registries that the original let go without them, or that lost
+// their finalizer by force: a ServiceAccount or Service of the same name would inherit them. It runs on the leader only.
 type sweeper struct {
 	live    client.Reader
 	applier *apply.Applier
@@ -183,42 +183,54 @@ type sweeper struct {
 // Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
 func (s *sweeper) Start(ctx context.Context) error {
 	registry.UntilDone(ctx, s.clock, sweepRetry, sweepRetry, s.sweep, func(err error, after time.Duration) {
-		s.log.Error(err, "Removing ClusterRoleBindings of registries that are gone; trying again", "after", after)
+		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
 	})
 	return nil
 }
 
 func (s *sweeper) sweep(ctx context.Context) error {
+	labelled := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := s.live.List(ctx, bindings, client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}); err != nil {
+	if err := s.live.List(ctx, bindings, labelled); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
 	for i := range bindings.Items {
-		binding := &bindings.Items[i]
-		of, ok := delegate(binding)
-		if !ok {
-			continue
+		if b := &bindings.Items[i]; b.RoleRef.Name == rbacproxy.DelegatorRole {
+			errs = append(errs, s.removeLeft(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
 		}
-		// A registry exists before its binding does, so one that is not there now was not there when the binding was listed.
-		err := s.live.Get(ctx, of, &v1beta1.ModelRegistry{})
-		if err == nil {
-			continue
+	}
+	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
+		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := s.live.List(ctx, list, labelled)
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
 		}
-		if !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("reading ModelRegistry %s: %w", of, err))
-			continue
+		for i := range list.Items {
+			list.Items[i].SetGroupVersionKind(kind)
+			errs = append(errs, s.removeLeft(ctx, &list.Items[i], kind.Kind, nameOf))
 		}
-		s.log.Info("Removing the ClusterRoleBinding of a registry that is gone", "clusterRoleBinding", binding.Name, "registry", of.String())
-		errs = append(errs, s.applier.Remove(ctx, "", binding))
 	}
 	return errors.Join(errs...)
 }
 
-// delegate returns the registry that a binding was made for, if it is one of those that registries get.
-func delegate(binding *rbacv1.ClusterRoleBinding) (client.ObjectKey, bool) {
-	of := client.ObjectKey{Namespace: binding.Labels[resources.LabelNamespace], Name: binding.Labels[resources.LabelApp]}
+// removeLeft removes an object that has the name of those that registries get, if its registry is gone.
+func (s *sweeper) removeLeft(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
 	m := &v1beta1.ModelRegistry{}
-	m.Name, m.Namespace = of.Name, of.Namespace
-	return of, of.Name != "" && of.Namespace != "" && binding.Name == resources.DelegatorName(m) && binding.RoleRef.Name == rbacproxy.DelegatorRole
+	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
+	of := client.ObjectKeyFromObject(m)
+	if of.Name == "" || of.Namespace == "" || o.GetName() != nameOf(m) {
+		return nil
+	}
+	// A registry exists before its objects do, so one that is not there now was not there when they were listed.
+	if err := s.live.Get(ctx, of, m); err == nil {
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ModelRegistry %s: %w", of, err)
+	}
+	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", of.String())
+	return s.applier.Remove(ctx, "", o)
 }

@@ -166,8 +166,21 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 			return nil, "", err
 		}
 	}
+	if p.wanted() && reserved(s.Name) {
+		kind := r.exposure.publisher(r.Served())
+		present, err := capability.Head(ctx, r.live, kind, client.ObjectKeyFromObject(s))
+		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
+			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: rename the InferenceService", kind.Kind, s.Name), err
+		}
+	}
 	desired, problem := publish(s, p)
 	return desired, problem, nil
+}
+
+// reserved reports whether a name is that of a Route, HTTPRoute or Ingress of a registry or of a Ray cluster, whose users would find the model
+// instead. A model that was published under such a name before stays.
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
 
 // runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when that is not known.

@@ -66,6 +66,28 @@ func TestRouteFollowsTheRuntime(t *testing.T) {
 	s.rests("not published", func() []string { return s.route("digits") })
 }
 
+// A model does not take the name of a Route of a registry or a Ray cluster, unless it has it already.
+func TestReservedNamesOfRoutes(t *testing.T) {
+	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
+		s := newScene(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		if writes := s.route(name); len(writes) > 0 {
+			t.Errorf("%s: %q", name, writes)
+		}
+		if said := s.said(); !strings.Contains(said, "registries and Ray clusters have names such as "+name) {
+			t.Errorf("%s: said %q", name, said)
+		}
+		before := routeObject()
+		before.SetNamespace("team")
+		before.SetName(name)
+		before.SetLabels(map[string]string{LabelInferenceService: name})
+		s = newScene(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		s.create(before)
+		if _, _, err := s.reconcile(s.routes, "team", name); err != nil || strings.Contains(s.said(), "names such as") {
+			t.Errorf("%s: one that was published before: %v", name, err)
+		}
+	}
+}
+
 // A Route is not for models of KServe, nor for namespaces that are not served, nor where there are none.
 func TestWhoGetsNoRoute(t *testing.T) {
 	for name, change := range map[string]func(*scene, *v1beta1.InferenceService){
@@ -305,6 +327,10 @@ func TestTrustOfGateways(t *testing.T) {
 	}
 	s.must() // what was written is read once
 	s.namespaces.exposure.Kind = config.ExposeGateway
+	if writes := s.must(); len(writes) > 0 {
+		t.Errorf("behind a Gateway that is not named %q", writes)
+	}
+	s.namespaces.exposure.gateway.Namespace = "gateways"
 	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + AuthorityName, "apply BackendTLSPolicy " + AuthorityName}) {
 		t.Errorf("behind Gateways %q", writes)
 	}

@@ -190,4 +190,18 @@ var _ = Describe("The binding of a RayCluster", func() {
 		env.WaitGone(ctx, u)
 		vanish(ctx, b)
 	}, NodeTimeout(specTimeout))
+
+	It("of a cluster that lost its finalizer while the operator was away is removed at its start", func(ctx SpecContext) {
+		u := create(ctx, rayCluster(env.Namespace(ctx, "forced"), "demo", hashed))
+		b := binding(u)
+		appear(ctx, b)
+		secured(ctx, u)
+		manager.Away(ctx)
+		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		err := env.Admin.Delete(ctx, u)
+		Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue())
+		env.WaitGone(ctx, u)
+		manager.Restart(ctx)
+		vanish(ctx, b)
+	}, NodeTimeout(specTimeout))
 })
