@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Apply brings all desired objects of an owner to their desired state, stage by stage, and in order within a stage. An object
@@ -327,7 +328,11 @@ func (a *Applier) write(ctx context.Context, o owner, c child, how change) error
 	} else {
 		count(ctx, updated)
 	}
-	a.remember(o, c, body, a.alteration(o, c, body)) // the client has put the answer in its place
+	altered := a.alteration(o, c, body) // the client has put the answer in its place
+	if altered != 0 {
+		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", title(c.key.Kind, c.key.Namespace, c.key.Name))
+	}
+	a.remember(o, c, body, altered)
 	return nil
 }
 

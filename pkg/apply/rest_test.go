@@ -3,14 +3,17 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // mirrored lets a foreign webhook replace the image of what we apply while it is on. To the managed fields it is ours.
@@ -79,7 +82,12 @@ func TestForeignWebhooks(t *testing.T) {
 
 	on = true
 	b.moves("mirror")
-	b.settles(both, server("ours")) // the first answer that differs
+	said := ""
+	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { said += line }, funcr.Options{}))
+	b.must(b.Apply(ctx, b.owner, Desired{server("ours")})) // the first answer that differs
+	if !strings.Contains(said, "such as an admission webhook") || !strings.Contains(said, "server") {
+		t.Errorf("logged %q", said)
+	}
 	b.settles(quiet, server("ours"))
 	b.moves("")
 	b.settles(both, server("ours")) // the second
