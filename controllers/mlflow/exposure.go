@@ -117,6 +117,9 @@ func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resour
 	}
 	switch {
 	case reported:
+	case in.LacksGateway():
+		setCondition(m, ConditionRoute, metav1.ConditionFalse, ReasonGatewayNotNamed, "no Gateway is named, so there is no HTTPRoute: set MLFLOW_GATEWAY_NAMESPACE "+
+			"(mlflow.gatewayNamespace), or publish the server by an Ingress (--exposure=ingress)")
 	case found == nil:
 		conditions.Remove(&m.Status.Conditions, ConditionRoute)
 	default:

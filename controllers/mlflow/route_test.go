@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,23 @@ func TestRouteRefusal(t *testing.T) {
 		m := checked(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", said("Accepted", no, 2))}})
 		if m.Status.URL != "" {
 			t.Errorf("url %s", m.Status.URL)
+		}
+	})
+	t.Run("no gateway is named, where a tenant may make the usual one", func(t *testing.T) {
+		in := on["plain"]
+		in.GatewayNamespace = ""
+		in = Settings{Inputs: in}.On(capability.NewSet(capability.HTTPRoute))
+		if slices.ContainsFunc(rendered(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
+			t.Error("there is an HTTPRoute")
+		}
+		m := checked(t, in, nil)
+		condition, _ := conditions.Get(m.Status.Conditions, ConditionRoute)
+		if m.Status.URL != "" || condition.Reason != ReasonGatewayNotNamed || !strings.Contains(condition.Message, "set MLFLOW_GATEWAY_NAMESPACE") {
+			t.Errorf("url %q, %+v", m.Status.URL, condition)
+		}
+		openShift := Settings{Inputs: in}.On(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
+		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
+			t.Errorf("on OpenShift: %+v", openShift)
 		}
 	})
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -104,7 +105,7 @@ func (s Settings) On(served capability.Set) resources.Inputs {
 	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
 	in.ServiceMonitors = served.Has(capability.ServiceMonitor)
 	if in.OpenShift {
-		in.Exposure = config.Exposure{}
+		in.Exposure, in.GatewayNamespace = config.Exposure{}, cmp.Or(in.GatewayNamespace, config.OpenShiftGateways)
 	}
 	if in.Exposure.Ingress() {
 		in.ExternalURL = resources.IngressURL(in.Exposure.IngressDomain)

@@ -27,7 +27,7 @@ const (
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while the spec shows a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute, or it cannot be written.
+	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute, no Gateway is named, or it cannot be written.
 	ConditionRoute = "RouteAccepted"
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"
@@ -69,6 +69,7 @@ const (
 	ReasonClaimDiffers          = "ClaimDiffers"
 	ReasonPasswordInURI         = "PasswordInURI"
 	ReasonRouteRefused          = "NotAccepted"
+	ReasonGatewayNotNamed       = "GatewayNotNamed"
 )
 
 const (

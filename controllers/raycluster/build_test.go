@@ -37,6 +37,7 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 // inputsFor are the inputs of a cluster with default settings, changed.
 func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*resources.Inputs)) resources.Inputs {
 	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), Platform: raycluster.Platform{OpenShift: openShift}, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
+	in.GatewayNamespace = "openshift-ingress"
 	if openShift {
 		in.KubeRay = []string{"opendatahub", "redhat-ods-applications"}
 	}

@@ -93,6 +93,8 @@ func (r *clusters) tellByKubeRay(cluster *unstructured.Unstructured, in resource
 func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	switch {
 	case in.Publish == config.PublishNone || !in.Published(c):
+	case in.MissingDomain(c) && in.Publish == config.PublishGateway && in.GatewayNamespace == "":
+		return ReasonNotPublished, "the dashboard has no HTTPRoute, because no Gateway is named: set raycluster.gatewayNamespace, or GATEWAY_NAMESPACE if exposure.kind is gateway"
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)

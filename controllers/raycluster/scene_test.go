@@ -72,6 +72,7 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 	t.Helper()
 	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, known: true,
 		refuse: func(string, string) error { return nil }}
+	s.settings.GatewayNamespace = "openshift-ingress"
 	s.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()

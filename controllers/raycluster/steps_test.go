@@ -138,6 +138,10 @@ func TestTold(t *testing.T) {
 		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
 		}, ""},
+		"no gateway is named": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
+			s.settings.GatewayNamespace, s.domain = "", func() string { return "" }
+		}, "no Gateway is named: set raycluster.gatewayNamespace"},
 		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
 		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
 			s.kubeRay = func(config.RayCluster) ([]string, bool) { return nil, true }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -38,6 +39,15 @@ type RegistryGateway struct {
 	Name, Namespace string
 	// RouteNamespace is where HTTPRoutes are made.
 	RouteNamespace string
+	// Unnamed: no settings name the namespaces, and the usual ones are not those of administrators.
+	Unnamed bool
+}
+
+// On returns the Gateway as it takes effect on a platform. The usual namespaces are safe on OpenShift only: elsewhere a tenant may make them.
+func (g RegistryGateway) On(openShift bool) RegistryGateway {
+	g.Unnamed = !openShift && (g.Namespace == "" || g.RouteNamespace == "")
+	g.Namespace, g.RouteNamespace = cmp.Or(g.Namespace, OpenShiftGateways), cmp.Or(g.RouteNamespace, "redhat-ods-applications")
+	return g
 }
 
 // RegistryImages are the images that the two components run.
@@ -50,8 +60,11 @@ type StorageMigration struct {
 	Source, Target string
 }
 
-// defaultGateway is the Gateway of registries and of Ray clusters.
-var defaultGateway = RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress"}
+// defaultGateway is the Gateway of registries and of Ray clusters, on OpenShift in OpenShiftGateways.
+var defaultGateway = RegistryGateway{Name: "data-science-gateway"}
+
+// OpenShiftGateways is the namespace of the Gateways of OpenShift, where no tenant can make a Gateway.
+const OpenShiftGateways = "openshift-ingress"
 
 const defaultCatalogData = "quay.io/opendatahub/odh-model-metadata-collection:latest"
 
@@ -66,10 +79,10 @@ func registrySettings(m *ModelRegistry) []setting {
 			help: "host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"},
 		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: defaultGateway.Name,
 			set: subdomain(&g.Name), help: "Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"},
-		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: defaultGateway.Namespace,
-			set: namespace(&g.Namespace), help: "namespace of that Gateway"},
-		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", fallback: "redhat-ods-applications",
-			set: namespace(&g.RouteNamespace), help: "namespace of the HTTPRoutes of registries"},
+		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", set: optional(namespace, &g.Namespace),
+			help: "namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"},
+		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", set: optional(namespace, &g.RouteNamespace),
+			help: "namespace of the HTTPRoutes of registries; if empty, redhat-ods-applications on OpenShift, and elsewhere there are none"},
 		{env: []string{"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "REST_IMAGE"}, key: "modelregistry.image",
 			fallback: "quay.io/opendatahub/model-registry:latest", set: requiredImage(&m.Images.REST), help: "image of registries and the catalog"},
 		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "modelregistry.kubeRBACProxyImage",

@@ -9,7 +9,7 @@ import (
 
 func defaultRegistry() ModelRegistry {
 	return ModelRegistry{
-		Gateway:  RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"},
+		Gateway:  RegistryGateway{Name: "data-science-gateway"},
 		Exposure: Exposure{Kind: ExposeAuto},
 		Images: RegistryImages{
 			REST:          "quay.io/opendatahub/model-registry:latest",
@@ -164,6 +164,28 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 	for _, raw := range []string{"https://", "ftp://a", "https://a/b", "a:443"} {
 		if _, err := (given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
 			t.Errorf("%q must be refused", raw)
+		}
+	}
+}
+
+// The usual namespaces of the platform are for OpenShift only: elsewhere a tenant may make them.
+func TestGatewayOnAPlatform(t *testing.T) {
+	usual := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
+	unnamed := usual
+	unnamed.Unnamed = true
+	for _, tc := range []struct {
+		given     RegistryGateway
+		openShift bool
+		want      RegistryGateway
+	}{
+		{RegistryGateway{Name: "g"}, true, usual},
+		{RegistryGateway{Name: "g"}, false, unnamed},
+		{RegistryGateway{Name: "g", Namespace: "openshift-ingress"}, false, unnamed},
+		{usual, false, usual},
+		{RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}, false, RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}},
+	} {
+		if got := tc.given.On(tc.openShift); got != tc.want {
+			t.Errorf("%+v on OpenShift %t: %+v", tc.given, tc.openShift, got)
 		}
 	}
 }

@@ -85,7 +85,7 @@ type RayCluster struct {
 func (r RayCluster) On(openShift bool) RayCluster {
 	switch {
 	case openShift:
-		r.Exposure = Exposure{}
+		r.Exposure, r.GatewayNamespace = Exposure{}, cmp.Or(r.GatewayNamespace, OpenShiftGateways)
 	case r.Exposure.Gateway() && r.Publish != PublishNone:
 		r.Publish = PublishGateway
 	case r.Exposure.Ingress():
@@ -215,7 +215,7 @@ func rayPublication(r *RayCluster, gateway RegistryGateway) []setting {
 		{key: "raycluster.gatewayName", fallback: gateway.Name, set: dotted(&r.GatewayName),
 			help: "Gateway to which HTTPRoutes attach; if exposure.kind is gateway, the default is modelregistry.gatewayName"},
 		{key: "raycluster.gatewayNamespace", fallback: gateway.Namespace, set: dotted(&r.GatewayNamespace),
-			help: "namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace"},
+			help: "namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"},
 	}
 }
 

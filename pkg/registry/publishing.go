@@ -44,6 +44,7 @@ type Platform struct {
 // Take takes the platform as it is now. The hub may be nil, which is one without decisions.
 func Take(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
 	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
+	p.Gateway = p.Gateway.On(served.Has(capability.Route))
 	if domain != nil {
 		p.Routers, p.settled = domain.Domain(), domain.Settled()
 	}
@@ -88,7 +89,7 @@ type Publishing struct {
 
 // GatewayMode reports whether the server is published behind the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {
-	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != ""
+	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.Unnamed
 }
 
 // Prunable are the kinds that an owner of a server has and of which an object may become unwanted, as far as they are served.

@@ -40,6 +40,8 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	if options.WebhookPort == 0 {
 		e.SpareMLflow(ctx)
 	}
+	// As administrators of a cluster that is not OpenShift do; the suite overrides them.
+	options.Env = append([]string{"MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
 	e.disturbed()
 	started, err := operator.Start(ctx, e.Instance, options)
 	e.watched.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)

@@ -35,7 +35,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	switch {
 	case in.Exposure.Ingress():
 		desired.Add(ingress(m, in))
-	case in.HTTPRoutes:
+	case in.ViaGateway():
 		desired.Add(httpRoute(m, in))
 		if Splits(m) {
 			desired.Add(artifactsRoute(m, in))
@@ -49,7 +49,14 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 }
 
 // ViaGateway reports whether HTTPRoutes publish the server.
-func (in Inputs) ViaGateway() bool { return in.HTTPRoutes && !in.Exposure.Ingress() }
+func (in Inputs) ViaGateway() bool {
+	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace != ""
+}
+
+// LacksGateway reports whether only a Gateway is missing. None is assumed outside of OpenShift, where a tenant may make the usual one.
+func (in Inputs) LacksGateway() bool {
+	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace == ""
+}
 
 // IngressURL is the base of the server behind an Ingress, which has a host of its own.
 func IngressURL(domain string) string { return "https://" + BaseName + "." + domain }

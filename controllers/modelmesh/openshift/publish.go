@@ -52,7 +52,7 @@ func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
 		return capability.Route
-	case e.Gateway():
+	case e.Gateway() && e.gateway.Namespace != "":
 		return capability.HTTPRoute
 	case e.Ingress():
 		return ingressKind

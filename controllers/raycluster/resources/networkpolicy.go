@@ -118,10 +118,10 @@ func (in Inputs) routers() []string {
 	switch {
 	case len(in.IngressNamespaces) > 0:
 		return in.IngressNamespaces
-	case in.Publish == config.PublishGateway:
+	case in.Publish == config.PublishGateway && in.GatewayNamespace != "":
 		return []string{in.GatewayNamespace}
 	case in.OpenShift:
-		return []string{"openshift-ingress"}
+		return []string{config.OpenShiftGateways}
 	default:
 		return nil
 	}

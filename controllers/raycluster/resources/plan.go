@@ -111,7 +111,9 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 }
 
 // ViaGateway tells whether dashboards are published by a gateway.
-func (in Inputs) ViaGateway() bool { return in.Publish == config.PublishGateway && in.Gateway }
+func (in Inputs) ViaGateway() bool {
+	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
+}
 
 // trusted tells whether a gateway speaks TLS to the sidecar. That of OpenShift needs a Route, to which it sends those who have logged in.
 func (in Inputs) trusted(c raycluster.Cluster) bool {
