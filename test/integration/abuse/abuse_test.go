@@ -335,12 +335,13 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		Expect(unstructured.SetNestedField(w.Object, true, "spec", "suspend")).To(Succeed())
 		Expect(as(admin).Create(ctx, w)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(as(wrapperEditor).Delete(ctx, w)).To(Succeed()) }, NodeTimeout(specTimeout))
-		change := func(path, value string) error {
+		changeAs := func(who, path, value string) error {
 			patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/components/0/`+path+`","value":`+value+`}]`))
-			return as(wrapperEditor).Patch(ctx, w.DeepCopy(), patch)
+			return as(who).Patch(ctx, w.DeepCopy(), patch)
 		}
-		Expect(change("podSetInfos", `[{"labels":{"platform.opendatahub.io/manager":"odh-platform-operator"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
-		Expect(change("podSetInfos", `[{"labels":{"ray.io/node-type":"head"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
+		change := func(path, value string) error { return changeAs(wrapperEditor, path, value) }
+		Expect(changeAs(admin, "podSetInfos", `[{"labels":{"platform.opendatahub.io/manager":"odh-platform-operator"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
+		Expect(changeAs(admin, "podSetInfos", `[{"labels":{"ray.io/node-type":"head"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
 		Expect(change("template/spec/template/spec/containers/0/image", `"quay.io/evil/image"`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
 		Expect(change("template/spec/parallelism", "1000")).To(MatchError(ContainSubstring("attempt to change immutable field")))
 		Expect(change("podSetInfos", `[{"nodeSelector":{"a":"b"}}]`)).To(MatchError(ContainSubstring("is not authorized to create jobs.batch")))
