@@ -197,6 +197,10 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, err
 	}
 	cfg.ModelRegistry.Exposure = cfg.Exposure
+	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.Gateway() && (g.Namespace == "" || g.RouteNamespace == "") {
+		cfg.Notices = append(cfg.Notices, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift, until GATEWAY_NAMESPACE "+
+			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace) are set")
+	}
 	cfg.resolveNamespaces(src, read)
 	if err := cfg.resolveModelMesh(src, read); err != nil {
 		return Config{}, err

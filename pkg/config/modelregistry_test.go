@@ -168,6 +168,24 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 	}
 }
 
+// A start says what is not published for want of a Gateway.
+func TestNoticeOfAGateway(t *testing.T) {
+	for _, tc := range []struct {
+		env     map[string]string
+		notices int
+	}{
+		{map[string]string{"EXPOSURE": "gateway"}, 1},
+		{map[string]string{"EXPOSURE": "gateway", "GATEWAY_NAMESPACE": "gates"}, 1},
+		{map[string]string{"EXPOSURE": "gateway", "GATEWAY_NAMESPACE": "gates", "HTTPROUTE_NAMESPACE": "apps"}, 0},
+		{map[string]string{}, 0},
+	} {
+		notices := mustLoad(t, given{env: tc.env}).Notices
+		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "until GATEWAY_NAMESPACE") {
+			t.Errorf("%v: %q", tc.env, notices)
+		}
+	}
+}
+
 // The usual namespaces of the platform are for OpenShift only: elsewhere a tenant may make them.
 func TestGatewayOnAPlatform(t *testing.T) {
 	usual := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
