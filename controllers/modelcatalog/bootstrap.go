@@ -71,6 +71,9 @@ func (b *bootstrap) run(ctx context.Context) error {
 	if len(list.Items) > 0 {
 		return nil
 	}
+	if err := b.sweep(ctx); err != nil {
+		return err
+	}
 	namespace, err := b.namespace(ctx)
 	if err != nil || namespace == "" {
 		return err
@@ -87,6 +90,16 @@ func (b *bootstrap) run(ctx context.Context) error {
 		b.log.Info("Created the Catalog", "namespace", namespace)
 	}
 	return client.IgnoreAlreadyExists(err)
+}
+
+// sweep removes the ClusterRoleBinding of a Catalog that lost its finalizer by force: a ServiceAccount of the same name would inherit it.
+func (b *bootstrap) sweep(ctx context.Context) error {
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := b.live.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
+	if err == nil && ours(binding) {
+		return b.applier.Remove(ctx, "", binding)
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // namespace is where a Catalog is to be made; empty when none is: the settings request none, and no older operator ran one.

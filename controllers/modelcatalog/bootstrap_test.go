@@ -132,6 +132,31 @@ func TestStartLeavesCatalogsAlone(t *testing.T) {
 	}
 }
 
+// The rights of a Catalog that lost its finalizer by force go at the next start; those of one that is there, or of an older operator, stay.
+func TestStartRemovesLeftRights(t *testing.T) {
+	for name, c := range map[string]struct {
+		component string
+		objects   []client.Object
+		stays     bool
+	}{
+		"ours":                {ComponentName, nil, false},
+		"of an older program": {"", nil, true},
+		"with a Catalog":      {ComponentName, []client.Object{sample()}, true},
+	} {
+		binding := delegation(resources.Name)
+		if c.component != "" {
+			binding.Labels[names.OperatorLabel], binding.Labels[names.ComponentLabel] = names.OperatorName, c.component
+		}
+		b := newBench(t, append(c.objects, binding)...)
+		if err := b.start(func(s *Settings) { s.RequestModelCatalog = false }).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := b.server.Get(t.Context(), client.ObjectKeyFromObject(binding), binding) == nil; left != c.stays {
+			t.Errorf("%s: the binding is there: %t", name, left)
+		}
+	}
+}
+
 // [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
 func TestStartCleansUp(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
