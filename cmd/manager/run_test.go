@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +53,15 @@ func TestManagerOptions(t *testing.T) {
 	if o.Controller.CacheSyncTimeout < 24*time.Hour {
 		t.Errorf("controllers give up after %s", o.Controller.CacheSyncTimeout)
 	}
-	if !o.Metrics.SecureServing || o.Metrics.FilterProvider == nil || len(o.Metrics.TLSOpts) != 1 || o.Metrics.BindAddress != ":8443" {
+	if !o.Metrics.SecureServing || o.Metrics.FilterProvider == nil || len(o.Metrics.TLSOpts) != 2 || o.Metrics.BindAddress != ":8443" {
 		t.Errorf("metrics %+v", o.Metrics)
+	}
+	served := &tls.Config{MinVersion: tls.VersionTLS12}
+	for _, set := range o.Metrics.TLSOpts {
+		set(served)
+	}
+	if !slices.Equal(served.NextProtos, []string{"http/1.1"}) {
+		t.Errorf("protocols %q", served.NextProtos)
 	}
 	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
 	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
