@@ -48,7 +48,7 @@ func TestAFieldThatIsNotStored(t *testing.T) {
 	}
 }
 
-// TestOtherFieldsAreStored: what an older CRD has goes on being written.
+// TestOtherFieldsAreStored: what an older CRD has is still written.
 func TestOtherFieldsAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {

@@ -27,6 +27,7 @@ var hostile = []string{
 // decisive are the values that choose among shapes rather than appear in an object.
 var decisive = map[string]bool{
 	"metrics.serviceMonitor": true, "storage.retentionPolicy": true, "image.digest": true, "mlflow.corsAllowedOrigins": true,
+	"mlflow.artifactsDestination": true, "mlflow.defaultArtifactRoot": true, "traceArchival.location": true, // paths use the volume
 }
 
 // meaningful are the texts that the chart acts on wherever they stand, so that another shape is right.

@@ -100,7 +100,7 @@ https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .
 {{- with .Values.artifactsServer -}}
 {{- $server := dict "name" $name "container" "mlflow-artifacts" "prefix" (printf "/%s" $name) "secret" .tls.secretName "tracking" false -}}
 {{- $used := and $.Values.storage.enabled (include "mlflow.isFile" $.Values.mlflow.artifactsDestination) -}}
-{{- $server = merge $server (dict "replicas" (int64 .replicas) "workers" (int64 .workers) "used" (ternary "used" "" $used)) -}}
+{{- $server = merge $server (dict "replicas" (int64 .replicas) "workers" (int64 .workers) "used" (ternary "" "used" (empty $used))) -}}
 {{- $resources := .resources -}}
 {{- if not (kindIs "map" $resources) }}{{ $resources = $.Values.resources }}{{ end -}}
 {{- if and (not (kindIs "map" .resources)) (kindIs "map" $resources) }}{{ $resources = omit $resources "claims" }}{{ end -}}
