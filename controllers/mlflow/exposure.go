@@ -117,7 +117,7 @@ func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resour
 	}
 	switch {
 	case reported:
-	case in.LacksGateway():
+	case in.LacksGateway() && in.ExternalURL != "": // a URL is the wish to be reached by a Gateway; without one nothing is amiss
 		setCondition(m, ConditionRoute, metav1.ConditionFalse, ReasonGatewayNotNamed, "no Gateway is named, so there is no HTTPRoute: set MLFLOW_GATEWAY_NAMESPACE "+
 			"(mlflow.gatewayNamespace), or publish the server by an Ingress (--exposure=ingress)")
 	case found == nil:

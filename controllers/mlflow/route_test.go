@@ -119,6 +119,10 @@ func TestRouteRefusal(t *testing.T) {
 		if m.Status.URL != "" || condition.Reason != ReasonGatewayNotNamed || !strings.Contains(condition.Message, "set MLFLOW_GATEWAY_NAMESPACE") {
 			t.Errorf("url %q, %+v", m.Status.URL, condition)
 		}
+		in.ExternalURL = ""
+		if conditions := checked(t, in, nil).Status.Conditions; len(conditions) > 0 {
+			t.Errorf("without a wish to be published: %+v", conditions)
+		}
 		openShift := Settings{Inputs: in}.On(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
 			t.Errorf("on OpenShift: %+v", openShift)

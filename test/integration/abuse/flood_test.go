@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/node"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
@@ -47,8 +48,11 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		limit = account.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 		manager.Away(ctx)
 		withoutWebhooks(ctx, makeRegistries)
+		// The race detector takes several times the memory, and the time, that the limits are about.
+		binary, err := cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
-			Name: "limited", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+			Name: "limited", Binary: binary, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
 			Env: append([]string{"GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...),
 		})
 		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
