@@ -95,7 +95,7 @@ func webhooksAnswer(ctx context.Context) {
 		"        name: sample-pod", "        name: stranger\n        namespace: default", 1)
 	output, err := applied(ctx, namespace, other)
 	Expect(err).To(HaveOccurred())
-	Expect(output).To(And(ContainSubstring("denied"), ContainSubstring("namespace")))
+	Expect(output).To(And(ContainSubstring("is invalid"), ContainSubstring("namespace")))
 }
 
 // servers: what users ask for comes about, and some of it is data.

@@ -56,7 +56,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		env.Settle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
-		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+60),
+		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+70),
 			"one get per child, one look back per kind that may be unwanted; of all components the webhook certificate and who trusts it, listed and read, "+
 				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
 	}, NodeTimeout(specTimeout))

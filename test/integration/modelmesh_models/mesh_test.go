@@ -241,9 +241,9 @@ var _ = Describe("a namespace", func() {
 // asRecorded is a status in the form of the recordings, which have no reasons yet.
 func asRecorded(object *unstructured.Unstructured) map[string]any {
 	status, _ := object.DeepCopy().Object["status"].(map[string]any)
-	if object.GetKind() == v1alpha1.KindPredictor { // of which the original had neither
+	delete(status, "observedGeneration") // which the original did not write
+	if object.GetKind() == v1alpha1.KindPredictor {
 		delete(status, "conditions")
-		delete(status, "observedGeneration")
 	}
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {

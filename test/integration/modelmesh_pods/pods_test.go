@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 var _ = Describe("Pods of runtimes", func() {
@@ -143,7 +144,7 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 		Expect(env.Admin.Get(ctx, key, live)).To(Succeed())
 		all[kind] = live.GetResourceVersion()
 		if kind.Kind == "HorizontalPodAutoscaler" {
-			all[kind] = fmt.Sprint(live.Object["spec"], live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences())
+			all[kind] = fmt.Sprint(live.Object["spec"], live.GetLabels(), live.GetAnnotations(), nested.List(live.Object, "metadata", "ownerReferences"))
 		}
 	}
 	return all
