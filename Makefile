@@ -403,10 +403,8 @@ chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regex
 	go run -tags $(TAGS) ./test/chaos -scenario '$(SCENARIO)' -duration '$(DURATION)' -seed '$(SEED)'
 
 .PHONY: ci
-ci: ## Run what CI runs: stale files, linters, `make test` with the race detector everywhere, then real programs and pods
-	@$(call timed,verify lint)
-	@$(MAKE) --no-print-directory RACE=all test
-	@$(call timed,test-tools test-release fuzz-mesh test-operands e2e-ci build)
+ci: ## Run what CI runs: stale files, linters, `make test`, then real programs and pods
+	@$(call timed,verify lint test test-tools test-release fuzz-mesh test-operands e2e-ci build)
 
 .PHONY: help
 help: ## Show this list

@@ -14,6 +14,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -52,7 +53,7 @@ func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.
 
 func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connection, limit := http.NewResponseController(w), time.Now().Add(sendTimeout)
+		connection, limit := http.NewResponseController(w), clock.RealClock{}.Now().Add(sendTimeout)
 		_, _ = connection.SetReadDeadline(limit), connection.SetWriteDeadline(limit) // the library's server has no limit for them
 		status, err := s.judge(r)
 		if err != nil {

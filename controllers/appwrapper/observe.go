@@ -63,14 +63,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		return slices.ContainsFunc(done, func(o podOwner) bool { return o.owns(pod) })
 	}
 	f.Pods = podsOf{pods: pods, createdAt: aw.CreationTimestamp, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
-	if missing := f.PodsMissingFor(); missing > 0 && f.Pods.Diagnosis == "" && aw.DeletionTimestamp == nil {
-		f.CheckAfter(blindCheck)
-		if missing < refusalDelay {
-			f.CheckAfter(refusalDelay - missing)
-		} else {
-			f.Pods.Diagnosis = w.refused(ctx, aw)
-		}
-	}
+	w.explainMissing(ctx, aw, f)
 	return f, nil
 }
 

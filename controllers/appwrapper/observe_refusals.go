@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -20,6 +21,20 @@ const (
 	// maxEvents bounds how many Events of a namespace are read.
 	maxEvents = 500
 )
+
+// explainMissing looks for the cause where pods have been missing for a while, and makes sure that it is looked for then.
+func (w *workloads) explainMissing(ctx context.Context, aw *awv1beta2.AppWrapper, f *rules.Facts) {
+	missing := f.PodsMissingFor()
+	if missing == 0 || f.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
+		return
+	}
+	f.CheckAfter(blindCheck)
+	if missing < refusalDelay {
+		f.CheckAfter(refusalDelay - missing)
+		return
+	}
+	f.Pods.Diagnosis = w.refused(ctx, aw)
+}
 
 // refused returns why controllers could not create pods of an AppWrapper, by their Events: most kinds have no condition for it. Quotas,
 // LimitRanges, Pod Security and SecurityContextConstraints refuse pods. The answer helps people and decides nothing.

@@ -40,15 +40,8 @@ func reserved(name string) string {
 // all. It has no owner, whose end would take the data of users with it, and is never changed. Where the Catalog of the AIHub is, it stays.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
-	if r.served().Has(catalogKind) {
-		present := &aihubv1alpha1.Catalog{}
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: name, Name: aihubv1alpha1.CatalogName}, present)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil && metav1.IsControlledBy(present, a) {
-			return nil
-		}
+	if stays, err := r.hasCatalogIn(ctx, a, name); stays || err != nil {
+		return err
 	}
 	chosen := name == r.settings.Namespace || name == r.settings.RegistriesNamespace // by administrators
 	if problem := reserved(name); problem != "" && !chosen {
@@ -76,6 +69,16 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 		r.accepted = n.UID
 	}
 	return nil
+}
+
+// hasCatalogIn reports whether the Catalog of the AIHub is in a namespace.
+func (r *aiHub) hasCatalogIn(ctx context.Context, a *platformv1alpha1.AIHub, name string) (bool, error) {
+	if !r.served().Has(catalogKind) {
+		return false, nil
+	}
+	present := &aihubv1alpha1.Catalog{}
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: name, Name: aihubv1alpha1.CatalogName}, present)
+	return err == nil && metav1.IsControlledBy(present, a), client.IgnoreNotFound(err)
 }
 
 func (r *aiHub) makeNamespace(ctx context.Context, name string) error {

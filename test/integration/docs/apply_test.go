@@ -72,7 +72,8 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 				}
 			}
 			Eventually(func() int64 { // the manager may move older fields meanwhile
-				return apply("--server-side").GetGeneration() - apply("--server-side").GetGeneration()
+				first := apply("--server-side").GetGeneration()
+				return apply("--server-side").GetGeneration() - first
 			}).WithContext(ctx).Should(BeZero())
 
 			remove(ctx)
