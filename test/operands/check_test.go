@@ -56,10 +56,10 @@ func TestCheckFailures(t *testing.T) {
 	}{
 		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
 		{"a revision that the image does not know", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
-		{"a server that does not answer", unreachable, oldest, 16, closed},
+		{"a server that does not answer", unreachable, oldest, 16, closed + ", refused"},
 		{"a password that is wrong", func(*pod) string {
 			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
-		}, oldest, 16, closed},
+		}, oldest, 16, closed + ", login"},
 		{"a database that does not exist", func(*pod) string { return database.uri("nowhere", "sslmode=require") }, oldest, 16, closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

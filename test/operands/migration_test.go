@@ -145,10 +145,10 @@ func TestMigrationFailures(t *testing.T) {
 		{"a URI that is none", func(*pod) (string, string) { return "postgresql", "" }, oldest, 15, "the migration failed: ArgumentError"},
 		{"a port that is none", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, oldest, 15, "the migration failed: ValueError"},
 		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, oldest, 15, "the migration failed: ModuleNotFoundError"},
-		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError"},
+		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError, refused"},
 		{"a password that is wrong", func(*pod) (string, string) {
 			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
-		}, oldest, 15, "the migration failed: OperationalError"},
+		}, oldest, 15, "the migration failed: OperationalError, login"},
 		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func TestCheckProgram(t *testing.T) {
 		"one that the image repairs":   {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown", "FAKE_GAP": "yes"}, 0, "connect a\nbackend store: at revision unknown\n", ""},
 		"a registry of its own": {map[string]string{backend: uri("sqlite", "a"), registry: uri("mysql+pymysql", "b")}, 0,
 			"backend store: a file, which is not opened\nconnect b\nregistry store: at revision None\n", ""},
-		"a wrong password": {map[string]string{backend: uri("postgresql", "a"), "FAKE_ERROR": "password authentication failed "}, 16, "", "a database cannot be opened or read: ConnectionError, cause login"},
+		"a wrong password": {map[string]string{backend: uri("postgresql", "a"), "FAKE_ERROR": "password authentication failed "}, 16, "", "a database cannot be opened or read: ConnectionError, login"},
 		"another version":  {map[string]string{backend: uri("sqlite", "a"), supported: "9.9.9"}, 10, "", "this image holds MLflow 3.14.0, the oldest supported is 9.9.9"},
 		"files":            {map[string]string{backend: "file:///hunter2"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
 	} {

@@ -219,9 +219,10 @@ def classified(error):
     if any(sign in text for sign in HISTORY_ERRORS):
         return Failure(BROKEN_HISTORY, f"the schema has no place in the history of this image: {kind}")
     found.cause = next((cause for cause, signs in CAUSES if any(sign in text for sign in signs)), "-")
+    cause = kind if found.cause == "-" else f"{kind}, {found.cause}"
     if CHECKS:
-        return Failure(NOT_READABLE, f"a database cannot be opened or read: {kind}, cause {found.cause}")
-    return Failure(TRY_AGAIN, f"the migration failed: {kind}, cause {found.cause}")
+        return Failure(NOT_READABLE, f"a database cannot be opened or read: {cause}")
+    return Failure(TRY_AGAIN, f"the migration failed: {cause}")
 
 
 def report(*lines):
