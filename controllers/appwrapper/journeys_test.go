@@ -245,7 +245,7 @@ func TestTroubleWithTheStatusIsRetried(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 }
 
-// TestRefusedPods: what refuses pods stands in the condition while the workload waits, and in the failure after its components went.
+// TestRefusedPods shows that PodsReady quotes the refusal of pods while the workload waits, and lastFailure after its components are deleted.
 func TestRefusedPods(t *testing.T) {
 	refused := func(about, reason, message string) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: about + reason}, Type: corev1.EventTypeWarning, Reason: reason,

@@ -296,11 +296,11 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		return err
 	}
 	if a.AskPods {
-		pods := &corev1.PodList{}
-		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(resources.Name)), client.Limit(20)); err != nil {
-			return fmt.Errorf("listing the pods of the catalog: %w", err)
+		pods, err := r.podsOf(ctx, c, resources.Name)
+		if err != nil {
+			return err
 		}
-		if a, err = r.addDatabase(ctx, c, explain(a, d, pods.Items)); err != nil {
+		if a, err = r.addDatabase(ctx, c, explain(a, d, pods)); err != nil {
 			return err
 		}
 	}
@@ -325,18 +325,22 @@ func (r *catalogs) addDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, a 
 	if a.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputs(c)) {
 		return a, nil
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName)
+	pods, err := r.podsOf(ctx, c, resources.DatabaseName)
 	if err != nil {
 		return a, err
 	}
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName, pods)
+	a.Message += cause
+	return a, err
+}
+
+// podsOf lists pods of the server or of its database.
+func (r *catalogs) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(resources.DatabaseName)), client.Limit(20)); err != nil {
-		return a, fmt.Errorf("listing the pods of the database: %w", err)
+	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", name, err)
 	}
-	if cause := conditions.Cause(d, pods.Items); cause != "" {
-		a.Message += "; its database: " + cause
-	}
-	return a, nil
+	return pods.Items, nil
 }
 
 // The common names of the CAs of server and database.

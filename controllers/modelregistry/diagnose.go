@@ -90,14 +90,11 @@ func (r *registries) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, 
 	if err != nil {
 		return err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m))
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m), pods)
 	if err != nil {
 		return err
 	}
-	cause := conditions.Cause(d, pods)
-	if cause != "" {
-		f.message += "; its database: " + cause
-	}
+	f.message += cause
 	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !comingUp(&p) }) {
 		f.reason = serving.ReasonUnavailable
 	}

@@ -163,7 +163,7 @@ func TestDatabaseIsDistinguished(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNotThere: a refusal, or a pod without a node, stands in the condition word by word.
+// TestPodsThatAreNotThere shows that the condition quotes a refusal, and why a pod has no node.
 func TestPodsThatAreNotThere(t *testing.T) {
 	w := newBench(t, nil, password("ns", "pg-login"))
 	m := stored("demo")

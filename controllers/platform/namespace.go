@@ -59,7 +59,7 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 	return r.provided(ctx, name)
 }
 
-// provided returns nil for a namespace that bears the label of the platform or of an administrator, else what it waits for.
+// provided returns nil for a namespace with the label of the platform or of an administrator, else what it waits for.
 func (r *aiHub) provided(ctx context.Context, name string) error {
 	list := &corev1.NamespaceList{} // the cache has no labels of it
 	if err := r.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {

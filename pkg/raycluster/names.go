@@ -168,8 +168,8 @@ const (
 	PortProxyName = "oauth-proxy"
 )
 
-// Port is one of Ray, by the name that KubeRay looks for among the ports of the container in which the head runs. It stands in the head
-// Service as well.
+// Port is one of Ray, by the name that KubeRay looks for among the ports of the container in which the head runs. The head Service has
+// the same name for it.
 type Port string
 
 // Ports of Ray: the agent is that of the dashboard, whose health a RayService looks at.

@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
@@ -100,6 +101,18 @@ func FindDeployment(ctx context.Context, cached, live client.Reader, namespace, 
 		return nil, fmt.Errorf("reading Deployment %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// DatabaseCause returns what to add to the message of a server about its generated database, of which the pods are given; "" where they run.
+func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod) (string, error) {
+	d, err := FindDeployment(ctx, cached, live, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	if cause := conditions.Cause(d, pods); cause != "" {
+		return "; its database: " + cause, nil
+	}
+	return "", nil
 }
 
 // Judge judges the Deployment of a server and the endpoints of the Service of the same name. available says that the server was so before:

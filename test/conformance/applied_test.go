@@ -48,7 +48,7 @@ func TestAppliedObjectsMayBecomeNull(t *testing.T) {
 }
 
 // eachEmptied visits objects that can be applied as {} and have children with defaults. Lists are owned as a whole or by entries with a key;
-// an empty default, as references to objects have it, stands for a child that is never left out.
+// an empty default, as references to objects have it, means a child that is never left out.
 func eachEmptied(schema apiextensionsv1.JSONSchemaProps, path string, visit func(string, apiextensionsv1.JSONSchemaProps)) {
 	defaulted := false
 	for name, child := range schema.Properties {

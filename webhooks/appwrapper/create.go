@@ -75,10 +75,9 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 
 func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
 	template := path.Child("template")
-	object, err := decodeTemplate(component)
-	if err != nil {
+	object := c.decode(component, template)
+	if object == nil {
 		c.podSets, c.unreadable = c.podSets+len(component.PodSets), true
-		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShown), "failed to decode as JSON: "+err.Error()))
 		return
 	}
 	c.kind(ctx, object, template)
@@ -91,6 +90,16 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 	if queued(c.wrapper) {
 		c.errs = append(c.errs, quotaErrors(component, object, path, neverStarted)...)
 	}
+}
+
+// decode reads the template of a component; nil for one that it refuses.
+func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
+	object, err := decodeTemplate(component)
+	if err != nil {
+		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShown), "failed to decode as JSON: "+err.Error()))
+		return nil
+	}
+	return object
 }
 
 // decodeTemplate reads a template as the controller will, and refuses what would be read as something else later.

@@ -73,7 +73,7 @@ func TestValidatorAnswers(t *testing.T) {
 			t.Errorf("%q lacks %q", answer.Result.Message, cause.Message)
 		}
 	}
-	// What is wrong in itself is no lack of rights: clients tell their users apart by the code.
+	// Bad input is answered with another code than missing permissions: clients choose their message by it.
 	away := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod), component(awayPod)), nil))
 	changed := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapperOf(t, component(service)), wrapperOf(t, component(pod))))
 	for _, answer := range []admission.Response{away, changed} {

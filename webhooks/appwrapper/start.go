@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// starts reports whether an update starts an AppWrapper, lets Kueue start it, or changes what its pods get beside their templates.
+// starts reports whether an update starts an AppWrapper, lets Kueue start it, or changes what is added to the templates of its pods.
 func starts(old, updated *v1beta2.AppWrapper) bool {
 	if old.Spec.Suspend && !updated.Spec.Suspend || queued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
 		return true
@@ -27,7 +26,7 @@ func starts(old, updated *v1beta2.AppWrapper) bool {
 }
 
 // start refuses a start by a user who is not Kueue and may not create the components now: the manager creates them with its own permissions.
-// Who may update the status of Workloads decides about the start of all of them, as Kueue does.
+// A user who may update the status of Workloads decides about the start of all of them, as Kueue does.
 func (v *validator) start(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)
 	if err != nil || !settings.ReviewAccess {
@@ -39,15 +38,13 @@ func (v *validator) start(ctx context.Context, request admission.Request, wrappe
 	if err != nil {
 		return nil, fmt.Errorf("asking whether %s may update workloads/status: %w", c.user.Username, err)
 	}
+	if kueue {
+		return nil, nil
+	}
 	for i := range wrapper.Spec.Components {
-		if kueue {
-			break
-		}
-		path := field.NewPath("spec", "components").Index(i).Child("template")
-		if object, err := podset.Decode(&wrapper.Spec.Components[i]); err != nil {
-			c.errs = append(c.errs, field.Invalid(path, "", "failed to decode as JSON: "+err.Error()))
-		} else {
-			c.kind(ctx, object, path)
+		template := field.NewPath("spec", "components").Index(i).Child("template")
+		if object := c.decode(&wrapper.Spec.Components[i], template); object != nil {
+			c.kind(ctx, object, template)
 		}
 	}
 	return c.errs, nil

@@ -11,7 +11,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// Who publishes models, or takes their login away, needs what who creates their pods needs. Ending a publication needs nothing.
+// Publishing models, or removing their login, needs the permission to create pods. Ending a publication needs none.
 func TestPublicationNeedsPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {

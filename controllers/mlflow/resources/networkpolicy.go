@@ -35,9 +35,13 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
-	usual := []int32{443, 6443, 8443, 5432, 3306, 9000, 8333, 8334}
-	rules := []*egressRule{dnsRule(), tcpRule(usual[:3]...), tcpRule(usual[3]), tcpRule(usual[4]), tcpRule(usual[5:]...)}
-	spec := isolated(m, pods, nil, append(rules, namedPorts(usual, append(storeURIs(m), objectStores(m)...))...))
+	spec := isolated(m, pods, nil, withPortsOf(append(storeURIs(m), objectStores(m)...),
+		dnsRule(),
+		tcpRule(443, 6443, 8443),
+		tcpRule(5432),
+		tcpRule(3306),
+		tcpRule(9000, 8333, 8334),
+	))
 	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
@@ -46,9 +50,7 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 // reached, that holds in place of the usual database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
-	usual := []int32{5432, 3306}
-	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()},
-		append([]*egressRule{tcpRule(usual...)}, namedPorts(usual, storeURIs(m))...))
+	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withPortsOf(storeURIs(m), tcpRule(5432, 3306)))
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
@@ -81,18 +83,23 @@ func tcpRule(ports ...int32) *egressRule {
 	return rule
 }
 
-// namedPorts returns a rule for the ports in URIs that are not among the usual ones.
-func namedPorts(usual []int32, uris []string) []*egressRule {
-	var ports []int32
+// withPortsOf adds to rules one for the ports in URIs that none of them opens.
+func withPortsOf(uris []string, rules ...*egressRule) []*egressRule {
+	var ports, open []int32
 	for _, uri := range uris {
 		ports = append(ports, portsOf(uri)...)
 	}
-	slices.Sort(ports)
-	ports = slices.DeleteFunc(slices.Compact(ports), func(p int32) bool { return slices.Contains(usual, p) })
-	if len(ports) == 0 {
-		return nil
+	for _, rule := range rules {
+		for _, port := range rule.Ports {
+			open = append(open, port.Port.IntVal)
+		}
 	}
-	return []*egressRule{tcpRule(ports...)}
+	slices.Sort(ports)
+	ports = slices.DeleteFunc(slices.Compact(ports), func(port int32) bool { return slices.Contains(open, port) })
+	if len(ports) == 0 {
+		return rules
+	}
+	return append(rules, tcpRule(ports...))
 }
 
 // storeURIs are those of databases that the spec holds. What is in a Secret is not known.
