@@ -3,6 +3,7 @@ package framework
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// unsteady has one line for each spec that failed, or passed at a second attempt.
+// unsteady has one line for each spec or node that failed, or passed at a second attempt.
 func unsteady(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
@@ -74,8 +75,13 @@ func unsteady(report ginkgo.Report) string {
 		default:
 			continue
 		}
+		name := spec.FullText()
+		if name == "" {
+			// Of a node around the specs nothing else tells what it looked for.
+			name = fmt.Sprintf("%s: %.1000s", spec.LeafNodeType, strings.Join(strings.Fields(spec.FailureMessage()), " "))
+		}
 		lines += fmt.Sprintf("%s: %s: %s (%s, attempt %d)\n",
-			what, report.SuiteDescription, spec.FullText(), spec.RunTime.Round(time.Second), spec.NumAttempts)
+			what, report.SuiteDescription, name, spec.RunTime.Round(time.Second), spec.NumAttempts)
 	}
 	return lines
 }

@@ -36,8 +36,10 @@ func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
 		spec("needs a second attempt", types.SpecStatePassed, 2, 2),
 		spec("fails", types.SpecStateFailed, 2, 2),
 		spec("is repeated on purpose", types.SpecStatePassed, 2, 0),
+		{LeafNodeType: types.NodeTypeCleanupAfterSuite, State: types.SpecStateFailed, Failure: types.Failure{Message: "writes that changed nothing:\n  PATCH"}},
 	}})
-	want := "FLAKED: Suite: A thing needs a second attempt (1m1s, attempt 2)\nFAILED: Suite: A thing fails (1m1s, attempt 2)\n"
+	want := "FLAKED: Suite: A thing needs a second attempt (1m1s, attempt 2)\nFAILED: Suite: A thing fails (1m1s, attempt 2)\n" +
+		"FAILED: Suite: DeferCleanup (Suite): writes that changed nothing: PATCH (0s, attempt 0)\n"
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

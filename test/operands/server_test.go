@@ -95,8 +95,8 @@ func (s *served) said(started, answered string) {
 func (s *served) bundle() {
 	s.t.Helper()
 	containers := render(s.t, whole(s.spec, "")).server().InitContainers
-	if len(containers) != 2 {
-		s.t.Fatalf("%d init containers, want two", len(containers))
+	if len(containers) != 1 {
+		s.t.Fatalf("%d init containers, want one", len(containers))
 	}
 	end := s.run(s.t.Context(), &containers[0])
 	if want := "trusting 1 certificates from 1 sources\n"; end.code != 0 || end.stdout != want {

@@ -87,7 +87,7 @@ var _ = Describe("A workload that fails", func() {
 	It("gets the failure grace period when a pod that was ready is replaced [appwrapper-54] [D3]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "dip")
 		aw := create(ctx, wrap(ns, "steady", []string{pod("one", fine), pod("two", fine)},
-			with("warmupGracePeriodDuration", "1s", "admissionGracePeriodDuration", "1s", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
+			with("warmupGracePeriodDuration", "10m", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		mark := env.Mark()
 		setPhase(ctx, ns, "one", corev1.PodUnknown)
