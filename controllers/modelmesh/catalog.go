@@ -23,6 +23,8 @@ type Catalog struct {
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
 	// References that lead nowhere.
 	References References
+	// Causes why runtimes have no pods.
+	Causes Causes
 }
 
 // Runtime is a runtime as one namespace sees it.
@@ -76,24 +78,30 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 // Supported tells whether a runtime that is served in the namespace supports models with a label, whether its pods know that yet or
 // not.
 func (c *Catalog) Supported(ctx context.Context, namespace, label string) (bool, error) {
+	names, err := c.supporting(ctx, namespace, label)
+	return len(names) > 0, err
+}
+
+// supporting returns the names of the runtimes that are served in a namespace and support models with a label, in any order.
+func (c *Catalog) supporting(ctx context.Context, namespace, label string) (names []string, err error) {
 	on, err := c.Namespaces.Enabled(ctx, namespace)
 	if err != nil || !on {
-		return false, err
+		return nil, err
 	}
 	settings, err := c.Settings(ctx, namespace)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	runtimes, err := c.Runtimes(ctx, namespace)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for name, r := range runtimes {
 		if r.Wanted() && mm.Supports(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
-			return true, nil
+			names = append(names, name)
 		}
 	}
-	return false, nil
+	return names, nil
 }
 
 // Models returns what runtimes of a namespace are needed for: its Predictors and the InferenceServices that are for ModelMesh. One

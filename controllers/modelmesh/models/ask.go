@@ -12,6 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // ask registers a model with the mesh, or reads the one it has where the spec is invalid, and notes what came of it. Where the mesh
@@ -125,6 +127,36 @@ func (r *models) desiredStatus(ctx context.Context, client meshclient.Client, re
 		return next, nil
 	}
 	next.Available = available(next)
+	return r.withCause(ctx, rec, next)
+}
+
+// withCause says behind the words that users know why there is no pod. Until that is known, what was said stays.
+func (r *models) withCause(ctx context.Context, rec *record, next v1alpha1.PredictorStatus) (v1alpha1.PredictorStatus, error) {
+	text := awaitedPod(next.LastFailureInfo)
+	if text == "" {
+		return next, nil
+	}
+	cause, known, err := r.cause(ctx, rec.Namespace, rec.Label())
+	if err != nil {
+		return next, fmt.Errorf("looking for the cause: %w", err)
+	}
+	before, failure := rec.status.LastFailureInfo, *next.LastFailureInfo
+	same := awaitedPod(before) == text && before.ModelID == failure.ModelID
+	switch {
+	case !known && same:
+		failure.Message = before.Message
+	case cause.Invalid:
+		failure.Message = text + invalidRuntime + cause.Message
+	case cause.Message != "":
+		failure.Message = text + ": " + cause.Message
+	default:
+		failure.Message = text
+	}
+	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessage)
+	if same && failure.Time != nil && before.Time != nil {
+		failure.Time = before.Time // it waits since then
+	}
+	next.LastFailureInfo = &failure
 	return next, nil
 }
 

@@ -173,5 +173,6 @@ func stuck(s v1alpha1.PredictorStatus) bool {
 	if s.TransitionStatus == v1alpha1.InvalidSpec || s.TransitionStatus == v1alpha1.BlockedByFailedLoad {
 		return true
 	}
-	return !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy
+	f := s.LastFailureInfo
+	return !s.Available && f != nil && (f.Reason != v1alpha1.RuntimeUnhealthy || awaitsChange(f))
 }

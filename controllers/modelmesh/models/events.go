@@ -44,7 +44,7 @@ func transitions(before, after v1alpha1.PredictorStatus) []note {
 
 // starts tells that nothing is wrong with a model that has answered no requests yet: pods of its runtime are about to come.
 func starts(before v1alpha1.PredictorStatus, f *v1alpha1.FailureInfo) bool {
-	return !before.Available && before.LastFailureInfo == nil && (f.Message == textNoPods || f.Message == textNoHome)
+	return !before.Available && before.LastFailureInfo == nil && awaitedPod(f) != "" && !awaitsChange(f)
 }
 
 // sameFailure tells whether a failure is no news. One of the spec has another text for each cause; the texts of all other failures differ where

@@ -31,10 +31,12 @@ type models struct {
 	enabled func(ctx context.Context, namespace string) (bool, error)
 	// supported tells whether a namespace has a runtime for models with a label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
-	clock     clock.PassiveClock
-	recorder  events.EventRecorder
-	memory    *memory
-	breakers  breakers
+	// cause says why no runtime of a namespace serves models with a label, and whether that is known yet.
+	cause    func(ctx context.Context, namespace, label string) (modelmeshcontroller.Cause, bool, error)
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+	memory   *memory
+	breakers breakers
 }
 
 // Reconcile implements reconcile.Reconciler. The namespace of a request has the source before it.

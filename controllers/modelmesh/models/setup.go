@@ -38,7 +38,7 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 // modelmesh.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
 	r := &models{
-		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, clock: shared.Clock,
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, cause: shared.Catalog.Cause, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
 		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewSeries(modelmeshcontroller.ComponentName, "Predictor"),
 			missing: shared.Catalog.References.Of}},
@@ -76,6 +76,7 @@ func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) 
 		}
 		w.enqueue(keys...)
 	})
+	shared.Catalog.Causes.Subscribe(func(namespace string) { w.enqueue(w.memory.in(namespace)...) })
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {

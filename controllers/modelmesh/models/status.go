@@ -311,6 +311,25 @@ func waits(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
+// invalidRuntime is between the words that users know and what has to be changed before there can be a pod.
+const invalidRuntime = ": invalid "
+
+// awaitedPod returns how a failure begins that says which pod is awaited, and "" for all others.
+func awaitedPod(f *v1alpha1.FailureInfo) string {
+	for _, text := range []string{textNoPods, textNoHome} {
+		if f != nil && f.Reason == v1alpha1.RuntimeUnhealthy && strings.HasPrefix(f.Message, text) {
+			return text
+		}
+	}
+	return ""
+}
+
+// awaitsChange reports a failure that lasts until the runtime is changed.
+func awaitsChange(f *v1alpha1.FailureInfo) bool {
+	text := awaitedPod(f)
+	return text != "" && strings.HasPrefix(f.Message, text+invalidRuntime)
+}
+
 // silent tells a failure that says that the mesh did not answer.
 func silent(f *v1alpha1.FailureInfo) bool {
 	return f != nil && strings.HasPrefix(f.Message, textSilent)

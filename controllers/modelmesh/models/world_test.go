@@ -24,6 +24,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -101,7 +102,10 @@ type world struct {
 	patches                     []string
 	patchFault                  error
 	missing                     []reference.Missing
-	unknown                     bool
+	// why is the cause that the runtimes have; unseen reports that it is not known yet.
+	why     modelmeshcontroller.Cause
+	unseen  bool
+	unknown bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -129,7 +133,13 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
 		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },
 		supported: func(context.Context, string, string) (bool, error) { return w.supports, nil },
-		clock:     w.clock, recorder: w.recorder, memory: newMemory(),
+		cause: func(context.Context, string, string) (modelmeshcontroller.Cause, bool, error) {
+			if w.unseen {
+				return modelmeshcontroller.Cause{}, false, nil
+			}
+			return w.why, true, nil
+		},
+		clock: w.clock, recorder: w.recorder, memory: newMemory(),
 	}
 	return w
 }

@@ -98,6 +98,12 @@ func (r *reporter) validity(namespace string, about client.Object, err error) {
 	}
 }
 
+// last returns the last text on a subject of an object; "" when there is none.
+func (r *reporter) last(namespace string, about client.Object, subject string) string {
+	text, _ := r.said.Get(saying{namespace, about.GetUID(), subject})
+	return text
+}
+
 // keep drops what was said in a namespace about objects that are gone.
 func (r *reporter) keep(namespace string, alive map[types.UID]bool) {
 	r.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })

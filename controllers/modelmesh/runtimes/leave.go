@@ -44,6 +44,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	}
 	s.reports.keep(namespace, nil)
 	s.References.Forget(namespace)
+	s.Causes.Forget(namespace)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.headless.Delete(namespace)
 	s.granted.Delete(namespace)

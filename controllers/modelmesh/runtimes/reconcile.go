@@ -49,11 +49,11 @@ type server struct {
 	authors  admission.Rules
 	clock    clock.Clock
 	recorder events.EventRecorder
-	// live reads from the API server, claims PersistentVolumeClaims from a cache of their own.
-	live, claims client.Reader
-	applier      *apply.Applier
-	pool         pool
-	stream       stream
+	// live reads from the API server, claims and pods from caches of their own.
+	live, claims, pods client.Reader
+	applier            *apply.Applier
+	pool               pool
+	stream             stream
 
 	// What is known of Secrets, by what they are for.
 	etcd    *modelmesh.Contents[map[string][]byte]
@@ -190,7 +190,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 	if f.Settings.EtcdUserPerNamespace {
 		again = grantEvery
 	}
-	kept, alive := map[string]bool{}, map[types.UID]bool{}
+	kept, alive, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
 	for _, name := range sortedNames(f.runtimes) {
 		t := f.runtimes[name]
 		alive[t.Object.GetUID()] = true
@@ -207,9 +207,12 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 		rest, err := s.runtime(ctx, f, name, t)
 		s.reports.say(f.Namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
 		s.reports.say(f.Namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
-		errs = append(errs, err)
+		var unknown error
+		causes[name], unknown = s.cause(ctx, f, t, deployment)
+		errs = append(errs, err, unknown)
 		again = modelmesh.Sooner(again, rest)
 	}
+	s.Causes.Set(f.Namespace, causes)
 	s.reports.keep(f.Namespace, alive)
 	left, err := s.sweep(ctx, f.Namespace, kept)
 	errs = append(errs, err)

@@ -79,11 +79,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if err != nil {
 		return err
 	}
+	pods, err := podCache(mgr, shared.Namespaces)
+	if err != nil {
+		return err
+	}
 	s := newServer(&server{
 		Catalog: shared.Catalog, authors: shared.Config.Authors, clock: shared.Clock, recorder: shared.Recorder,
-		live: mgr.GetAPIReader(), claims: claims, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
+		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
 	})
-	c, err := s.watch(mgr, claims, shared.Served, shared.Settings)
+	c, err := s.watch(mgr, claims, pods, shared.Served, shared.Settings)
 	if err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
@@ -95,11 +99,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 }
 
 // watch builds the controller on all kinds that are always there.
-func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
+func (s *server) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
 	moved := builder.WithPredicates(touched())
 	building := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
 		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(modelmesh.SpecChanged())).
-		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), moved).
+		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(touched(), servesOrSays()))).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), diagnosed())).
 		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), moved).
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), moved).
 		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).

@@ -146,7 +146,7 @@ func (w *world) restart() {
 			})}},
 			Settings: func(context.Context, string) (meshsettings.Settings, error) { return w.settings, nil },
 			Served:   func() capability.Set { return w.kinds }}, clock: w.clock, recorder: w.events,
-		live: live, claims: cached,
+		live: live, claims: cached, pods: cached,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), Whole: []schema.GroupVersionKind{deploymentKind},

@@ -2,6 +2,7 @@ package modelmesh_models_test
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,6 +144,32 @@ var _ = Describe("a namespace", func() {
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		becomes(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())
+	}, SpecTimeout(specTimeout))
+
+	It("whose runtimes have no pods shows the cause in the status of its models", func(ctx SpecContext) {
+		ns := namespace(ctx, "refused")
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "tight"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+		}
+		create(ctx, ns, quota)
+		create(ctx, ns, runtime("refused", "sklearn:0"))
+		invalid := runtime("invalid", "onnx:1")
+		invalid.Spec.GRPCEndpoint = new("8085")
+		create(ctx, ns, invalid)
+		models := map[string]string{"sklearn": "runtime refused: pods cannot be created: exceeded quota: tight", "onnx": ": invalid runtime invalid: "}
+		for name, cause := range models {
+			p := predictorIn(ctx, ns, name, strings.ReplaceAll(sklearn, "sklearn", name))
+			Eventually(func(g Gomega) {
+				g.Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
+				g.Expect(meta.IsStatusConditionTrue(p.Status.Conditions, "Stalled")).To(Equal(name == "onnx"))
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		}
+		Expect(env.Admin.Delete(ctx, quota)).To(Succeed())
+		invalid.Spec.GRPCEndpoint = new("port:8085")
+		Expect(env.Admin.Update(ctx, invalid)).To(Succeed())
+		for name := range models {
+			becomes(ctx, &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, ready)
+		}
 	}, SpecTimeout(specTimeout))
 
 	It("that is not served shows it in the status of its models, until it is", func(ctx SpecContext) {

@@ -1,0 +1,91 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// podCache holds the pods of runtimes in served namespaces, with what tells why they do not run.
+func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
+	has, err := labels.Parse(mm.LabelService)
+	if err != nil {
+		return nil, fmt.Errorf("selecting pods by label: %w", err)
+	}
+	by := namespaces.Narrow()
+	by.Label = has
+	return component.Narrow(mgr, &corev1.Pod{}, by, func(o any) (any, error) {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
+		}
+		return o, nil
+	})
+}
+
+// cause says why a runtime has no pod that serves: what keeps its objects from being written, else what its Deployment and pods tell.
+func (s *server) cause(ctx context.Context, f *facts, t modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
+	for _, subject := range []string{aboutSpec, aboutGuards, aboutWriting} {
+		if text := s.reports.last(f.Namespace, t.Object, subject); text != "" {
+			return modelmesh.Cause{Message: text, Invalid: subject == aboutSpec}, nil
+		}
+	}
+	d := &appsv1.Deployment{}
+	err := s.Cached.Get(ctx, inside(f.Namespace, deployment), d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if apierrors.IsNotFound(err) || err == nil && (d.Status.AvailableReplicas > 0 || d.Spec.Selector == nil) {
+		return modelmesh.Cause{}, nil
+	}
+	if err != nil {
+		return modelmesh.Cause{}, fmt.Errorf("reading Deployment %s: %w", deployment, err)
+	}
+	pods := &corev1.PodList{}
+	if err := s.pods.List(ctx, pods, client.InNamespace(f.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels), client.UnsafeDisableDeepCopy); err != nil {
+		return modelmesh.Cause{}, fmt.Errorf("listing the pods of Deployment %s: %w", deployment, err)
+	}
+	return modelmesh.Cause{Message: conditions.Cause(d, pods.Items)}, nil
+}
+
+// servesOrSays lets through changes of a Deployment in whether it serves, and in why it does not.
+func servesOrSays() predicate.Predicate {
+	state := func(o client.Object) (serves bool, cause string) {
+		if d, ok := o.(*appsv1.Deployment); ok {
+			serves, cause = d.Status.AvailableReplicas > 0, conditions.Cause(d, nil)
+		}
+		return serves, cause
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		serves, cause := state(e.ObjectOld)
+		servesNow, causeNow := state(e.ObjectNew)
+		return serves != servesNow || cause != causeNow
+	}}
+}
+
+// diagnosed lets through the pods that do not run, and changes in why.
+func diagnosed() predicate.Predicate {
+	diagnosis := func(o client.Object) string {
+		if pod, ok := o.(*corev1.Pod); ok {
+			return conditions.Diagnose([]corev1.Pod{*pod})
+		}
+		return ""
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return diagnosis(e.Object) != "" },
+		DeleteFunc: func(e event.DeleteEvent) bool { return diagnosis(e.Object) != "" },
+		UpdateFunc: func(e event.UpdateEvent) bool { return diagnosis(e.ObjectOld) != diagnosis(e.ObjectNew) },
+	}
+}
