@@ -104,6 +104,9 @@ func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
 			u.AddContent(Container, c.Name, c, at)
 		}
 	}
+	for i, claim := range spec.ResourceClaims {
+		u.AddContent(Device, claim.Name, claim, path.Child("resourceClaims").Index(i))
+	}
 	for i := range spec.Volumes {
 		if !held(&spec.Volumes[i]) {
 			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))

@@ -134,6 +134,7 @@ func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string 
 	if err := Validate(spec, serverTypes); err != nil {
 		warnings = append(warnings, "no pods will be made: "+err.Error())
 	}
+	warnings = append(warnings, Ignored(spec)...)
 	for i := range spec.Containers {
 		warnings = append(warnings, containerWarnings(&spec.Containers[i], serverTypes)...)
 	}
@@ -143,6 +144,15 @@ func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string 
 		}
 	}
 	return warnings
+}
+
+// Ignored says which fields of a runtime have no effect.
+func Ignored(spec *v1alpha1.ServingRuntimeSpec) []string {
+	var texts []string
+	for _, name := range spec.Ignored {
+		texts = append(texts, "spec."+name+" has no effect on pods of ModelMesh: remove it")
+	}
+	return texts
 }
 
 func containerWarnings(c *corev1.Container, serverTypes []string) []string {

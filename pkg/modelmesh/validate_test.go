@@ -141,6 +141,9 @@ func TestWarnings(t *testing.T) {
 		"ports": {custom(port("https", 8033), port("own", 2112)), []string{
 			"spec.containers[server]: ModelMesh has a port named https: choose another name", "spec.containers[server]: ModelMesh listens on port 8033: choose another",
 			"spec.containers[server]: ModelMesh listens on port 2112: choose another"}},
+		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
+			GRPCEndpoint: custom().GRPCEndpoint, Containers: custom().Containers, SupportedModelFormats: custom().SupportedModelFormats, Ignored: []string{"workerSpec"},
+		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
 		"what is refused as well": {custom(named("mm")), []string{"no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"}},
 	} {
 		t.Run(name, func(t *testing.T) {

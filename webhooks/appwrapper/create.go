@@ -21,9 +21,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// maxPodSets is how many pod sets Kueue takes in one workload.
-const maxPodSets = 8
-
 // kinds says which resource a kind is, as a meta.RESTMapper does. It asks the cluster again about what it does not know.
 type kinds interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
@@ -36,6 +33,8 @@ type creation struct {
 	user      authenticationv1.UserInfo
 	kinds     kinds
 	may       author.Access // nil when no reviews are wanted
+	// most returns how many pod sets one workload may have; maxPodSets where it is nil.
+	most func(context.Context) int
 
 	errs    field.ErrorList
 	podSets int
@@ -66,8 +65,14 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
 			"for a kind that is not known here, name the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
-		detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maxPodSets)
-		c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
+		most := maxPodSets
+		if c.most != nil {
+			most = c.most(ctx)
+		}
+		if c.podSets > most {
+			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, most)
+			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
+		}
 	}
 	c.errs = append(c.errs, nameErrors(c.wrapper, c.podSets)...)
 	return c.errs

@@ -56,6 +56,7 @@ type validator struct {
 	settings source
 	kinds    kinds
 	may      author.Access
+	most     func(context.Context) int
 	// on says that the component runs. It judges in either case: what is stored while it does not would be created later.
 	on bool
 }
@@ -97,7 +98,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.Limited(v.may)}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.Limited(v.may), most: v.most}
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.

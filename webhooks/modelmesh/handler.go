@@ -145,7 +145,7 @@ func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, erro
 // ClusterServingRuntime, which run in all that are served.
 func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.Uses {
 	path := field.NewPath("spec")
-	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets}
+	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}
 	u := author.Uses{Namespace: namespace}
 	u.AddPod(pod, path)
 	u.AddMetadata(author.Label, spec.Labels, path.Child("labels"))

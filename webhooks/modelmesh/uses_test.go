@@ -11,6 +11,22 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
+// A device that is claimed by name needs the permission to use it, as in pods of other kinds.
+func TestDevicesNeedPermission(t *testing.T) {
+	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
+	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return false, nil
+	}
+	u, err := usesOf(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgement, err := rules.Judge(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, author.Uses{})
+	if err != nil || len(judgement.Errors) != 1 || judgement.Errors[0].Field != "spec.resourceClaims[0]" {
+		t.Errorf("%v %v", judgement.Errors, err)
+	}
+}
+
 // Publishing models, or removing their login, needs the permission to create pods. Ending a publication needs none.
 func TestPublicationNeedsPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}

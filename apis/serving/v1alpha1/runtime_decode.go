@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,11 +28,23 @@ func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("decoding a runtime: %w", err)
 	}
 	*r = ServingRuntime{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta}
-	if len(o.Spec) > 0 && kjson.UnmarshalCaseSensitivePreserveInts(o.Spec, &r.Spec) != nil {
+	if len(o.Spec) == 0 {
+		return nil
+	}
+	unknown, err := kjson.UnmarshalStrict(o.Spec, &r.Spec, kjson.DisallowUnknownFields)
+	if err != nil {
 		r.Spec, r.Malformed = decodeByField(o.Spec)
+	}
+	for _, field := range unknown {
+		if e := kjson.FieldError(nil); errors.As(field, &e) && len(r.Spec.Ignored) < maxIgnored {
+			r.Spec.Ignored = append(r.Spec.Ignored, e.FieldPath())
+		}
 	}
 	return nil
 }
+
+// maxIgnored bounds how many fields without effect are listed.
+const maxIgnored = 10
 
 // UnmarshalJSON is like that of a [ServingRuntime].
 func (r *ClusterServingRuntime) UnmarshalJSON(data []byte) error {

@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,4 +101,32 @@ func TestDecodingReplacesWhatWasThere(t *testing.T) {
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// [UP-F6] Fields that KServe adds are not lost without a word.
+func TestIgnoredFields(t *testing.T) {
+	r := &ServingRuntime{}
+	text := `{"spec":{"multiModel":true,"schedulerName":"gpu","resourceClaims":[{"name":"gpu","resourceClaimName":"one"}],
+		"workerSpec":{"size":2},"supportedModelFormats":[{"name":"onnx","priority":1}],"containers":[{"name":"x","resources":{"claims":[{"name":"gpu"}]}}]}}`
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"supportedModelFormats[0].priority", "workerSpec"}; !cmp.Equal(sorted(r.Spec.Ignored), want) || r.Malformed != "" {
+		t.Errorf("%q ignored and %q malformed, want %q", r.Spec.Ignored, r.Malformed, want)
+	}
+	if r.Spec.SchedulerName != "gpu" || len(r.Spec.ResourceClaims) != 1 || r.Spec.Containers[0].Resources.Claims[0].Name != "gpu" {
+		t.Errorf("%+v", r.Spec)
+	}
+	many := `{"spec":{"containers":[],`
+	for i := range 30 {
+		many += fmt.Sprintf(`"unknown%d":1,`, i)
+	}
+	if err := json.Unmarshal([]byte(strings.TrimSuffix(many, ",")+"}}"), r); err != nil || len(r.Spec.Ignored) != maxIgnored {
+		t.Errorf("%d ignored, %v", len(r.Spec.Ignored), err)
+	}
+}
+
+func sorted(values []string) []string {
+	slices.Sort(values)
+	return values
 }

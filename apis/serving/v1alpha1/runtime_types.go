@@ -82,6 +82,10 @@ type ServingRuntimeSpec struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// ImagePullSecrets of the pods.
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// SchedulerName is the scheduler of the pods.
+	SchedulerName string `json:"schedulerName,omitempty"`
+	// ResourceClaims of the pods, for dynamic resource allocation.
+	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 
 	// GRPCEndpoint is where models are loaded and unloaded: port:<n> or unix:<path>.
 	GRPCEndpoint *string `json:"grpcEndpoint,omitempty"`
@@ -95,6 +99,8 @@ type ServingRuntimeSpec struct {
 	StorageHelper *StorageHelper `json:"storageHelper,omitempty"`
 	// BuiltInAdapter is the container that speaks ModelMesh's protocol for a server that does not.
 	BuiltInAdapter *BuiltInAdapter `json:"builtInAdapter,omitempty"`
+	// Ignored are the fields of the stored spec that have no effect on pods of ModelMesh, by their paths in it.
+	Ignored []string `json:"-"`
 }
 
 // SupportedModelFormat is a format that a server can load.

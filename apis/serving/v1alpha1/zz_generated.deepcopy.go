@@ -431,6 +431,13 @@ func (in *ServingRuntimeSpec) DeepCopyInto(out *ServingRuntimeSpec) {
 		*out = make([]corev1.LocalObjectReference, len(*in))
 		copy(*out, *in)
 	}
+	if in.ResourceClaims != nil {
+		in, out := &in.ResourceClaims, &out.ResourceClaims
+		*out = make([]corev1.PodResourceClaim, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.GRPCEndpoint != nil {
 		in, out := &in.GRPCEndpoint, &out.GRPCEndpoint
 		*out = new(string)
@@ -460,6 +467,11 @@ func (in *ServingRuntimeSpec) DeepCopyInto(out *ServingRuntimeSpec) {
 		in, out := &in.BuiltInAdapter, &out.BuiltInAdapter
 		*out = new(BuiltInAdapter)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Ignored != nil {
+		in, out := &in.Ignored, &out.Ignored
+		*out = make([]string, len(*in))
+		copy(*out, *in)
 	}
 }
 

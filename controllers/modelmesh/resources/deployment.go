@@ -35,7 +35,7 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	p := &pod{RuntimeInputs: in, endpoints: endpoints}
+	p := &pod{RuntimeInputs: in, endpoints: endpoints, notices: mm.Ignored(in.Spec)}
 	p.claims = p.claimVolumes()
 	spec, err := p.spec()
 	if err != nil {
@@ -133,6 +133,10 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if p.Proxy != nil {
 		spec.WithHostAliases(p.Proxy.HostAliases()...)
 	}
+	if name := p.Spec.SchedulerName; name != "" {
+		spec.WithSchedulerName(name)
+	}
+	spec.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](p.Spec.ResourceClaims)
 	spec.Affinity = p.affinity()
 	spec.SecurityContext = p.podSecurity()
 	return spec, nil

@@ -277,6 +277,23 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
+// [UP-F6] The scheduler and devices of a runtime are those of its pods, and what has no effect is reported.
+func TestSchedulerAndDevices(t *testing.T) {
+	in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) {
+		s.SchedulerName, s.ResourceClaims, s.Ignored = "gpus", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}, []string{"workerSpec"}
+		s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
+	}))
+	pod := podOf(t, in)
+	claimed := slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return len(c.Resources.Claims) == 1 })
+	if pod.SchedulerName != "gpus" || !claimed || !cmp.Equal(pod.ResourceClaims, in.Spec.ResourceClaims) {
+		t.Errorf("scheduler %q, claims %+v, used %v", pod.SchedulerName, pod.ResourceClaims, claimed)
+	}
+	built, err := BuildDeployment(in)
+	if want := []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}; err != nil || !slices.Equal(built.Notices, want) {
+		t.Errorf("%q, %v", built.Notices, err)
+	}
+}
+
 // [modelmesh-33] Replicas are what the controller decided; without a decision the field is left to others.
 func TestReplicasOfTheDeployment(t *testing.T) {
 	in := inputs(specification())

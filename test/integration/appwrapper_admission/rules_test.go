@@ -63,6 +63,18 @@ var _ = Describe("A new AppWrapper", func() {
 			component(deployment, "{path: template.spec.template, replicas: -1}")),
 	)
 
+	It("may have as many pod sets as the Kueue of the cluster takes", Serial, func(ctx SpecContext) {
+		podSets := apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(18)), Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+			Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
+		crd := fakeCRD("kueue.x-k8s.io", "v1beta1", "Workload", apiextensionsv1.NamespaceScoped)
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"podSets": podSets}}}
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, crd)).To(Succeed()) })
+		created(ctx, wrapper(namespace, strings.Repeat(component(pod), 18)))
+		Expect(env.Admin.Create(ctx, wrapper(namespace, strings.Repeat(component(pod), 19)))).To(MatchError(ContainSubstring("at most 18 are allowed")))
+	}, NodeTimeout(specTimeout))
+
 	It("is refused without a path by its schema [appwrapper-28]", func(ctx SpecContext) {
 		aw := &unstructured.Unstructured{Object: map[string]any{}}
 		Expect(yaml.Unmarshal([]byte("apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: x}\nspec:\n  components:\n"+

@@ -14,6 +14,9 @@ const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 // release that takes the MLflow of the list.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
+// mlflowRelease is the oldest MLflow that the operator supports; the list of what all releases need has none.
+const mlflowRelease = "mlflow==3.14.0\nmlflow-skinny==3.14.0\nmlflow-tracing==3.14.0\n"
+
 // EarlierMLflowImage has the release before last, whose database has to be migrated; its commands are not those of the release.
 const EarlierMLflowImage = "localhost/mlflow:3.12.0"
 
@@ -61,6 +64,6 @@ func (s Store) mlflow(ctx context.Context, checkout string) ([]Digest, error) {
 		return nil, fmt.Errorf("reading what MLflow needs: %w", err)
 	}
 	return s.python(ctx, pythonSystem{
-		suite: recentPython, requirements: string(requirements) + mlflowPlugins + "\n", options: []string{"--no-deps"},
+		suite: recentPython, requirements: string(requirements) + mlflowRelease + mlflowPlugins + "\n", options: []string{"--no-deps"},
 	})
 }
