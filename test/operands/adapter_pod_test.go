@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
@@ -105,7 +106,7 @@ func newAdapterPod(t *testing.T, name string, annotations map[string]string, spe
 		t.Fatal(err)
 	}
 	for _, port := range ports {
-		free, err := freePort()
+		free, err := machine.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 const (
@@ -44,7 +45,7 @@ func newBackups(t *testing.T) *backups {
 	var job batchv1.CronJob
 	rendered{t, r.objects}.read("CronJob", registryName+"-postgres-backup", &job)
 	b := &backups{t: t, dir: t.TempDir(), container: job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]}
-	must(t, os.WriteFile(filepath.Join(b.dir, "ca.crt"), authority.ca, 0o600))
+	must(t, os.WriteFile(filepath.Join(b.dir, "ca.crt"), authority.CA, 0o600))
 	must(t, os.Mkdir(filepath.Join(b.dir, "backups"), 0o700))
 	return b
 }
@@ -57,7 +58,7 @@ func (b *backups) run(more ...string) (string, error) {
 		words = append(words, strings.ReplaceAll(word, "/backups", filepath.Join(b.dir, "backups")))
 	}
 	command := exec.CommandContext(b.t.Context(), words[0], words[1:]...)
-	command.Env = []string{"PATH=" + database.bin + ":/usr/bin:/bin", "HOME=/nonexistent", "PGPORT=" + strconv.Itoa(database.port)}
+	command.Env = []string{"PATH=" + database.Bin + ":/usr/bin:/bin", "HOME=/nonexistent", "PGPORT=" + strconv.Itoa(database.Port)}
 	for _, entry := range b.container.Env {
 		switch entry.Name {
 		case "PGHOST":
@@ -65,7 +66,7 @@ func (b *backups) run(more ...string) (string, error) {
 		case "PGUSER":
 			entry.Value = backupUser
 		case "PGPASSWORD":
-			entry.Value = password
+			entry.Value = machine.Password
 		case "PGSSLROOTCERT":
 			entry.Value = filepath.Join(b.dir, "ca.crt") // the Secret
 		}
@@ -110,8 +111,8 @@ func (b *backups) age(year string) string {
 
 func sql(t *testing.T, as, name, text string) string {
 	t.Helper()
-	command := database.command(context.WithoutCancel(t.Context()), "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
-		"--host=localhost", "--port="+strconv.Itoa(database.port), "--username="+as, "--dbname="+name)
+	command := database.Command(context.WithoutCancel(t.Context()), "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
+		"--host=localhost", "--port="+strconv.Itoa(database.Port), "--username="+as, "--dbname="+name)
 	command.Stdin = strings.NewReader(text)
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -127,7 +128,7 @@ const counted = `SELECT (SELECT count(*) FROM models), (SELECT count(*) FROM ver
 // made: over a database that was changed since, and in an empty one.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
-	sql(t, "mlflow", "postgres", "CREATE ROLE "+backupUser+" LOGIN PASSWORD '"+password+"'")
+	sql(t, "mlflow", "postgres", "CREATE ROLE "+backupUser+" LOGIN PASSWORD '"+machine.Password+"'")
 	sql(t, "mlflow", "postgres", "CREATE DATABASE "+backupDatabase+" OWNER "+backupUser)
 	sql(t, backupUser, backupDatabase, stored)
 	b := newBackups(t)
@@ -169,7 +170,7 @@ func TestBackupAndRestore(t *testing.T) {
 		for _, c := range []struct{ name, variable, says string }{
 			{"no such backup", "RESTORE=yesterday", "There is no backup yesterday"},
 			{"half of a backup", "RESTORE=damaged", "pg_restore"},
-			{"another CA", "PGSSLROOTCERT=" + database.dir + "/none", "does not exist"},
+			{"another CA", "PGSSLROOTCERT=" + database.Dir + "/none", "does not exist"},
 			{"another name of the server", "PGHOST=127.0.0.1", "does not match host name"},
 			{"another password", "PGPASSWORD=wrong", "password authentication failed"},
 			{"a backup that does not end", "PGPORT=1", "Connection refused"},

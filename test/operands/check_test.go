@@ -58,9 +58,9 @@ func TestCheckFailures(t *testing.T) {
 		{"a revision that the image does not know", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
 		{"a server that does not answer", unreachable, oldest, 16, closed + ", refused"},
 		{"a password that is wrong", func(*pod) string {
-			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
+			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
 		}, oldest, 16, closed + ", login"},
-		{"a database that does not exist", func(*pod) string { return database.uri("nowhere", "sslmode=require") }, oldest, 16, closed},
+		{"a database that does not exist", func(*pod) string { return database.URI("nowhere", "sslmode=require") }, oldest, 16, closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ type pod struct {
 	// extra is added to the environment: what an image may have and this one lacks.
 	extra []string
 	// image stands for the image of MLflow.
-	image *python
+	image *image
 }
 
 // newPod has an image with the oldest MLflow.
@@ -72,12 +72,12 @@ func newPod(t *testing.T) *pod {
 	for _, dir := range []string{"tls", "pki/custom", "pki/combined", "mlflow", "prometheus", "config", "tmp"} {
 		p.must(os.MkdirAll(p.path(dir), 0o755))
 	}
-	for _, file := range []struct{ name, source string }{{"tls/tls.crt", authority.certificate}, {"tls/tls.key", authority.key}} {
+	for _, file := range []struct{ name, source string }{{"tls/tls.crt", authority.Certificate}, {"tls/tls.key", authority.Key}} {
 		content, err := os.ReadFile(file.source)
 		p.must(err)
 		p.write(file.name, string(content))
 	}
-	p.write("pki/custom/ca.crt", string(authority.ca))
+	p.write("pki/custom/ca.crt", string(authority.CA))
 	p.write("kubeconfig", "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], "+
 		"clusters: [{name: a, cluster: {server: https://localhost:1}}], users: [{name: a, user: {token: none}}]}")
 	return p
@@ -118,7 +118,7 @@ func (p *pod) here(text string) string {
 }
 
 func (p *pod) fill(text string) string {
-	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", p.image.bin).Replace(text)
+	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", p.image.Bin).Replace(text)
 }
 
 // address is where the server of this pod listens.
@@ -134,7 +134,7 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 			words = append(words, p.here(expand(word, env)))
 		}
 	}
-	command := exec.CommandContext(ctx, p.image.path(words[0]), words[1:]...)
+	command := exec.CommandContext(ctx, p.image.Path(words[0]), words[1:]...)
 	if filepath.IsAbs(words[0]) {
 		command = exec.CommandContext(ctx, words[0], words[1:]...)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 // installExpiry bounds the installation of MLflow and PostgreSQL on a machine that has neither.
@@ -21,9 +23,9 @@ const buildExpiry = 20 * time.Minute
 
 // The machine that all tests share.
 var (
-	interpreters map[string]*python
-	database     *postgres
-	authority    *certificates
+	interpreters map[string]*image
+	database     *machine.Postgres
+	authority    *machine.Certificates
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +42,7 @@ func TestMain(m *testing.M) {
 func withMachine(run func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
-	if interpreters, err = installPython(ctx); err != nil {
+	if interpreters, err = installMLflow(ctx); err != nil {
 		return 1, err
 	}
 	dir, err := os.MkdirTemp("", "operands-")
@@ -52,13 +54,13 @@ func withMachine(run func() int) (code int, err error) {
 	if err = os.Chmod(dir, 0o755); err != nil {
 		return 1, err
 	}
-	if authority, err = newCertificates(dir); err != nil {
+	if authority, err = machine.NewCertificates(dir); err != nil {
 		return 1, err
 	}
-	if database, err = startPostgres(ctx, dir); err != nil {
+	if database, err = machine.StartPostgres(ctx, dir, authority); err != nil {
 		return 1, err
 	}
-	defer database.stop()
+	defer database.Stop()
 	defer endAll()
 	return run(), nil
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 // mariaPassword has what the address of a MySQL database uses itself.
@@ -43,7 +45,7 @@ var mariaDB = sync.OnceValues(func() (*maria, error) {
 func startMaria(ctx context.Context) (*maria, error) {
 	server, err := exec.LookPath("mariadbd")
 	if err != nil {
-		if err := install(ctx, "the server of MariaDB", "mariadb-server-core", "mariadb-client-core"); err != nil {
+		if err := machine.InstallPackages(ctx, "the server of MariaDB", "mariadb-server-core", "mariadb-client-core"); err != nil {
 			return nil, err
 		}
 		if server, err = exec.LookPath("mariadbd"); err != nil {
@@ -77,13 +79,13 @@ func (m *maria) initialize(ctx context.Context) error {
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		var err error
-		if uid, gid, err = unprivileged(); err != nil {
+		if uid, gid, err = machine.Unprivileged(); err != nil {
 			return err
 		}
 		m.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
-	certificate, certErr := os.ReadFile(authority.certificate)
-	key, keyErr := os.ReadFile(authority.key)
+	certificate, certErr := os.ReadFile(authority.Certificate)
+	key, keyErr := os.ReadFile(authority.Key)
 	if err := errors.Join(certErr, keyErr); err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (m *maria) initialize(ctx context.Context) error {
 
 // start returns when the server says that it takes connections.
 func (m *maria) start(program string) error {
-	port, err := freePort()
+	port, err := machine.FreePort()
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 const (
@@ -75,7 +76,7 @@ func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) 
 	c.Args[0] = strings.Join(append([]string{c.Args[0]}, args...), " ")
 	p.must(os.RemoveAll(p.path("termination-log")))
 	end := p.run(ctx, &c)
-	for _, secret := range []string{password, url.PathEscape(password), "hunter2", "://", "localhost", "db.invalid"} {
+	for _, secret := range []string{machine.Password, url.PathEscape(machine.Password), "hunter2", "://", "localhost", "db.invalid"} {
 		if strings.Contains(end.stdout+end.stderr+end.termination, secret) {
 			p.t.Errorf("%q is seen in\n%s%s%s", secret, end.stdout, end.stderr, end.termination)
 		}
@@ -109,11 +110,11 @@ type store struct{ dialect, uri string }
 // stores makes a new database of every dialect that this machine has.
 func stores(t *testing.T, p *pod, name string) []store {
 	t.Helper()
-	if err := database.create(t.Context(), name); err != nil {
+	if err := database.Create(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	return []store{
-		{"PostgreSQL", database.uri(name, "sslmode=require")},
+		{"PostgreSQL", database.URI(name, "sslmode=require")},
 		{"SQLite", "sqlite:///" + p.path(name+".db")},
 	}
 }
@@ -147,7 +148,7 @@ func TestMigrationFailures(t *testing.T) {
 		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, oldest, 15, "the migration failed: ModuleNotFoundError"},
 		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError, refused"},
 		{"a password that is wrong", func(*pod) (string, string) {
-			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
+			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
 		}, oldest, 15, "the migration failed: OperationalError, login"},
 		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
@@ -166,7 +167,7 @@ func TestMigrationFailures(t *testing.T) {
 
 // unreachable is the URI of a server at a port on which nothing listens.
 func unreachable(p *pod) string {
-	port, err := freePort()
+	port, err := machine.FreePort()
 	p.must(err)
 	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
 }

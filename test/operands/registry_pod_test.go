@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
@@ -47,7 +48,7 @@ func newRegistryPod(t *testing.T, spec corev1.PodSpec, content map[string]map[st
 	t.Helper()
 	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content}
 	var err error
-	p.rest, err = freePort()
+	p.rest, err = machine.FreePort()
 	p.must(err)
 	for i := range spec.Containers {
 		for _, mount := range spec.Containers[i].VolumeMounts {

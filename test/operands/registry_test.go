@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 const (
@@ -85,13 +86,13 @@ func (r *theRegistry) run(leftOut ...string) (*registryPod, *running) {
 // onPostgres is a registry whose database is on the test's PostgreSQL, which takes passwords over TLS only.
 func onPostgres(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 	spec := v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{
-		Host: "localhost", Port: new(int32(database.port)), Username: "mlflow", Database: name, SSLMode: "verify-full",
+		Host: "localhost", Port: new(int32(database.Port)), Username: "mlflow", Database: name, SSLMode: "verify-full",
 		PasswordSecret:              &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
 		SSLRootCertificateConfigMap: &v1beta1.ConfigMapKeyValue{Name: "roots", Key: "ca.crt"},
 	}}
 	return spec, map[string]map[string]string{
 		// [S3] The kubelet puts the password into a URL, so a Secret holds it as URLs want it.
-		"Secret/login": {"password": escapes.Replace(password)}, "ConfigMap/roots": {"ca.crt": string(authority.ca)},
+		"Secret/login": {"password": escapes.Replace(machine.Password)}, "ConfigMap/roots": {"ca.crt": string(authority.CA)},
 	}
 }
 
@@ -102,7 +103,7 @@ func onMaria(m *maria, user, name string) (v1beta1.ModelRegistrySpec, map[string
 	spec := v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{
 		Host: "localhost", Port: new(int32(m.port)), Username: user, Database: name, PasswordSecret: &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
 	}}
-	return spec, map[string]map[string]string{"Secret/login": {"password": mariaPassword}, "ConfigMap/roots": {"ca.crt": string(authority.ca)}}
+	return spec, map[string]map[string]string{"Secret/login": {"password": mariaPassword}, "ConfigMap/roots": {"ca.crt": string(authority.CA)}}
 }
 
 // TestRegistry starts the server of a registry, with and without TLS to its database, and uses it.
@@ -110,7 +111,7 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(*testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string){
 		"postgres-verify-full": func(t *testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
-			must(t, database.create(t.Context(), "registry"))
+			must(t, database.Create(t.Context(), "registry"))
 			return onPostgres("registry")
 		},
 		"mariadb-with-ca": func(t *testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
@@ -177,7 +178,7 @@ func used(t *testing.T, name string, p *registryPod, server *running) {
 // is given a file for TLS. The variable makes it look. The certificate of the database is good for localhost only.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
-	must(t, database.create(t.Context(), "verified"))
+	must(t, database.Create(t.Context(), "verified"))
 	spec, content := onPostgres("verified")
 	spec.Postgres.Host = "127.0.0.1"
 	render := func() *theRegistry {
@@ -211,7 +212,7 @@ func TestCAFolder(t *testing.T) {
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()
 	spec, content := onPostgres("registry")
-	content["Secret/login"]["password"] = password
+	content["Secret/login"]["password"] = machine.Password
 	r := renderRegistry(t, "password", spec)
 	maps.Copy(r.content, content)
 	_, server := r.run()

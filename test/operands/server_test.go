@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 const (
@@ -62,13 +63,13 @@ func TestServer(t *testing.T) {
 }
 
 func testServer(p *pod) {
-	port, err := freePort()
+	port, err := machine.FreePort()
 	p.must(err)
 	p.port = strconv.Itoa(port)
 	name := "whole" + strings.ReplaceAll(p.image.release, ".", "")
-	p.must(database.create(p.t.Context(), name))
+	p.must(database.Create(p.t.Context(), name))
 	// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
-	s := &served{pod: p, spec: fromSecret(p, database.uri(name), "")}
+	s := &served{pod: p, spec: fromSecret(p, database.URI(name), "")}
 	s.bundle()
 	s.migrated()
 	s.started()
@@ -104,7 +105,7 @@ func (s *served) bundle() {
 	}
 	s.said("init container of the CA bundle", strings.TrimSpace(end.stdout))
 	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(authority.ca)
+	authorities.AppendCertsFromPEM(authority.CA)
 	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
 }
 
@@ -362,7 +363,7 @@ func TestLeftOut(t *testing.T) {
 		t.Run(c.rendered, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			port, err := freePort()
+			port, err := machine.FreePort()
 			p.must(err)
 			p.port = strconv.Itoa(port)
 			container := render(t, mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true}).server().Containers[0]

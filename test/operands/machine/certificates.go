@@ -1,6 +1,4 @@
-//go:build operands
-
-package operands
+package machine
 
 import (
 	"crypto/ecdsa"
@@ -15,16 +13,17 @@ import (
 	"time"
 )
 
-// certificates are an unknown authority, and what it signed for this machine: a client that connects has been given
+// Certificates are an unknown authority, and what it signed for this machine: a client that connects has been given
 // the authority by the bundle of the pod.
-type certificates struct {
-	// ca is the certificate of the authority as PEM.
-	ca []byte
-	// certificate and key are the files of the certificate for localhost.
-	certificate, key string
+type Certificates struct {
+	// CA is the certificate of the authority as PEM.
+	CA []byte
+	// Certificate and Key are the files of the certificate for localhost.
+	Certificate, Key string
 }
 
-func newCertificates(dir string) (*certificates, error) {
+// NewCertificates writes certificate and key into a folder.
+func NewCertificates(dir string) (*Certificates, error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -55,13 +54,13 @@ func newCertificates(dir string) (*certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &certificates{
-		ca:          pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca}),
-		certificate: filepath.Join(dir, "tls.crt"),
-		key:         filepath.Join(dir, "tls.key"),
+	made := &Certificates{
+		CA:          pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca}),
+		Certificate: filepath.Join(dir, "tls.crt"),
+		Key:         filepath.Join(dir, "tls.key"),
 	}
-	if err := os.WriteFile(made.certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644); err != nil {
+	if err := os.WriteFile(made.Certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644); err != nil {
 		return nil, err
 	}
-	return made, os.WriteFile(made.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+	return made, os.WriteFile(made.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 }

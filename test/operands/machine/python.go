@@ -1,12 +1,9 @@
-//go:build operands
-
-package operands
+package machine
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,29 +15,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// The releases of MLflow that are installed: the oldest that the operator supports, the newest, and one that is too old.
-const (
-	oldest = "3.14.0"
-	newest = "3.18.0"
-	tooOld = "3.13.0"
-)
-
-// requirements pins what MLflow needs, and the driver of PostgreSQL, which images of MLflow hold too.
-//
-//go:embed requirements.txt
-var requirements []byte
-
-// python is an environment with one release of MLflow, in the user's cache directory.
-type python struct {
-	// release is that of MLflow, empty in the environment of what all of them need.
-	release string
-	// bin is the folder of its commands. As in the image, python3.12 is one of them, whatever the version behind it.
-	bin string
-	// version is that of the interpreter.
-	version string
+// Python is an environment with pinned packages, in the user's cache directory.
+type Python struct {
+	// Bin is the folder of its commands. As in the image of MLflow, python3.12 is one of them, whatever the version behind it.
+	Bin string
+	// dir has everything of it.
+	dir string
+	// interpreter made it.
+	interpreter string
 }
 
-func (p *python) path(command string) string { return filepath.Join(p.bin, command) }
+// Path is that of a command.
+func (p *Python) Path(command string) string { return filepath.Join(p.Bin, command) }
+
+func newPython(dir, interpreter string) *Python {
+	return &Python{Bin: filepath.Join(dir, "bin"), dir: dir, interpreter: interpreter}
+}
 
 // candidates are where interpreters are looked for, the version of the image first. Versions beside a pyenv are not on the path.
 func candidates() []string {
@@ -68,11 +58,12 @@ func findPython(ctx context.Context) (path, version string) {
 	return "", ""
 }
 
-// installPython makes the environments of all releases unless an earlier run did. They share one with what they need.
-func installPython(ctx context.Context) (map[string]*python, error) {
+// InstallPython makes an environment with the packages of a list, which pins what they need too, unless an earlier run did. It is in a
+// folder of the cache, by a name to which the digest of the list is added.
+func InstallPython(ctx context.Context, folder, name string, requirements []byte) (*Python, error) {
 	found, version := findPython(ctx)
 	if found == "" {
-		if err := install(ctx, "Python 3.11, 3.12 or 3.13 with venv", "python3", "python3-venv"); err != nil {
+		if err := InstallPackages(ctx, "Python 3.11, 3.12 or 3.13 with venv", "python3", "python3-venv"); err != nil {
 			return nil, err
 		}
 		if found, version = findPython(ctx); found == "" {
@@ -84,25 +75,21 @@ func installPython(ctx context.Context) (map[string]*python, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(append([]byte(version+"\n"), requirements...))
-	dir := filepath.Join(cache, "operands", "python-"+hex.EncodeToString(sum[:8]))
-	needed := &python{bin: filepath.Join(dir, "bin"), version: version}
-	if err := complete(ctx, dir, func() error { return needed.fill(ctx, found, dir) }); err != nil {
-		return nil, err
-	}
-	all := map[string]*python{}
-	for _, release := range []string{oldest, newest, tooOld} {
-		own := dir + "-mlflow-" + release
-		p := &python{release: release, bin: filepath.Join(own, "bin"), version: version}
-		if err := complete(ctx, own, func() error { return p.add(ctx, needed, found, own) }); err != nil {
-			return nil, err
-		}
-		all[release] = p
-	}
-	return all, nil
+	p := newPython(filepath.Join(cache, folder, name+"-"+hex.EncodeToString(sum[:8])), found)
+	return p, complete(ctx, p.dir, func() error { return p.fill(ctx, requirements) })
+}
+
+// Beside makes an environment of a name that has the given packages and those of p, without a copy of these.
+func (p *Python) Beside(ctx context.Context, name string, packages ...string) (*Python, error) {
+	own := newPython(p.dir+"-"+name, p.interpreter)
+	return own, complete(ctx, own.dir, func() error { return own.add(ctx, p, packages) })
 }
 
 // complete makes an environment in a folder. A run that was broken off left no mark, and is done again.
 func complete(ctx context.Context, dir string, make func() error) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
 	release, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return err
@@ -112,7 +99,7 @@ func complete(ctx context.Context, dir string, make func() error) error {
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
-	fmt.Println("installing MLflow into", dir)
+	fmt.Println("installing Python packages into", dir)
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -122,48 +109,48 @@ func complete(ctx context.Context, dir string, make func() error) error {
 	return os.WriteFile(mark, nil, 0o644)
 }
 
-// fill installs what all releases need.
-func (p *python) fill(ctx context.Context, interpreter, dir string) error {
-	if err := do(ctx, interpreter, "-m", "venv", dir); err != nil {
+// fill installs a list.
+func (p *Python) fill(ctx context.Context, requirements []byte) error {
+	if err := do(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
 		return err
 	}
-	list := filepath.Join(dir, "requirements.txt")
+	list := filepath.Join(p.dir, "requirements.txt")
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
-	return do(ctx, p.path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", list)
+	return do(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", list)
 }
 
-// add installs one release of MLflow beside what it needs.
-func (p *python) add(ctx context.Context, needed *python, interpreter, dir string) error {
-	if err := do(ctx, interpreter, "-m", "venv", "--without-pip", dir); err != nil {
+// add installs packages beside those of another environment.
+func (p *Python) add(ctx context.Context, needed *Python, packages []string) error {
+	if err := do(ctx, p.interpreter, "-m", "venv", "--without-pip", p.dir); err != nil {
 		return err
 	}
-	const packages = "import sysconfig; print(sysconfig.get_path('purelib'))"
-	theirs, err := exec.CommandContext(ctx, needed.path("python"), "-c", packages).Output()
+	const folder = "import sysconfig; print(sysconfig.get_path('purelib'))"
+	theirs, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
-	own, err := exec.CommandContext(ctx, p.path("python"), "-c", packages).Output()
+	own, err := exec.CommandContext(ctx, p.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), theirs, 0o644); err != nil {
 		return err
 	}
-	if err := do(ctx, needed.path("python"), "-m", "pip", "--python", p.path("python"), "install", "--quiet", "--disable-pip-version-check",
-		"--no-deps", "mlflow=="+p.release); err != nil {
+	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-deps"}
+	if err := do(ctx, needed.Path("python"), append(args, packages...)...); err != nil {
 		return err
 	}
 	// The links of an environment have to be inside it.
-	if err := os.Symlink("python", p.path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Symlink("python", p.Path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// install asks the package manager of Debian, if this is Debian and we may.
-func install(ctx context.Context, what string, packages ...string) error {
+// InstallPackages asks the package manager of Debian, if this is Debian and we may.
+func InstallPackages(ctx context.Context, what string, packages ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", what, packages)
 	}
