@@ -114,11 +114,11 @@ func (p *Python) fill(ctx context.Context, requirements []byte) error {
 	if err := do(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
 		return err
 	}
-	list := filepath.Join(p.dir, "requirements.txt")
+	list := filepath.Join(p.dir, "pinned.txt") // a package brings a folder requirements.txt
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
-	return do(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", list)
+	return do(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "-r", list)
 }
 
 // add installs packages beside those of another environment.
@@ -138,7 +138,7 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), theirs, 0o644); err != nil {
 		return err
 	}
-	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-deps"}
+	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"}
 	if err := do(ctx, needed.Path("python"), append(args, packages...)...); err != nil {
 		return err
 	}

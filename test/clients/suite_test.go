@@ -1,0 +1,100 @@
+//go:build clients
+
+package clients_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	registryv1beta1 "github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
+	specTimeout  = 20 * time.Minute // the first run installs the client
+	// own is the namespace of the manager.
+	own = "opendatahub"
+)
+
+// All specs share one control plane with the manager, the real KubeRay, and a fake of the routing layers of ModelMesh.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestClients(t *testing.T) { framework.Run(t, "Clients") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "clients", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(2), framework.WithOperator("config/default"),
+		framework.WithTypes(v1alpha1.AddToScheme, mlflowv1.AddToScheme, registryv1beta1.AddToScheme))
+	create(ctx, "world.yaml")
+	network := startMesh(ctx)
+	account := env.Installed
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
+		Env: append(network.Env(), "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways"),
+	})
+	_, err := peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+// startMesh brings what models of ModelMesh need: an etcd, and routing layers behind the fake pods of runtimes.
+func startMesh(ctx context.Context) *modelmesh.Network {
+	GinkgoHelper()
+	etcd, err := modelmesh.StartEtcd(ctx, env.Instance)
+	Expect(err).NotTo(HaveOccurred())
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: own}, Data: data})).To(Succeed())
+	network, err := modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Log: logr.Discard()})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })
+	return network
+}
+
+// create stores the objects of a file.
+func create(ctx context.Context, file string) {
+	GinkgoHelper()
+	objects, err := framework.ReadObjects("testdata/" + file)
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range objects {
+		Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// user makes an account with the given ClusterRoles in a namespace, and returns its kubeconfig.
+func user(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
+	GinkgoHelper()
+	const name = "ana"
+	account := types.NamespacedName{Namespace: namespace, Name: name}
+	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+	for _, role := range roles {
+		Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(name, "-", role)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+		})).To(Succeed())
+	}
+	kubeconfig, err := operator.Kubeconfig(ctx, env.Instance, account, namespace, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return kubeconfig
+}
