@@ -5,7 +5,9 @@ package clients_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
@@ -52,29 +55,71 @@ func each(text string, of []client, body func(SpecContext, client)) {
 	}
 }
 
-// run runs a script of testdata as a user whose home has nothing but a kubeconfig, and notes the steps that it took.
-func (c client) run(ctx context.Context, python *machine.Python, script, namespace, kubeconfig string, more ...string) {
+// task is what a client does.
+type task struct {
+	script     string
+	namespace  string
+	kubeconfig string
+	// files are in the folder in which the script runs.
+	files map[string]string
+	// services are addresses of Services as HOST:PORT, and the ports of the processes that stand for their pods.
+	services map[string]int
+	env      []string
+}
+
+// do runs a script of testdata as a user whose home has nothing but a kubeconfig, and notes the steps that it took.
+func (c client) do(ctx context.Context, python *machine.Python, t task) {
 	GinkgoHelper()
 	home := GinkgoT().TempDir()
-	config, err := os.ReadFile(kubeconfig)
+	config, err := os.ReadFile(t.kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
+	own := filepath.Join(".kube", "config")
+	files := map[string]string{own: string(config), "token": token(t.kubeconfig)}
+	maps.Copy(files, t.files)
 	Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o755)).To(Succeed())
-	own := filepath.Join(home, ".kube", "config")
-	Expect(os.WriteFile(own, config, 0o600)).To(Succeed())
-	path, err := filepath.Abs(filepath.Join("testdata", script))
+	for name, text := range files {
+		Expect(os.WriteFile(filepath.Join(home, name), []byte(text), 0o600)).To(Succeed())
+	}
+	testdata, err := filepath.Abs("testdata")
 	Expect(err).NotTo(HaveOccurred())
-	command := exec.CommandContext(ctx, python.Path("python"), path)
+	services, err := json.Marshal(t.services)
+	Expect(err).NotTo(HaveOccurred())
+	command := exec.CommandContext(ctx, python.Path("python"), filepath.Join(testdata, t.script))
 	command.Dir = home
-	command.Env = append([]string{"PATH=" + python.Bin + ":/usr/bin:/bin", "HOME=" + home, "KUBECONFIG=" + own, "NAMESPACE=" + namespace, "LC_ALL=C.UTF-8"}, more...)
+	command.Env = append([]string{
+		"PATH=" + python.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8", "PYTHONPATH=" + filepath.Join(testdata, "network"),
+		"KUBECONFIG=" + filepath.Join(home, own), "NAMESPACE=" + t.namespace, "CLIENT=" + c.String(), "SERVICES=" + string(services),
+	}, t.env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		Fail(fmt.Sprintf("%s of %s: %v\n%s", script, c, err, &output))
+		Fail(fmt.Sprintf("%s of %s: %v\n%s", t.script, c, err, &output))
 	}
-	fmt.Fprintf(GinkgoWriter, "%s of %s:\n%s", script, c, &output)
+	fmt.Fprintf(GinkgoWriter, "%s of %s:\n%s", t.script, c, &output)
 	taken.note(c.String(), output.String())
+}
+
+// token is that of a kubeconfig.
+func token(kubeconfig string) string {
+	GinkgoHelper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	return config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token
+}
+
+// snippet is the block of Python in the section "Use it from Python" of a page.
+func snippet(page string) string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "components", page))
+	Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(text), "\n### Use it from Python\n")
+	Expect(found).To(BeTrue(), "%s has no such section", page)
+	_, block, found := strings.Cut(section, "\n```python\n")
+	Expect(found).To(BeTrue(), "%s has no Python in this section", page)
+	block, _, _ = strings.Cut(block, "\n```")
+	return block + "\n"
 }
 
 // steps are what the clients did.

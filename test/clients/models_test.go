@@ -29,6 +29,6 @@ var _ = Describe("Models of ModelMesh", func() {
 		r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlserver"}}
 		Expect(yaml.Unmarshal([]byte(runtime), &r.Spec)).To(Succeed())
 		Expect(env.Admin.Create(ctx, r)).To(Succeed())
-		c.run(ctx, python, "kserve_models.py", namespace, user(ctx, namespace, "edit"))
+		c.do(ctx, python, task{script: "kserve_models.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit")})
 	})
 })

@@ -4,7 +4,6 @@ package clients_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -29,8 +28,12 @@ import (
 const (
 	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
 	specTimeout  = 20 * time.Minute // the first run installs the client
+	// answerTimeout bounds the start of a server on a busy machine.
+	answerTimeout = 4 * time.Minute
 	// own is the namespace of the manager.
 	own = "opendatahub"
+	// account is that of the user in every namespace.
+	account = "ana"
 )
 
 // All specs share one control plane with the manager, the real KubeRay, and a fake of the routing layers of ModelMesh.
@@ -46,10 +49,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		framework.WithTypes(v1alpha1.AddToScheme, mlflowv1.AddToScheme, registryv1beta1.AddToScheme))
 	create(ctx, "world.yaml")
 	network := startMesh(ctx)
-	account := env.Installed
+	installed := env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
-		Env: append(network.Env(), "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways"),
+		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
+		Env: append(network.Env(), "MLFLOW_IMAGE=quay.io/opendatahub/mlflow:odh-stable", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways"),
 	})
 	_, err := peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -84,17 +87,15 @@ func create(ctx context.Context, file string) {
 // user makes an account with the given ClusterRoles in a namespace, and returns its kubeconfig.
 func user(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
 	GinkgoHelper()
-	const name = "ana"
-	account := types.NamespacedName{Namespace: namespace, Name: name}
-	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})).To(Succeed())
 	for _, role := range roles {
 		Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(name, "-", role)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account + "-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 		})).To(Succeed())
 	}
-	kubeconfig, err := operator.Kubeconfig(ctx, env.Instance, account, namespace, namespace)
+	kubeconfig, err := operator.Kubeconfig(ctx, env.Instance, types.NamespacedName{Namespace: namespace, Name: account}, namespace, namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return kubeconfig
 }

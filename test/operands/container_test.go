@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
 // What a machine without a cluster has to change in what the operator rendered stands in three tables.
@@ -131,7 +131,7 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 	var words []string
 	for _, word := range slices.Concat(c.Command, c.Args) {
 		if !isLeftOut(word) {
-			words = append(words, p.here(expand(word, env)))
+			words = append(words, p.here(machine.Expand(word, env)))
 		}
 	}
 	command := exec.CommandContext(ctx, p.image.Path(words[0]), words[1:]...)
@@ -160,7 +160,7 @@ func (p *pod) environment(c *corev1.Container) []corev1.EnvVar {
 	for _, entry := range c.Env {
 		switch {
 		case entry.ValueFrom == nil:
-			entry.Value = expand(entry.Value, env)
+			entry.Value = machine.Expand(entry.Value, env)
 		case entry.ValueFrom.SecretKeyRef != nil:
 			ref := entry.ValueFrom.SecretKeyRef
 			value, found := p.secrets[ref.Name+"/"+ref.Key]
@@ -187,24 +187,6 @@ func isLeftOut(word string) bool {
 	return false
 }
 
-var references = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
-
-// expand fills in references as a kubelet does: $(NAME) is the value of a variable, $$ is one sign, and what cannot be
-// filled in stays.
-func expand(text string, env []corev1.EnvVar) string {
-	return references.ReplaceAllStringFunc(text, func(found string) string {
-		if found == "$$" {
-			return "$"
-		}
-		for _, entry := range slices.Backward(env) {
-			if entry.Name == found[2:len(found)-1] {
-				return entry.Value
-			}
-		}
-		return found
-	})
-}
-
 // ended is how a container ended.
 type ended struct {
 	code                        int
@@ -225,15 +207,4 @@ func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
 		p.t.Fatalf("running %s: %v\n%s%s", c.Name, errors.Join(err, ctx.Err()), &stdout, &stderr)
 	}
 	return ended{code: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), termination: p.read("termination-log")}
-}
-
-func TestExpand(t *testing.T) {
-	env := []corev1.EnvVar{{Name: "A", Value: "old"}, {Name: "A", Value: "$(B)"}}
-	for text, want := range map[string]string{
-		"--uri=$(A)": "--uri=$(B)", "$$(A)": "$(A)", "$(C)": "$(C)", "$A $": "$A $", "$$$$": "$$",
-	} {
-		if got := expand(text, env); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
 }

@@ -122,7 +122,7 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	env := p.environment(container, leftOut)
 	words := container.Command[1:]
 	for _, word := range container.Args {
-		words = append(slices.Clip(words), p.here(expand(word, env)))
+		words = append(slices.Clip(words), p.here(machine.Expand(word, env)))
 	}
 	r := &running{log: filepath.Join(p.dir, container.Name+".log")}
 	log, err := os.Create(r.log)

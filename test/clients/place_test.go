@@ -1,0 +1,148 @@
+//go:build clients
+
+package clients_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
+)
+
+// place is where the containers of a Deployment run on this machine, beside the fake pod that the control plane sees.
+type place struct {
+	dir        string
+	deployment *appsv1.Deployment
+	// kubeconfig is that of the pod's ServiceAccount.
+	kubeconfig string
+	// moved are words of containers and their replacements on this machine.
+	moved *strings.Replacer
+}
+
+// newPlace waits for a Deployment, and writes what its pod mounts. In the replacements, {dir} is the folder of the pod.
+func newPlace(ctx context.Context, namespace, name string, moved ...string) *place {
+	GinkgoHelper()
+	p := &place{dir: GinkgoT().TempDir(), deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}
+	env.WaitFor(ctx, p.deployment, nil)
+	for i := range moved {
+		moved[i] = strings.ReplaceAll(moved[i], "{dir}", p.dir)
+	}
+	p.moved = strings.NewReplacer(moved...)
+	spec := p.deployment.Spec.Template.Spec
+	for _, c := range spec.Containers {
+		for _, mount := range c.VolumeMounts {
+			at := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+			p.mount(ctx, mount.MountPath, spec.Volumes[at].VolumeSource)
+		}
+	}
+	account := types.NamespacedName{Namespace: namespace, Name: spec.ServiceAccountName}
+	var err error
+	p.kubeconfig, err = operator.Kubeconfig(ctx, env.Instance, account, name, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+func (p *place) mount(ctx context.Context, path string, volume corev1.VolumeSource) {
+	GinkgoHelper()
+	content := map[string][]byte{}
+	switch {
+	case volume.Secret != nil:
+		content = secret(ctx, p.deployment.Namespace, volume.Secret.SecretName)
+	case volume.ConfigMap != nil:
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.deployment.Namespace, Name: volume.ConfigMap.Name}}
+		env.WaitFor(ctx, c, nil)
+		for name, text := range c.Data {
+			content[name] = []byte(text)
+		}
+	}
+	Expect(os.MkdirAll(filepath.Join(p.dir, path), 0o755)).To(Succeed())
+	for name, text := range content {
+		Expect(os.WriteFile(filepath.Join(p.dir, path, name), text, 0o600)).To(Succeed())
+	}
+}
+
+// secret is the data of a Secret, once it is there.
+func secret(ctx context.Context, namespace, name string) map[string][]byte {
+	GinkgoHelper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	env.WaitFor(ctx, s, nil)
+	return maps.Clone(s.Data)
+}
+
+// start runs a container: program, unless empty, is the one of an image without a shell. It ends with the spec or container of specs.
+func (p *place) start(ctx context.Context, container, program string, python *machine.Python, more ...string) {
+	GinkgoHelper()
+	spec := p.deployment.Spec.Template.Spec
+	c := spec.Containers[slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container })]
+	var variables []corev1.EnvVar
+	environment := []string{"HOME=" + p.dir, "TMPDIR=" + p.dir, "KUBECONFIG=" + p.kubeconfig}
+	for _, v := range c.Env {
+		if ref := v.ValueFrom; ref != nil {
+			v.Value = string(secret(ctx, p.deployment.Namespace, ref.SecretKeyRef.Name)[ref.SecretKeyRef.Key])
+		}
+		variables = append(variables, v)
+		environment = append(environment, v.Name+"="+p.moved.Replace(v.Value))
+	}
+	var words []string
+	for _, word := range slices.Concat(c.Command, c.Args) {
+		words = append(words, p.moved.Replace(machine.Expand(word, variables)))
+	}
+	if python != nil {
+		program = python.Path(words[0])
+		environment = append(environment, "PATH="+python.Bin+":/usr/bin:/bin")
+	}
+	if len(c.Command) > 0 {
+		words = words[1:]
+	}
+	process, err := env.Instance.StartProcess(p.deployment.Name+"-"+container, program, append(words, more...), environment)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			AddReportEntry("log of "+process.Name, process.LogTail())
+		}
+		Expect(process.Stop(ctx)).To(Succeed())
+	})
+}
+
+// ready waits until a server answers a probe with a certificate that the CA signed for the host.
+func ready(ctx context.Context, port int, path string, ca []byte, host string) {
+	GinkgoHelper()
+	authorities := x509.NewCertPool()
+	Expect(authorities.AppendCertsFromPEM(ca)).To(BeTrue())
+	asking := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: host}}}
+	Eventually(func(g Gomega) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+path, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		answer, err := asking.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Body.Close()).To(Succeed())
+		g.Expect(answer).To(HaveHTTPStatus(http.StatusOK))
+	}).WithContext(ctx).WithTimeout(answerTimeout).Should(Succeed())
+}
+
+// reserve sets ports aside.
+func reserve(ctx context.Context, count int) (numbers []int, words []string) {
+	GinkgoHelper()
+	numbers, err := env.Instance.ReservePorts(ctx, count)
+	Expect(err).NotTo(HaveOccurred())
+	for _, number := range numbers {
+		words = append(words, strconv.Itoa(number))
+	}
+	return numbers, words
+}
