@@ -353,6 +353,18 @@ test-integration: cluster-build ## Run the suites against real control planes, f
 test-operands: ## Test the programs of the pods, with real MLflow, Model Registry, ModelMesh adapters, PostgreSQL and MariaDB; installs or builds what is missing
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
+# In its folder and without a package, so that go test shows the table of what the clients did.
+TEST_CLIENTS = cd test/clients && go test -tags clients -count=1 -timeout 60m
+
+.PHONY: test-clients
+test-clients: cluster-build ## Do with the newest Python clients of Ray clusters, models, registries and MLflow what their users do first; installs what is missing
+	$(TEST_CLIENTS)
+
+.PHONY: test-clients-all
+test-clients-all: export CLIENTS := all
+test-clients-all: cluster-build ## The same with the oldest supported releases of these clients too
+	$(TEST_CLIENTS)
+
 .PHONY: e2e
 e2e: ## Test the operator and the pods that it creates on a real node; requires root on Linux, installs or builds what is missing (E2E_PICTURES= directory for screenshots)
 	@# Side by side, each on a node of its own: most of the time, specs wait.
@@ -404,7 +416,7 @@ chaos: cluster-build ## Inject every fault and print the results (SCENARIO=regex
 
 .PHONY: ci
 ci: ## Run what CI runs: stale files, linters, `make test`, then real programs and pods
-	@$(call timed,verify lint test test-tools test-release fuzz-mesh test-operands e2e-ci build)
+	@$(call timed,verify lint test test-tools test-release fuzz-mesh test-operands test-clients e2e-ci build)
 
 .PHONY: help
 help: ## Show this list

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,8 +40,12 @@ func (c client) install(ctx context.Context) *machine.Python {
 	return python
 }
 
+// ranges are the supported releases of the clients, as rows of docs/versions.md begin.
+var ranges []string
+
 // releases are the newest release of a client and, if CLIENTS is all, the oldest supported one.
 func releases(name, newest, oldest string) []client {
+	ranges = append(ranges, fmt.Sprintf("\n| `%s` %s to %s |", name, oldest, newest))
 	all := []client{{name, newest}}
 	if os.Getenv("CLIENTS") == "all" && oldest != newest {
 		all = append(all, client{name, oldest})
@@ -54,6 +59,15 @@ func each(text string, of []client, body func(SpecContext, client)) {
 		It(fmt.Sprintf("%s: %s", c, text), func(ctx SpecContext) { body(ctx, c) }, SpecTimeout(specTimeout))
 	}
 }
+
+var _ = It("runs the releases that docs/versions.md names", func() {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "versions.md"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(ranges).NotTo(BeEmpty())
+	for _, row := range ranges {
+		Expect(string(page)).To(ContainSubstring(row))
+	}
+})
 
 // task is what a client does.
 type task struct {
@@ -146,6 +160,9 @@ func (s *steps) note(who, output string) {
 var _ = AfterSuite(func() {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
+	slices.SortStableFunc(taken.lines, func(a, b string) int {
+		return strings.Compare(strings.Split(a, "\t")[0], strings.Split(b, "\t")[0])
+	})
 	for _, line := range taken.lines {
 		fmt.Fprintln(table, line)
 	}
