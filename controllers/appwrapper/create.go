@@ -79,8 +79,8 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	status := &aw.Status.ComponentStatus[index]
 	if id := identify(aw, index); id.prefix != "" {
 		object.SetName(id.name)
-		if status.Name == "" {
-			if found, err := w.madeByOriginal(ctx, aw, kind, id.prefix); err != nil || found != "" {
+		if status.Name == "" || status.Name == id.name { // it has no object that is known
+			if found, err := w.madeBefore(ctx, aw, index, object, id.prefix); err != nil || found != "" {
 				status.Name = found
 				return err
 			}
@@ -94,7 +94,7 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		w.memory.created(aw.UID, index, object.GetUID())
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		return w.adopt(ctx, aw, index)
+		return w.adopt(ctx, aw, index, object)
 	case isFinal(err):
 		return fatalError{err}
 	default:
@@ -117,23 +117,80 @@ func (w *workloads) mayWrap(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// madeByOriginal looks for what the original made for a component whose name its template leaves open: it let the API server
-// complete the name, and announced none. Names that are announced are those of other components.
-func (w *workloads) madeByOriginal(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind, prefix string) (string, error) {
-	found, err := w.ours(ctx, aw, kind)
-	for _, object := range found {
-		announced := slices.ContainsFunc(aw.Status.ComponentStatus, func(s awv1beta2.AppWrapperComponentStatus) bool {
-			return s.Name == object.Name && s.Kind == kind.Kind
-		})
-		if object.DeletionTimestamp == nil && strings.HasPrefix(object.Name, prefix) && !announced {
-			return object.Name, nil
+// madeBefore looks for what was made for a component whose name its template leaves open: by the original, which let the API server
+// complete the name and announced none, or before a restore that stripped the owners, which is adopted. Names that are announced
+// are those of other components.
+func (w *workloads) madeBefore(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured, prefix string) (string, error) {
+	kind := object.GroupVersionKind()
+	found, err := w.labelled(ctx, aw, kind)
+	found = slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool {
+		announced := false
+		for i := range aw.Status.ComponentStatus {
+			s := &aw.Status.ComponentStatus[i]
+			announced = announced || i != index && s.Name == o.Name && s.Kind == kind.Kind
+		}
+		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, shortened(prefix)) || announced
+	})
+	for i := range found {
+		if controls(aw, &found[i]) {
+			return found[i].Name, nil
+		}
+	}
+	for i := range found {
+		if metav1.GetControllerOfNoCopy(&found[i]) != nil || !completes(found[i].Name, prefix) {
+			continue
+		}
+		restored := object.DeepCopy()
+		restored.SetName(found[i].Name)
+		switch err := w.takeOver(ctx, aw, index, restored); {
+		case err == nil:
+			return restored.GetName(), nil
+		case !errors.Is(err, apply.ErrNotAdoptable):
+			return "", err
+		case !sharesPrefix(aw, index): // it runs beside what would be made here
+			return "", fatalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
 		}
 	}
 	return "", err
 }
 
+// completes tells whether a name is a prefix with what the API server or this operator adds to one.
+func completes(name, prefix string) bool {
+	short := shortened(prefix)
+	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, short), prefix[len(short):]), "-.")
+}
+
+// sharesPrefix tells whether another component of the kind begins its name in the same way: what differs from this one may be that one.
+func sharesPrefix(aw *awv1beta2.AppWrapper, index int) bool {
+	id := identify(aw, index)
+	for i := range aw.Spec.Components {
+		if other := identify(aw, i); i != index && other.kind == id.kind && other.prefix == id.prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// takeOver adopts an object that nobody controls, if it has our label and is what the template makes.
+func (w *workloads) takeOver(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
+	err := w.applier.AdoptAsIs(ctx, aw, object)
+	switch {
+	case err == nil:
+		w.memory.created(aw.UID, index, object.GetUID())
+	case apierrors.IsForbidden(err):
+		return waitError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
+	}
+	return err
+}
+
 // ours lists, from the API server, the objects of a kind that this AppWrapper controls.
 func (w *workloads) ours(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	found, err := w.labelled(ctx, aw, kind)
+	return slices.DeleteFunc(found, func(object metav1.PartialObjectMetadata) bool { return !controls(aw, &object) }), err
+}
+
+// labelled lists, from the API server, the objects of a kind with the label of this AppWrapper.
+func (w *workloads) labelled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
@@ -142,12 +199,12 @@ func (w *workloads) ours(ctx context.Context, aw *awv1beta2.AppWrapper, kind sch
 	if err != nil {
 		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
 	}
-	return slices.DeleteFunc(list.Items, func(object metav1.PartialObjectMetadata) bool { return !controls(aw, &object) }), nil
+	return list.Items, nil
 }
 
-// adopt decides about an object that exists already: it is ours if this very AppWrapper controls it. What is on its way out,
-// or belongs to an earlier AppWrapper of the name, is waited for.
-func (w *workloads) adopt(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
+// adopt decides about an object that exists already: it is ours if this very AppWrapper controls it, or takes it over because it was
+// restored without its owner. What is on its way out, or belongs to an earlier AppWrapper of the name, is waited for.
+func (w *workloads) adopt(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	status := &aw.Status.ComponentStatus[index]
 	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
 	seen, err := w.kinds.ask(ctx, kindOf(status), key)
@@ -165,8 +222,14 @@ func (w *workloads) adopt(ctx context.Context, aw *awv1beta2.AppWrapper, index i
 		w.memory.created(aw.UID, index, seen.object.GetUID())
 		return nil
 	}
-	if owner := metav1.GetControllerOf(seen.object); owner != nil && isAppWrapper(owner) && owner.Name == aw.Name {
+	owner := metav1.GetControllerOf(seen.object)
+	switch {
+	case owner != nil && isAppWrapper(owner) && owner.Name == aw.Name:
 		return waitError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting for it to go", title)}
+	case owner == nil && seen.object.GetLabels()[awv1beta2.LabelAppWrapper] == aw.Name:
+		if err := w.takeOver(ctx, aw, index, object); !errors.Is(err, apply.ErrNotAdoptable) {
+			return err
+		}
 	}
 	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete or rename it", title)}
 }
@@ -245,8 +308,11 @@ const (
 func generateName(prefix string, uid types.UID, index int) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + strconv.Itoa(index)))
 	suffix := hex.EncodeToString(sum[:])[:suffixLength]
-	return prefix[:min(len(prefix), maxGenerated-suffixLength)] + suffix
+	return shortened(prefix) + suffix
 }
+
+// shortened leaves room for the digits.
+func shortened(prefix string) string { return prefix[:min(len(prefix), maxGenerated-suffixLength)] }
 
 // kindOf is the kind of a component that was announced.
 func kindOf(status *awv1beta2.AppWrapperComponentStatus) schema.GroupVersionKind {

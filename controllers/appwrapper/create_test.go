@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
@@ -207,4 +208,96 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 			t.Errorf("phase %s, component %+v, made %v", got.Status.Phase, got.Status.ComponentStatus[0], w.born)
 		}
 	}
+}
+
+// restored gives a Pod as a backup without owner references brings it back, with what the API server and others add.
+func restored(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	p := owned(func(p *corev1.Pod) {
+		p.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "i"}}}
+	})
+	for _, change := range changes {
+		change(p)
+	}
+	p.Name, p.UID, p.CreationTimestamp = name, types.UID("restored-"+name), metav1.NewTime(noon)
+	p.Annotations = map[string]string{"of": "a-backup"}
+	return p
+}
+
+func of(wrapper string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels[awv1beta2.LabelAppWrapper] = wrapper }
+}
+
+func withImage(image string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image }
+}
+
+// What a restore brought back without owners is taken over if it has our label and is as described, and never made twice.
+func TestRestoredObjects(t *testing.T) {
+	open := strings.Replace(wrappedPod("a-"), `"name":"a-"`, `"generateName":"a-"`, 1)
+	other := strings.Replace(open, `"image":"i"`, `"image":"other"`, 1)
+	generated := generateName("a-", "an-earlier-uid", 0)
+	for name, tc := range map[string]struct {
+		templates []string
+		pods      []*corev1.Pod
+		phase     awv1beta2.AppWrapperPhase
+		// adopted are the components by name, and made how many Pods are new.
+		adopted []string
+		made    int
+	}{
+		"as described":             {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
+		"of another AppWrapper":    {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
+		"changed":                  {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"with an open name":        {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
+		"of the original":          {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
+		"open, changed":            {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"open, of another":         {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
+		"open, controlled":         {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
+		"only begins alike":        {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
+		"two of one prefix":        {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
+		"two, in the wrong order":  {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
+		"one of two of one prefix": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []client.Object
+			for _, p := range tc.pods {
+				there = append(there, p)
+			}
+			w := newFixture(t, wrapper(tc.templates, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), there...)
+			aw := w.must(tc.phase)
+			for i, want := range tc.adopted {
+				if got := aw.Status.ComponentStatus[i].Name; want != "" && (got != want || count(w.writes, "patch Pod "+want) != 1) {
+					t.Errorf("component %d is %q, want %q: %q", i, got, want, w.writes)
+				}
+			}
+			if len(w.born) != tc.made {
+				t.Errorf("made %v, want %d", w.born, tc.made)
+			}
+			pods := &corev1.PodList{}
+			if err := w.server.List(t.Context(), pods); err != nil {
+				t.Fatal(err)
+			}
+			for i := range pods.Items {
+				controlled := controls(aw, &pods.Items[i])
+				if want := slices.Contains(tc.adopted, pods.Items[i].Name) || len(w.born[pods.Items[i].Name]) > 0; controlled != want {
+					t.Errorf("%s is controlled: %t", pods.Items[i].Name, controlled)
+				}
+			}
+		})
+	}
+}
+
+// An operator that may not patch a kind says so, and goes on once it may.
+func TestAdoptionWaitsForItsRight(t *testing.T) {
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h")), restored("a"))
+	w.before = func(request string) error {
+		if request == "patch Pod a" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
+		}
+		return nil
+	}
+	if aw := w.must(awv1beta2.PhaseResuming); !strings.Contains(aw.Status.ComponentStatus[0].Conditions[0].Message, "has no owner: grant the service account of the operator patch on it") {
+		t.Errorf("status %+v", aw.Status)
+	}
+	w.before = func(string) error { return nil }
+	w.must(awv1beta2.PhaseRunning)
 }

@@ -124,6 +124,8 @@ func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object
 			o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
 			o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 			if err := c.Create(ctx, o, opts...); err != nil {
+				o.SetUID("")
+				o.SetCreationTimestamp(metav1.Time{})
 				return err
 			}
 			w.born[o.GetName()] = append(w.born[o.GetName()], o.GetUID())
@@ -161,6 +163,7 @@ func (w *fixture) restart() {
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return asked(true, "delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
+		Apply: fakeapi.Apply,
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return asked(true, "patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},

@@ -183,11 +183,21 @@ func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
 		w := newFixture(t, aw, theirs(tc.exists))
-		got, err := w.madeByOriginal(t.Context(), aw, mapKind, "settings-")
+		got, err := w.madeBefore(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
+}
+
+// instantiated is the object of a component by its template.
+func instantiated(t *testing.T, aw *awv1beta2.AppWrapper, index int) *unstructured.Unstructured {
+	t.Helper()
+	object, _, err := instantiate(aw, index, defaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 // Components that are others than those of the status are never a panic: the workload fails, and what it made goes.

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 var (
@@ -98,7 +99,7 @@ func (b *bench) restart() {
 			if err := count("apply"); err != nil {
 				return err
 			}
-			return c.Apply(ctx, config, opts...)
+			return fakeapi.Apply(ctx, c, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := count("patch"); err != nil {

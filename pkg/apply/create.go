@@ -99,6 +99,58 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 	return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner))
 }
 
+// ErrNotAdoptable says that an object is not what CreateAsIs would have made, or that somebody controls it.
+var ErrNotAdoptable = errors.New("it differs from what would be created, or has a controller")
+
+// AdoptAsIs gives the owner control of an object that nobody controls, as after a restore that strips owner references, if applying
+// what CreateAsIs would make changes nothing of it. Nothing but the reference is written. Errors are ErrNotAdoptable, or those of
+// the API server as they came.
+func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	k := key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)}
+	live, err := a.live(ctx, k)
+	if err != nil {
+		return err
+	}
+	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil {
+		return ErrNotAdoptable
+	}
+	same, err := a.isApplied(ctx, object, live)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return ErrNotAdoptable
+	}
+	refs := append(live.GetOwnerReferences(), *o.reference(Controlled))
+	err = a.patch(ctx, verbAdopt, k, live, []operation{{Operation: "add", Path: "/metadata/ownerReferences", Value: refs}, atVersion(live)})
+	if err == nil {
+		count(ctx, updated)
+		object.SetUID(live.GetUID())
+	}
+	return err
+}
+
+// isApplied asks the API server whether applying an object would change the live one in more than the bookkeeping of field owners.
+func (a *Applier) isApplied(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
+	want := object.DeepCopy()
+	want.SetGenerateName("")
+	want.SetOwnerReferences(nil)
+	want.SetUID(live.GetUID())
+	want.SetResourceVersion(live.GetResourceVersion())
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(a.FieldOwner), client.ForceOwnership, client.DryRunAll)
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) { // as for a field that cannot be changed
+		return false, nil
+	}
+	before := live.DeepCopy()
+	before.SetManagedFields(nil)
+	want.SetManagedFields(nil)
+	return equality.Semantic.DeepEqual(before.Object, want.Object), err
+}
+
 // Delete deletes exactly the object with the given uid, in the background. Grace, when not nil, replaces the period in
 // seconds that its kind grants. Errors are those of the API server as they came: NotFound says that it is gone, Conflict
 // that another object has the name.

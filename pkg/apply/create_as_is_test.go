@@ -1,13 +1,17 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func described(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -65,5 +69,72 @@ func TestDeleteIsBoundToTheUID(t *testing.T) {
 	}
 	if err := b.Delete(t.Context(), configMapKind, name, "first", nil); !apierrors.IsNotFound(err) {
 		t.Errorf("what is gone: %v", err)
+	}
+}
+
+func TestAdoptAsIsAddsOnlyAControllerReferenceToWhatIsAsDescribed(t *testing.T) {
+	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "friend-uid"}
+	stranger := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "other", Controller: new(true)}
+	for name, tc := range map[string]struct {
+		live func(*unstructured.Unstructured)
+		want error
+	}{
+		"equal":             {func(*unstructured.Unstructured) {}, nil},
+		"with additions":    {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"of": "a-backup"}) }, nil},
+		"of a friend":       {func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{friend}) }, nil},
+		"another value":     {func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"key": "2"} }, ErrNotAdoptable},
+		"without the value": {func(u *unstructured.Unstructured) { delete(u.Object, "data") }, ErrNotAdoptable},
+		"controlled":        {func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{stranger}) }, ErrNotAdoptable},
+		"leaving": {func(u *unstructured.Unstructured) {
+			u.SetFinalizers([]string{"example.com/hold"})
+			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1700000000, 0)})
+		}, ErrNotAdoptable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := described(tc.live)
+			live.SetUID("restored")
+			b := newBench(t, live)
+			before := b.get("a")
+			object := described(func(u *unstructured.Unstructured) { u.SetGenerateName("a-") })
+			if err := b.AdoptAsIs(t.Context(), b.owner, object); !errors.Is(err, tc.want) {
+				t.Fatalf("error %v, want %v", err, tc.want)
+			}
+			after := b.get("a")
+			if metav1.IsControlledBy(after, b.owner) != (tc.want == nil) || tc.want == nil && object.GetUID() != "restored" {
+				t.Errorf("adopted: %+v", after)
+			}
+			if tc.want == nil && len(after.OwnerReferences) != len(before.OwnerReferences)+1 {
+				t.Errorf("references %+v", after.OwnerReferences)
+			}
+			after.OwnerReferences, after.ResourceVersion, after.ManagedFields = before.OwnerReferences, before.ResourceVersion, before.ManagedFields
+			if !equality.Semantic.DeepEqual(before, after) {
+				t.Errorf("more was written: %+v", after)
+			}
+		})
+	}
+}
+
+// changing is a client before whose patches another client writes.
+type changing struct {
+	client.Client
+
+	change func()
+}
+
+func (c changing) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	c.change()
+	return c.Client.Patch(ctx, o, p, opts...)
+}
+
+func TestAdoptAsIsLosesAgainstAChange(t *testing.T) {
+	b := newBench(t, described())
+	b.Client = changing{b.Client, func() {
+		b.must(b.server.Update(t.Context(), described(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"new": "1"}) })))
+	}}
+	if err := b.AdoptAsIs(t.Context(), b.owner, described()); !apierrors.IsConflict(err) {
+		t.Errorf("error %v", err)
+	}
+	if metav1.IsControlledBy(b.get("a"), b.owner) {
+		t.Error("it was adopted")
 	}
 }

@@ -16,6 +16,7 @@ var unproven = map[string][]string{
 		"appwrapper: get podgroups.scheduling.sigs.k8s.io", "appwrapper: get podgroups.scheduling.x-k8s.io",
 		"appwrapper: list podgroups.scheduling.sigs.k8s.io", "appwrapper: list podgroups.scheduling.x-k8s.io",
 		"appwrapper: watch podgroups.scheduling.sigs.k8s.io", "appwrapper: watch podgroups.scheduling.x-k8s.io",
+		"appwrapper: patch podgroups.scheduling.sigs.k8s.io", "appwrapper: patch podgroups.scheduling.x-k8s.io",
 		"appwrapper: get statefulsets.apps", "appwrapper: delete statefulsets.apps",
 	},
 	"the recorder writes an event of the election again only when the same one happens twice": {
