@@ -176,7 +176,7 @@ func (w *workloads) takeOver(ctx context.Context, aw *awv1beta2.AppWrapper, inde
 	err := w.applier.AdoptAsIs(ctx, aw, object)
 	switch {
 	case err == nil:
-		w.memory.created(aw.UID, index, object.GetUID())
+		w.memory.adopted(aw.UID, index, object.GetUID())
 	case apierrors.IsForbidden(err):
 		return waitError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
 	}

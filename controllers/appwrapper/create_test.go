@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -300,4 +302,33 @@ func TestAdoptionWaitsForItsRight(t *testing.T) {
 	}
 	w.before = func(string) error { return nil }
 	w.must(awv1beta2.PhaseRunning)
+}
+
+// Pods that were restored before their AppWrapper count, also for a process that did not adopt their component. Others that are
+// older do not.
+func TestPodsThatAreOlderThanTheirAppWrapperCountAfterARestore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod     *corev1.Pod
+		age     time.Duration
+		restart bool
+		ready   metav1.ConditionStatus
+	}{
+		"restored":                           {restored("a"), time.Minute, false, metav1.ConditionTrue},
+		"restored, before a restart":         {restored("a"), time.Minute, true, metav1.ConditionTrue},
+		"restored in the same second":        {restored("a"), 0, false, metav1.ConditionTrue},
+		"of an earlier AppWrapper of a name": {restored("b", by("apps/v1", "ReplicaSet", "b", "rs")), time.Minute, false, metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pod.CreationTimestamp, tc.pod.Status.Phase = metav1.NewTime(noon.Add(-tc.age)), corev1.PodRunning
+			w := newFixture(t, wrapper([]string{wrappedPod("a")}), tc.pod)
+			w.must(awv1beta2.PhaseRunning)
+			if tc.restart {
+				w.restart()
+				w.must(awv1beta2.PhaseRunning)
+			}
+			if c := meta.FindStatusCondition(w.get().Status.Conditions, awv1beta2.ConditionPodsReady); c == nil || c.Status != tc.ready {
+				t.Errorf("PodsReady %+v", c)
+			}
+		})
+	}
 }

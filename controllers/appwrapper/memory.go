@@ -36,6 +36,8 @@ type refusal struct {
 type birth struct {
 	uid types.UID
 	at  time.Time
+	// adopted: it existed before, for what the times of creation tell too, unless they are of one second.
+	adopted bool
 }
 
 func newMemory(c clock.PassiveClock) *memory {
@@ -56,7 +58,18 @@ func (m *memory) in(aw types.UID, do func(*remembered)) {
 
 // created notes that a component was created.
 func (m *memory) created(aw types.UID, index int, uid types.UID) {
-	m.in(aw, func(r *remembered) { r.created[index] = birth{uid, m.clock.Now()} })
+	m.in(aw, func(r *remembered) { r.created[index] = birth{uid: uid, at: m.clock.Now()} })
+}
+
+// adopted notes that a component was restored and is taken over.
+func (m *memory) adopted(aw types.UID, index int, uid types.UID) {
+	m.in(aw, func(r *remembered) { r.created[index] = birth{uid: uid, at: m.clock.Now(), adopted: true} })
+}
+
+// wasAdopted tells whether a component was taken over.
+func (m *memory) wasAdopted(aw types.UID, index int) (adopted bool) {
+	m.in(aw, func(r *remembered) { adopted = r.created[index].adopted })
+	return adopted
 }
 
 // saw notes which object a component is.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +47,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		return nil, err
 	}
 	var done []podOwner
+	since := aw.CreationTimestamp
 	for i := range aw.Status.ComponentStatus {
 		if f.Changed {
 			break
@@ -55,6 +57,9 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 			return nil, err
 		}
 		f.Components = append(f.Components, c)
+		if owner.restored {
+			since = metav1.Time{}
+		}
 		if c.Done() {
 			done = append(done, owner)
 		}
@@ -62,7 +67,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 	componentDone := func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(done, func(o podOwner) bool { return o.owns(pod) })
 	}
-	f.Pods = podsOf{pods: pods, createdAt: aw.CreationTimestamp, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
+	f.Pods = podsOf{pods: pods, createdAt: since, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
 	w.explainMissing(ctx, aw, f)
 	return f, nil
 }
@@ -151,6 +156,8 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	v := judged(kind, whole(seen.object))
 	out.Outcome, out.Message = v.outcome, v.message
 	owner.uid, owner.rayCluster = seen.object.GetUID(), v.rayCluster
+	created := seen.object.GetCreationTimestamp()
+	owner.restored = created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 	return out, owner, nil
 }
 

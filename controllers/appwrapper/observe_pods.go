@@ -30,7 +30,8 @@ type nodeHealth interface {
 // podsOf are the pods of an AppWrapper and what is needed to judge them.
 type podsOf struct {
 	pods []corev1.Pod
-	// createdAt is when the AppWrapper was created: older pods belonged to another one of its name.
+	// createdAt is when the AppWrapper was created: older pods belonged to another one of its name. It is zero after a restore, in
+	// which pods may come first.
 	createdAt metav1.Time
 	// componentDone says that a pod belongs to a component that is done.
 	componentDone func(*corev1.Pod) bool
@@ -165,6 +166,8 @@ type podOwner struct {
 	uid types.UID
 	// rayCluster is the RayCluster that a RayJob runs on.
 	rayCluster string
+	// restored says that the component is older than the AppWrapper.
+	restored bool
 }
 
 // owns tells whether a pod is one of the component: by the owner of the pod, or by what its kind is known to set.
