@@ -298,8 +298,7 @@ func TestCookie(t *testing.T) {
 // [R6] [R7] Deletion removes the bindings of both naming schemes whatever is switched on, and ends; without the finalizer
 // nothing is done.
 func TestDeletion(t *testing.T) {
-	c := raycluster.View(clusterFrom(t, demoCluster(hashedVersion, plainHead)).Object)
-	hashed, legacy := c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding
+	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // by section 2.3 of the chapter
 	for name, tc := range map[string]struct {
 		set        func(*scene)
 		finalizers []string
@@ -458,7 +457,6 @@ func TestSwitchingOff(t *testing.T) {
 // [R8] [R28] Objects of the original that are not wanted go with the first reconcile, those that are wanted are taken over.
 func TestLeftovers(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	c := raycluster.View(u.Object)
 	old := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
 			UID: "uid", OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: u.GetUID(), Controller: new(true)}}}
@@ -466,20 +464,20 @@ func TestLeftovers(t *testing.T) {
 	stranger := old("stranger")
 	stranger.OwnerReferences = nil
 	s := newScene(t,
-		&corev1.Service{ObjectMeta: old(c.LegacyNames().ProxyService)}, &corev1.Service{ObjectMeta: old(c.HashedNames().ProxyService)},
-		&networkingv1.NetworkPolicy{ObjectMeta: old(c.LegacyNames().HeadPolicy)}, &corev1.Secret{ObjectMeta: stranger},
-		bindingOf(c.LegacyNames().ClusterRoleBinding, "demo", "team1"),
+		&corev1.Service{ObjectMeta: old("demo-oauth")}, &corev1.Service{ObjectMeta: old("demo-oauth-7a6da8e2")},
+		&networkingv1.NetworkPolicy{ObjectMeta: old("demo-head")}, &corev1.Secret{ObjectMeta: stranger},
+		bindingOf("demo-team1-auth", "demo", "team1"),
 	)
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	s.must(u)
-	for name, there := range map[string]bool{c.LegacyNames().ProxyService: false, c.HashedNames().ProxyService: true} {
+	for name, there := range map[string]bool{"demo-oauth": false, "demo-oauth-7a6da8e2": true} {
 		if s.has(&corev1.Service{}, "team1", name) != there {
 			t.Errorf("Service %s is there: %t", name, !there)
 		}
 	}
-	if s.has(&networkingv1.NetworkPolicy{}, "team1", c.LegacyNames().HeadPolicy) || s.has(&rbacv1.ClusterRoleBinding{}, "", c.LegacyNames().ClusterRoleBinding) {
+	if s.has(&networkingv1.NetworkPolicy{}, "team1", "demo-head") || s.has(&rbacv1.ClusterRoleBinding{}, "", "demo-team1-auth") {
 		t.Error("policy or binding of the older names are still there")
 	}
 	if !s.has(&corev1.Secret{}, "team1", "stranger") {

@@ -50,7 +50,14 @@ func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
 	container, volumes := sidecarOf(t, s)
-	original := s.OriginalArgs()
+	original := []string{ // as recorded
+		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=" + n.ServiceAccount, "--upstream=http://localhost:8265",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
+		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"team","verb":"get"}}`,
+	}
+	if diff := cmp.Diff(original, s.OriginalArgs()); diff != "" {
+		t.Errorf("the arguments of the original (-want +got):\n%s", diff)
+	}
 	want := corev1.Container{
 		Name: "oauth-proxy", Image: "i", Args: append(original, `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
 		Ports: []corev1.ContainerPort{{Name: "oauth-proxy", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}},

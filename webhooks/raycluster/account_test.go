@@ -223,7 +223,7 @@ func TestHeadServiceOfTheUser(t *testing.T) {
 	s := onOpenShift().with(original)
 	got := defaulted(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
 	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")
-	want := asAny(raycluster.SignCommand("rayclient-test-raycluster-test-namespace.apps.example.com", "mine.test-namespace.svc"))
+	want := signing(`\nDNS.5 = rayclient-test-raycluster-test-namespace.apps.example.com\nDNS.6 = mine.test-namespace.svc`)
 	if diff := cmp.Diff(want, command); diff != "" {
 		t.Error(diff)
 	}

@@ -2,7 +2,9 @@ package raycluster_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -37,6 +39,15 @@ func theirs(ctx context.Context, u *unstructured.Unstructured, content map[strin
 	return o
 }
 
+// originalName is the name that the CodeFlare operator gives an object, by section 2.3 of the chapter: hashed where the cluster bears a version.
+func originalName(u *unstructured.Unstructured, base string) string {
+	if _, hashed := u.GetAnnotations()["ray.openshift.ai/version"]; !hashed {
+		return base
+	}
+	sum := sha256.Sum256([]byte("codeflare-raycluster-controller" + base))
+	return base + "-" + hex.EncodeToString(sum[:])[:8]
+}
+
 // object is the frame of one.
 func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
@@ -49,20 +60,21 @@ func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 // left is what the CodeFlare operator left around a cluster: as much as can go wrong.
 func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
-	n := names(u)
-	theirs(ctx, u, object("v1", "Secret", n.CookieSecret, map[string]any{"stringData": map[string]any{raycluster.KeyCookie: cookie}}))
-	account := object("v1", "ServiceAccount", n.ServiceAccount, nil)
+	name := u.GetName()
+	serviceAccount := originalName(u, name+"-oauth-proxy")
+	theirs(ctx, u, object("v1", "Secret", originalName(u, name+"-oauth-config"), map[string]any{"stringData": map[string]any{"cookie_secret": cookie}}))
+	account := object("v1", "ServiceAccount", serviceAccount, nil)
 	account["metadata"].(map[string]any)["annotations"] = map[string]any{
-		"serviceaccounts.openshift.io/oauth-redirectreference.first": `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"` + n.Dashboard + `"}}`,
+		"serviceaccounts.openshift.io/oauth-redirectreference.first": `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"ray-dashboard-` + name + `"}}`,
 	}
 	theirs(ctx, u, account)
-	theirs(ctx, u, object("route.openshift.io/v1", "Route", n.Dashboard, map[string]any{"spec": map[string]any{
-		"to": map[string]any{"kind": "Service", "name": n.ProxyService}, "port": map[string]any{"targetPort": "oauth-proxy"},
+	theirs(ctx, u, object("route.openshift.io/v1", "Route", "ray-dashboard-"+name, map[string]any{"spec": map[string]any{
+		"to": map[string]any{"kind": "Service", "name": originalName(u, name+"-oauth")}, "port": map[string]any{"targetPort": "oauth-proxy"},
 		"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
 	}}))
-	b := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", n.ClusterRoleBinding, map[string]any{
+	b := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", originalName(u, name+"-"+u.GetNamespace()+"-auth"), map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
-		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": n.ServiceAccount, "namespace": u.GetNamespace()}},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": serviceAccount, "namespace": u.GetNamespace()}},
 	})
 	b["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: u.GetNamespace()}
 	theirs(ctx, u, b)
@@ -81,11 +93,11 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			left(ctx, u, cookie)
 		}
 		By("the live renaming of a cluster that had the names of old")
-		old := raycluster.View(renamed.Object).LegacyNames()
-		theirs(ctx, renamed, object("v1", "Service", old.ProxyService, map[string]any{"spec": map[string]any{
+		oldService, oldPolicy, oldBinding := "renamed-oauth", "renamed-head", "renamed-"+ns+"-auth"
+		theirs(ctx, renamed, object("v1", "Service", oldService, map[string]any{"spec": map[string]any{
 			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))
-		theirs(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", old.HeadPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
-		stale := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", old.ClusterRoleBinding, map[string]any{
+		theirs(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", oldPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
+		stale := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", oldBinding, map[string]any{
 			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"}})
 		stale["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: ns}
 		theirs(ctx, renamed, stale)
@@ -106,9 +118,9 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is recreated")
 			Expect(u.GetAnnotations()).To(Equal(before.GetAnnotations()), "the names stay")
 		}
-		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, old.ProxyService)},
-			&networkingv1.NetworkPolicy{ObjectMeta: inNamespace(renamed, old.HeadPolicy)},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: old.ClusterRoleBinding}},
+		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, oldService)},
+			&networkingv1.NetworkPolicy{ObjectMeta: inNamespace(renamed, oldPolicy)},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: oldBinding}},
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
 		settled(ctx, ns)
