@@ -142,11 +142,12 @@ func (w *workloads) madeBefore(ctx context.Context, aw *awv1beta2.AppWrapper, in
 		}
 		restored := object.DeepCopy()
 		restored.SetName(found[i].Name)
-		switch err := w.takeOver(ctx, aw, index, restored); {
-		case err == nil:
+		refusal := w.takeOver(ctx, aw, index, restored)
+		switch {
+		case refusal == nil:
 			return restored.GetName(), nil
-		case !errors.Is(err, apply.ErrNotAdoptable):
-			return "", err
+		case !errors.Is(refusal, apply.ErrNotAdoptable):
+			return "", refusal
 		case !sharesPrefix(aw, index): // it runs beside what would be made here
 			return "", fatalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
 		}
@@ -171,7 +172,7 @@ func sharesPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	return false
 }
 
-// takeOver adopts an object that nobody controls, if it has our label and is what the template makes.
+// takeOver adopts an object without a controller, if it has our label and is what the template makes.
 func (w *workloads) takeOver(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	err := w.applier.AdoptAsIs(ctx, aw, object)
 	switch {

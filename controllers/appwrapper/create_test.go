@@ -288,7 +288,7 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// An operator that may not patch a kind says so, and goes on once it may.
+// An operator that may not patch a kind reports it, and continues once it may.
 func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h")), restored("a"))
 	w.before = func(request string) error {

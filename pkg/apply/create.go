@@ -99,10 +99,10 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 	return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner))
 }
 
-// ErrNotAdoptable says that an object is not what CreateAsIs would have made, or that somebody controls it.
+// ErrNotAdoptable says that an object is not what CreateAsIs would have made, or that another object controls it.
 var ErrNotAdoptable = errors.New("it differs from what would be created, or has a controller")
 
-// AdoptAsIs gives the owner control of an object that nobody controls, as after a restore that strips owner references, if applying
+// AdoptAsIs gives the owner control of an object without a controller, as after a restore that strips owner references, if applying
 // what CreateAsIs would make changes nothing of it. Nothing but the reference is written. Errors are ErrNotAdoptable, or those of
 // the API server as they came.
 func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {

@@ -10,14 +10,13 @@ var unproven = map[string][]string{
 		"raycluster: get certificates.cert-manager.io", "raycluster: list certificates.cert-manager.io",
 		"raycluster: patch certificates.cert-manager.io", "raycluster: watch certificates.cert-manager.io",
 	},
-	"no scheduler with PodGroups runs in the suites, and no StatefulSet is wrapped there; these go the way of the other wrapped kinds": {
+	"no scheduler with PodGroups runs in the suites; these go the way of the other wrapped kinds": {
 		"appwrapper: create podgroups.scheduling.sigs.k8s.io", "appwrapper: create podgroups.scheduling.x-k8s.io",
 		"appwrapper: delete podgroups.scheduling.sigs.k8s.io", "appwrapper: delete podgroups.scheduling.x-k8s.io",
 		"appwrapper: get podgroups.scheduling.sigs.k8s.io", "appwrapper: get podgroups.scheduling.x-k8s.io",
 		"appwrapper: list podgroups.scheduling.sigs.k8s.io", "appwrapper: list podgroups.scheduling.x-k8s.io",
 		"appwrapper: watch podgroups.scheduling.sigs.k8s.io", "appwrapper: watch podgroups.scheduling.x-k8s.io",
 		"appwrapper: patch podgroups.scheduling.sigs.k8s.io", "appwrapper: patch podgroups.scheduling.x-k8s.io",
-		"appwrapper: get statefulsets.apps", "appwrapper: delete statefulsets.apps",
 	},
 	"the recorder writes an event of the election again only when the same one happens twice": {
 		"leader-election: patch events in its own namespace",
