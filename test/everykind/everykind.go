@@ -1,0 +1,137 @@
+// Package everykind has one resource of every kind that the operator serves, for suites that look at all of them at once: with KubeRay, an
+// etcd, and a fake of the routing layers, each gets ready on fake nodes.
+package everykind
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	// Own is the namespace of the manager and of the MLflow, and Workshop that of the other resources.
+	Own, Workshop = "opendatahub", "workshop"
+
+	patience = 90 * time.Second
+	poll     = 200 * time.Millisecond
+)
+
+// World is a control plane with what the resources need, but without a manager.
+type World struct {
+	*framework.Env
+
+	network *modelmesh.Network
+}
+
+// Start starts a control plane on which a kustomization is installed.
+func Start(ctx context.Context, name, kustomizeDir string) *World {
+	ginkgo.GinkgoHelper()
+	w := &World{Env: framework.Start(ctx, name, cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator(kustomizeDir))}
+	etcd, err := modelmesh.StartEtcd(ctx, w.Instance)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(w.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: Own, Name: "model-serving-etcd"}, Data: data})).To(gomega.Succeed())
+	w.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: w.Config, Log: logr.Discard()})
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect(w.network.Stop(ctx)).To(gomega.Succeed()) })
+	kubeRay, err := peers.StartKubeRay(ctx, w.Instance, ginkgo.GinkgoWriter)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func() {
+		if ginkgo.CurrentSpecReport().Failed() {
+			ginkgo.AddReportEntry("log of KubeRay", kubeRay.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+		}
+	})
+	return w
+}
+
+// Options of a manager for the resources.
+func (w *World) Options(installed *operator.Installed) framework.ManagerOptions {
+	return framework.ManagerOptions{
+		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
+		Env: append([]string{"MLFLOW_IMAGE=registry.example.com/mlflow:v3", "DEFAULT_DOMAIN=apps.example.com"}, w.network.Env()...),
+	}
+}
+
+// Namespace makes the namespace of the resources.
+func (w *World) Namespace(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Workshop, Labels: map[string]string{
+		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}})).To(gomega.Succeed())
+}
+
+// Resources are the custom resources that users create, those of the cluster included, and before them their Secrets.
+func (w *World) Resources() []*unstructured.Unstructured { return w.read("resources.yaml") }
+
+// PlatformResources are those that the platform creates, for managers with the component platform, and last the Catalog that this one
+// makes of them.
+func (w *World) PlatformResources() []*unstructured.Unstructured { return w.read("platform.yaml") }
+
+func (w *World) read(file string) []*unstructured.Unstructured {
+	ginkgo.GinkgoHelper()
+	root, err := cluster.RepositoryRoot()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	objects, err := framework.ReadObjects(filepath.Join(root, "test", "everykind", file))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, object := range objects {
+		mapping, err := w.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			object.SetNamespace(Workshop)
+		}
+	}
+	return objects
+}
+
+// Create stores objects, and waits for webhooks that do not answer yet.
+func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		gomega.Eventually(func() error { return client.IgnoreAlreadyExists(w.Admin.Create(ctx, object)) }).
+			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
+	}
+}
+
+// AwaitReady waits until every resource is ready, by kstatus and by what it has instead of the condition Ready.
+func (w *World) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		gomega.Eventually(func(g gomega.Gomega) {
+			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+			verdict, err := w.Judged(ctx, live)
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(strings.HasPrefix(verdict, "Current ")).To(gomega.BeTrue(), "%s: %v", verdict, live.Object["status"])
+			switch object.GetKind() {
+			case "RayCluster":
+				state, _, _ := unstructured.NestedString(live.Object, "status", "state")
+				g.Expect(state).To(gomega.Equal("ready"))
+			case "AppWrapper":
+				phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+				g.Expect(phase).To(gomega.Or(gomega.Equal("Running"), gomega.Equal("Succeeded")))
+			case "Predictor":
+				state, _, _ := unstructured.NestedString(live.Object, "status", "activeModelState")
+				g.Expect(state).To(gomega.Equal("Loaded"))
+			case "ServingRuntime", "Secret": // models show that it serves
+			default:
+				g.Expect(verdict).NotTo(gomega.ContainSubstring("no condition Ready"), "%v", live.Object["status"])
+			}
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
+	}
+}

@@ -1,0 +1,165 @@
+package restore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/everykind"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// roots are the kinds that users write, in the order in which they are restored: each after those that it may contain.
+var roots = []string{"Catalog", "InferenceService", "MLflow", "MLflowConfig", "ModelRegistry", "Predictor", "RayCluster", "ServingRuntime", "AppWrapper"}
+
+func title(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + object.GetName()
+}
+
+// childrenFirst puts what the operator made before what it was made for, and the rest into no order. Accounts come before Pods, which are
+// refused without.
+func childrenFirst(objects []*unstructured.Unstructured) {
+	rank := func(o *unstructured.Unstructured) int {
+		if o.GetKind() == "ServiceAccount" {
+			return -2
+		}
+		return slices.Index(roots, o.GetKind())
+	}
+	rand.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+}
+
+// ofMLflow are the objects in the namespace of the manager that belong to the MLflow.
+func ofMLflow(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		owner := metav1.GetControllerOf(o)
+		return o.GetName() != "mlflow-pvc" && (owner == nil || owner.Kind != "MLflow")
+	})
+}
+
+// restore creates objects as they were, and returns the UIDs of those that did not exist yet.
+func restore(ctx context.Context, objects []*unstructured.Unstructured) map[string]types.UID {
+	GinkgoHelper()
+	restored := map[string]types.UID{}
+	for _, object := range objects {
+		o := stripped(object)
+		var exists bool
+		Eventually(func() error {
+			err := world.Admin.Create(ctx, o)
+			if exists = apierrors.IsAlreadyExists(err); exists {
+				return nil
+			}
+			return err
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), title(o))
+		if !exists {
+			restored[title(o)] = o.GetUID()
+		}
+	}
+	return restored
+}
+
+// names are the objects by kind and name, but for Pods and ReplicaSets, of which a rollout leaves others.
+func names(objects []*unstructured.Unstructured) []string {
+	var all []string
+	for _, o := range objects {
+		if o.GetKind() != "ReplicaSet" && (o.GetKind() != "Pod" || ofAppWrapper(o)) {
+			all = append(all, title(o))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func ofAppWrapper(object *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "AppWrapper"
+}
+
+// expectTakenOver checks that what was restored is what runs, and that it belongs to the new resource in the way of the old one.
+func expectTakenOver(before, after []*unstructured.Unstructured, restored map[string]types.UID) {
+	GinkgoHelper()
+	now := map[string]*unstructured.Unstructured{}
+	for _, o := range after {
+		now[title(o)] = o
+	}
+	var wrong []string
+	for _, old := range before {
+		live, owner := now[title(old)], metav1.GetControllerOf(old)
+		switch {
+		case old.GetKind() == "ReplicaSet" || old.GetKind() == "Pod" && !ofAppWrapper(old):
+		case live == nil:
+			wrong = append(wrong, title(old)+" is missing")
+		case old.GetLabels()["platform.opendatahub.io/component"] == "modelmesh": // it goes while there is no runtime, and has no data
+		case restored[title(old)] != "" && live.GetUID() != restored[title(old)]:
+			wrong = append(wrong, title(old)+" was recreated")
+		case owner != nil && slices.Contains(roots, owner.Kind):
+			root := now[owner.Kind+" "+owner.Name]
+			if root == nil || !metav1.IsControlledBy(live, root) {
+				wrong = append(wrong, fmt.Sprintf("%s belongs to %v, not to %s %s", title(old), live.GetOwnerReferences(), owner.Kind, owner.Name))
+			}
+		}
+		if old.GetKind() == "Secret" && live != nil && strings.Contains(old.GetName(), "postgres") {
+			Expect(live.Object["data"]).To(Equal(old.Object["data"]), old.GetName())
+		}
+	}
+	Expect(wrong).To(BeEmpty())
+}
+
+var _ = Describe("A restore of everything", func() {
+	It("is taken over in an order that does not suit, with one set of children", func(ctx SpecContext) {
+		world.Namespace(ctx)
+		resources := world.Resources()
+		world.Create(ctx, resources...)
+		world.AwaitReady(ctx, resources)
+		world.Settle(manager.User, quiet, patience)
+		before, ofServer := objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))
+		server := framework.Untyped(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
+		world.Get(ctx, server)
+		AddReportEntry("backed up", fmt.Sprint(names(before), names(ofServer)))
+
+		By("losing all of it")
+		lose(ctx, server, ofServer)
+
+		By("restoring it")
+		world.Namespace(ctx)
+		backup := append(slices.Concat(before, ofServer), server)
+		childrenFirst(backup)
+		restored := restore(ctx, backup)
+		world.AwaitReady(ctx, resources)
+		world.Settle(manager.User, quiet, patience)
+
+		after, server2 := append(objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))...), server.DeepCopy()
+		Expect(names(after)).To(Equal(names(slices.Concat(before, ofServer))), "one set of children")
+		world.Get(ctx, server2)
+		expectTakenOver(append(slices.Concat(before, ofServer), server), append(after, server2), restored)
+		world.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})
+
+// lose deletes the namespace, and the MLflow with its data.
+func lose(ctx context.Context, server *unstructured.Unstructured, ofServer []*unstructured.Unstructured) {
+	GinkgoHelper()
+	Expect(world.Admin.Delete(ctx, server.DeepCopy())).To(Succeed())
+	workshop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: everykind.Workshop}}
+	Expect(world.Admin.Delete(ctx, workshop)).To(Succeed())
+	world.WaitGone(ctx, server.DeepCopy())
+	for _, object := range ofServer {
+		if object.GetKind() == "PersistentVolumeClaim" {
+			Expect(world.Admin.Delete(ctx, object.DeepCopy())).To(Succeed())
+		}
+		world.WaitGone(ctx, object.DeepCopy())
+	}
+	Eventually(func() error { return world.Admin.Get(ctx, client.ObjectKeyFromObject(workshop), workshop) }).
+		WithContext(ctx).WithTimeout(patience).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+}
