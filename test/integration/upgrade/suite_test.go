@@ -1,0 +1,46 @@
+// Package upgrade_test goes from an earlier version of the operator to this one and back, with a resource of every kind that serves
+// meanwhile.
+package upgrade_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/everykind"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// formerCommit is the version from which users upgrade. A release replaces it by the one before, and empties the list in CHANGELOG.md.
+	formerCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 10 * time.Minute
+	patience     = 2 * time.Minute
+	// quiet is how long the manager must have sent nothing to count as at rest.
+	quiet = 4 * time.Second
+)
+
+var (
+	old     *former
+	world   *everykind.World
+	manager *framework.Manager
+)
+
+func TestUpgrade(t *testing.T) { framework.Run(t, "Upgrade") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	old, err = fetchFormer(ctx, formerCommit)
+	Expect(err).NotTo(HaveOccurred())
+	world = everykind.Start(ctx, "upgrade", old.tree+"/config/default")
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() {
+	if manager != nil {
+		manager.ReportLog()
+	}
+})

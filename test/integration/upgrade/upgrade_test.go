@@ -1,0 +1,189 @@
+package upgrade_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// child is an object that a manager created.
+type child struct {
+	UID types.UID
+	// Template is the pod template, or the whole spec of what has none.
+	Template string
+}
+
+// children reads what managers have created and did not delete since, by `Kind namespace/name`.
+func children(ctx context.Context) map[string]child {
+	GinkgoHelper()
+	all := map[string]child{}
+	for _, e := range world.Since(0).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
+			continue
+		}
+		kind, err := world.Admin.RESTMapper().KindFor(schema.GroupVersionResource{Group: e.Group, Resource: e.Resource})
+		Expect(err).NotTo(HaveOccurred())
+		live := framework.Untyped(kind, e.Namespace, e.Name)
+		err = world.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
+		template, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "template")
+		if !found || kind.Kind == "Job" {
+			template = nil
+		}
+		text, err := json.Marshal(template)
+		Expect(err).NotTo(HaveOccurred())
+		all[fmt.Sprintf("%s %s/%s", kind.Kind, e.Namespace, e.Name)] = child{live.GetUID(), string(text)}
+	}
+	return all
+}
+
+// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does, and deletes what only the
+// one before had, as GitOps does.
+func install(ctx context.Context, dir string, before []*unstructured.Unstructured) []*unstructured.Unstructured {
+	GinkgoHelper()
+	objects, err := operator.Kustomize(dir)
+	Expect(err).NotTo(HaveOccurred())
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	Expect(operator.RouteWebhooks(objects, int64(world.Installed.WebhookPort))).To(Succeed())
+	for _, o := range objects {
+		Expect(world.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership)).
+			To(Succeed(), "%s %s", o.GetKind(), o.GetName())
+	}
+	for _, gone := range before {
+		still := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == gone.GetKind() && o.GetName() == gone.GetName() && o.GetNamespace() == gone.GetNamespace()
+		})
+		if !still && gone.GetKind() != "Namespace" && gone.GetKind() != "CustomResourceDefinition" {
+			Expect(client.IgnoreNotFound(world.Admin.Delete(ctx, gone.DeepCopy()))).To(Succeed())
+		}
+	}
+	return objects
+}
+
+// allowed reads from the changelog which Deployments get new pods: the list below the heading for that, in the section that is not released.
+func allowed() []string {
+	GinkgoHelper()
+	root, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(content), "\n### Replaced pods\n")
+	Expect(found).To(BeTrue(), "CHANGELOG.md lists whose pods the upgrade replaces")
+	section, _, _ = strings.Cut(section, "\n#")
+	var names []string
+	for _, item := range regexp.MustCompile("(?m)^- Deployment `([^`]+)`").FindAllStringSubmatch(section, -1) {
+		names = append(names, item[1])
+	}
+	return names
+}
+
+// replaced are the Deployments whose pod template is another one.
+func replaced(before, after map[string]child) []string {
+	var names []string
+	for title, was := range before {
+		if now, there := after[title]; there && now.Template != was.Template {
+			names = append(names, title[strings.LastIndex(title, "/")+1:])
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// expectKept checks that no child was lost or recreated.
+func expectKept(before, after map[string]child) {
+	GinkgoHelper()
+	var lost []string
+	for title, was := range before {
+		if now, there := after[title]; !there || now.UID != was.UID {
+			lost = append(lost, title)
+		}
+	}
+	Expect(lost).To(BeEmpty())
+}
+
+// repeated are the objects that the manager wrote more than once since a mark, with its requests. The status of custom resources follows
+// what happens, and does not count.
+func repeated(mark framework.Mark) map[string]framework.Entries {
+	GinkgoHelper()
+	all := map[string]framework.Entries{}
+	for _, e := range world.Since(mark).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+		if e.Subresource != "status" {
+			title := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
+			all[title] = append(all[title], e)
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, entries framework.Entries) bool { return len(entries) < 2 })
+	return all
+}
+
+// start runs the manager of a version, and waits until everything is ready and at rest.
+func start(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
+	GinkgoHelper()
+	options := world.Options(world.Installed)
+	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
+	manager = world.StartManager(ctx, options)
+	world.AwaitReady(ctx, resources)
+	world.Settle(manager.User, quiet, patience)
+}
+
+var _ = Describe("An upgrade", func() {
+	It("keeps every kind serving, with one write for each object, and so does the way back", func(ctx SpecContext) {
+		world.Namespace(ctx)
+		objects := install(ctx, old.tree+"/config/default", nil)
+		start(ctx, old.manager, nil)
+		platform, resources := world.PlatformResources(), world.Resources()
+		world.Create(ctx, platform[:len(platform)-1]...)
+		world.AwaitReady(ctx, platform)
+		world.Create(ctx, resources...) // but for the Catalog, which exists
+		resources = append(resources, platform...)
+		world.AwaitReady(ctx, resources)
+		world.Settle(manager.User, quiet, patience)
+		before := children(ctx)
+		Expect(len(before)).To(BeNumerically(">", 40))
+
+		By("the upgrade")
+		manager.Stop(ctx)
+		objects = install(ctx, "config/default", objects)
+		mark := world.Mark()
+		start(ctx, "", resources)
+		after := children(ctx)
+		expectKept(before, after)
+		AddReportEntry("replaced", fmt.Sprint(replaced(before, after)))
+		Expect(repeated(mark)).To(BeEmpty(), "objects that were written more than once")
+		Expect(replaced(before, after)).To(ConsistOf(allowed()), "CHANGELOG.md lists the Deployments whose pods are replaced")
+
+		By("the way back")
+		manager.Stop(ctx)
+		install(ctx, old.tree+"/config/default", objects)
+		mark = world.Mark()
+		start(ctx, old.manager, resources)
+		back := children(ctx)
+		expectKept(before, back)
+		Expect(replaced(before, back)).To(BeEmpty(), "the former version has its own pods again")
+		deleted := world.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
+		Expect(deleted).To(BeEmpty())
+		world.ExpectAtRest(manager.User, quiet)
+		Expect(manager.Process.Running()).To(BeTrue())
+	}, NodeTimeout(specTimeout))
+})
