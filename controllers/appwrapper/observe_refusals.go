@@ -49,33 +49,14 @@ func (w *workloads) refused(ctx context.Context, aw *awv1beta2.AppWrapper) strin
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("The Events that say why there are no pods cannot be read", "reason", err.Error())
 	}
-	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return !refuses(aw, &e) })
-	text := ""
-	if len(events) > 0 {
-		last := slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeen(&a).Compare(lastSeen(&b)) })
-		text = "pods cannot be created: " + conditions.Refusal(last.Message)
-	}
+	text := conditions.RefusedPods(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
 	w.memory.in(aw.UID, func(r *remembered) { r.refused = refusal{w.settings.Clock.Now(), text} })
 	return text
 }
 
-// refuses reports whether an Event is about pods that a component, or a ReplicaSet or Job of it, could not create.
-func refuses(aw *awv1beta2.AppWrapper, e *corev1.Event) bool {
-	if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.HasPrefix(e.Reason, "FailedToCreate") || lastSeen(e).Before(aw.CreationTimestamp.Time) {
-		return false
-	}
+// isComponent reports whether a name is that of a component, or of a ReplicaSet or Job of it.
+func isComponent(aw *awv1beta2.AppWrapper, name string) bool {
 	return slices.ContainsFunc(aw.Status.ComponentStatus, func(c awv1beta2.AppWrapperComponentStatus) bool {
-		return c.Name != "" && (e.InvolvedObject.Name == c.Name || strings.HasPrefix(e.InvolvedObject.Name, c.Name+"-"))
+		return c.Name != "" && (name == c.Name || strings.HasPrefix(name, c.Name+"-"))
 	})
-}
-
-func lastSeen(e *corev1.Event) time.Time {
-	at := e.LastTimestamp.Time
-	if e.EventTime.After(at) {
-		at = e.EventTime.Time
-	}
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
-	}
-	return at
 }

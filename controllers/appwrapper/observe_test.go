@@ -260,9 +260,12 @@ func TestWhatMoves(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"phase":     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
-		"node":      {func(p *corev1.Pod) { p.Spec.NodeName = "n9" }, true},
-		"deletion":  {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
+		"phase":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
+		"node":     {func(p *corev1.Pod) { p.Spec.NodeName = "n9" }, true},
+		"deletion": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
+		"cause": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}
+		}, true},
 		"heartbeat": {func(p *corev1.Pod) { p.ResourceVersion = "7" }, false},
 	} {
 		after := before.DeepCopy()

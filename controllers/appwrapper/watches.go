@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // byLabel maps a pod or component to the AppWrapper whose name it bears.
@@ -48,7 +49,7 @@ func (w *workloads) onNode(ctx context.Context, node client.Object) []reconcile.
 	return requests
 }
 
-// podMoved lets through what changes the facts about a pod.
+// podMoved lets through what changes the facts about a pod, and why it does not run.
 type podMoved struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -58,8 +59,10 @@ func (podMoved) Update(e event.UpdateEvent) bool {
 	if !ok || !same {
 		return true
 	}
+	cause := conditions.Diagnose([]corev1.Pod{*after})
 	return before.Status.Phase != after.Status.Phase || before.Spec.NodeName != after.Spec.NodeName ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		cause != "" && cause != conditions.Diagnose([]corev1.Pod{*before})
 }
 
 // componentMoved enqueues AppWrappers for what changes the facts about a component: that it came, is being deleted, says something else

@@ -137,8 +137,23 @@ func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in resources
 		return state, nil
 	}
 	var err error
+	if len(pods.Items) == 0 {
+		if state.Cause, err = r.refused(ctx, job); err != nil || state.Cause != "" {
+			return state, err
+		}
+	}
 	state.Cause, err = r.causeOf(ctx, m, pods.Items)
 	return state, err
+}
+
+// refused returns why the pods of a Job could not be created: a Job has no condition for it.
+func (r *objects) refused(ctx context.Context, job *batchv1.Job) (string, error) {
+	events := &corev1.EventList{}
+	err := r.live.List(ctx, events, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID)})
+	if err != nil {
+		return "", fmt.Errorf("list Events of migration Job %s: %w", job.Name, err)
+	}
+	return conditions.RefusedPods(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
 // lookForChores finds the unfinished Jobs of a CronJob beside the server, also of one that is not wanted any more.

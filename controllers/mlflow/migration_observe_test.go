@@ -30,7 +30,7 @@ import (
 // observer is a controller before a fake API server that refuses to list a kind, if one is named.
 func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *objects {
 	t.Helper()
-	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(there...).WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if broken != nil && reflect.TypeOf(list) == reflect.TypeOf(broken) {
 				return errors.New("not now")
@@ -42,6 +42,14 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *o
 		cached: server, live: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(midday),
 		inputs: func() resources.Inputs { return on["plain"] },
 	}
+}
+
+// involvedUID is what the API server selects Events by.
+func involvedUID(o client.Object) []string {
+	if e, ok := o.(*corev1.Event); ok {
+		return []string{string(e.InvolvedObject.UID)}
+	}
+	return nil
 }
 
 // watched is the MLflow that the observer looks for.
@@ -312,5 +320,25 @@ func TestPlanReadsNothingWhenSettled(t *testing.T) {
 	r := observer(t, &batchv1.JobList{})
 	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified {
 		t.Errorf("decision %+v, error %v", d, err)
+	}
+}
+
+// [BR-F3] A Job has no condition for pods that are refused.
+func TestWhyAMigrationHasNoPods(t *testing.T) {
+	job := liveJob("mlflow-mg", "job")
+	refused := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "e"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(midday),
+		Message: `pods "mlflow-mg-x" is forbidden: exceeded quota: tight`, InvolvedObject: corev1.ObjectReference{Name: "mlflow-mg", UID: "job"}}
+	for name, c := range map[string]struct {
+		event *corev1.Event
+		want  string
+	}{
+		"refused":        {refused, "pods cannot be created: exceeded quota: tight"},
+		"of another Job": {func() *corev1.Event { e := refused.DeepCopy(); e.InvolvedObject.UID = "other"; return e }(), ""},
+		"something else": {func() *corev1.Event { e := refused.DeepCopy(); e.Reason = "SuccessfulCreate"; return e }(), ""},
+	} {
+		got, err := observer(t, nil, job, c.event).refused(t.Context(), job)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }

@@ -56,6 +56,7 @@ func newServer(t testing.TB, there ...client.Object) *fakeapi.Server {
 	scheme := fakeapi.Scheme(mlflowv1.AddToScheme)
 	return fakeapi.New(t, func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}, &batchv1.Job{}).
+			WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).
 			WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}, there...)
 }

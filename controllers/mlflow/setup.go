@@ -77,7 +77,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config;mlflow-ca;mlflow-artifacts-ca,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=jobs,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:namespace=system,groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:namespace=system,groups="",resources=pods;events,verbs=list
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create
 // +kubebuilder:rbac:namespace=system,groups=policy,resources=poddisruptionbudgets,resourceNames=mlflow;mlflow-artifacts,verbs=get;patch;delete

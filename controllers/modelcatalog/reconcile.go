@@ -329,7 +329,7 @@ func (r *catalogs) addDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, a 
 	if err != nil {
 		return a, err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName, pods)
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName, pods, settable)
 	a.Message += cause
 	return a, err
 }

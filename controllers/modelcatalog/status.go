@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -95,10 +97,16 @@ func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.S
 	if a.Status == metav1.ConditionTrue {
 		return a
 	}
-	if cause := conditions.Cause(d, pods); cause != "" {
+	if cause := settable.Cause(d, pods); cause != "" {
 		return serving.Unavailable("Deployment is unavailable: " + cause)
 	}
 	return a
+}
+
+// settable are the fields where users set the resources of the containers of a catalog and of its database.
+var settable = conditions.Fields{
+	resources.ServerContainer: "spec.resources.catalog", rbacproxy.ContainerName: "spec.resources.kubeRBACProxy",
+	resources.DatabaseContainer: "spec.resources.postgres", resources.DataContainer: "spec.resources.init", resources.BenchmarkContainer: "spec.resources.init",
 }
 
 // waitingContainer names the first container that waits for longer than its start takes.

@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -62,6 +63,11 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 	return f, r.addDatabase(ctx, m, f)
 }
 
+// settable are the fields where users set the resources of the containers of a registry and of its database.
+var settable = conditions.Fields{
+	resources.ServerContainer: "spec.rest.resources", rbacproxy.ContainerName: "spec.kubeRBACProxy.resources", resources.DatabaseContainer: "spec.postgres.resources",
+}
+
 func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*finding, error) {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
@@ -71,7 +77,7 @@ func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistr
 			return f, err
 		}
 	}
-	if cause := conditions.Cause(d, pods); cause != "" {
+	if cause := settable.Cause(d, pods); cause != "" {
 		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
 	}
 	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
@@ -90,7 +96,7 @@ func (r *registries) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, 
 	if err != nil {
 		return err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m), pods)
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m), pods, settable)
 	if err != nil {
 		return err
 	}

@@ -103,13 +103,14 @@ func FindDeployment(ctx context.Context, cached, live client.Reader, namespace, 
 	return d, nil
 }
 
-// DatabaseCause returns what to add to the message of a server about its generated database, of which the pods are given; "" where they run.
-func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod) (string, error) {
+// DatabaseCause returns what to add to the message of a server about its generated database, of which the pods are given, and the fields of
+// its resources; "" where they run.
+func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod, fields conditions.Fields) (string, error) {
 	d, err := FindDeployment(ctx, cached, live, namespace, name)
 	if err != nil {
 		return "", err
 	}
-	if cause := conditions.Cause(d, pods); cause != "" {
+	if cause := fields.Cause(d, pods); cause != "" {
 		return "; its database: " + cause, nil
 	}
 	return "", nil

@@ -22,3 +22,11 @@ func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequir
 	}
 	return r
 }
+
+// RequirementsOr are those that a user gave, even if they are empty, and else these.
+func RequirementsOr(given *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if given != nil {
+		requests, limits = given.Requests, given.Limits
+	}
+	return Requirements(requests, limits)
+}

@@ -98,6 +98,9 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	return objects
 }
 
+// newer are fields of releases after the KServe that the test has: schedulerName came with 0.17, resourceClaims later.
+var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.SchedulerName": true, "v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
+
 // What our views hold of an object, KServe's types hold too, under the same names and with the same values.
 func TestViewsAgreeWithKServe(t *testing.T) {
 	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
@@ -127,7 +130,7 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 	}
 	for _, kind := range []any{v1alpha1.ServingRuntime{}, v1alpha1.ClusterServingRuntime{}, v1beta1.InferenceService{}} {
 		for _, field := range fieldsOf(reflect.TypeOf(kind), nil) {
-			if !set[field] {
+			if !set[field] && !newer[field] {
 				t.Errorf("no object of the test sets %s", field)
 			}
 		}

@@ -118,6 +118,14 @@ type CatalogResources struct {
 	// postgres is the container of the database. claims are ignored.
 	// +optional
 	Postgres *corev1.ResourceRequirements `json:"postgres,omitempty"`
+
+	// kubeRBACProxy is the container of the proxy in front of the server. claims are ignored.
+	// +optional
+	KubeRBACProxy *corev1.ResourceRequirements `json:"kubeRBACProxy,omitempty"`
+
+	// init are the containers that copy the data of the catalog before the server starts. claims are ignored.
+	// +optional
+	Init *corev1.ResourceRequirements `json:"init,omitempty"`
 }
 
 // CatalogDatabase is a PostgreSQL database: one that is run beside the server, or an existing one.

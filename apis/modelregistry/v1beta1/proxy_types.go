@@ -1,5 +1,7 @@
 package v1beta1
 
+import corev1 "k8s.io/api/core/v1"
+
 // ProxyConfig is a proxy in front of the REST server that authenticates clients.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tlsCertificateSecret) == has(self.tlsKeySecret)",message="tlsCertificateSecret and tlsKeySecret MUST be set together"
@@ -40,4 +42,8 @@ type ProxyConfig struct {
 	// image overrides the one that the platform ships.
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// resources of the container. claims are ignored.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	databaseContainer = "postgresql"
+	// DatabaseContainer is the name of the container of the database.
+	DatabaseContainer = "postgresql"
 	databaseVolume    = "postgres-data"
 	defaultSize       = "5Gi"
 )
@@ -27,7 +28,7 @@ func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 
 func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	server := resources.Postgres{
-		Container: databaseContainer, Image: in.Images.Postgres, Port: databasePort,
+		Container: DatabaseContainer, Image: in.Images.Postgres, Port: databasePort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			resources.FromSecret("POSTGRESQL_USER", DatabaseName, KeyUser),
 			resources.FromSecret("POSTGRESQL_PASSWORD", DatabaseName, KeyPassword),
@@ -88,6 +89,6 @@ func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfigurati
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSessionAffinity(corev1.ServiceAffinityNone).
 			WithSelector(map[string]string{LabelApp: Name, LabelName: DatabaseName}).
-			WithPorts(corev1ac.ServicePort().WithName(databaseContainer).WithPort(databasePort).
+			WithPorts(corev1ac.ServicePort().WithName(DatabaseContainer).WithPort(databasePort).
 				WithProtocol(corev1.ProtocolTCP).WithAppProtocol("tcp")))
 }

@@ -19,7 +19,11 @@ import (
 )
 
 const (
-	serverContainer = "catalog"
+	// ServerContainer is the name of the container of the server, DataContainer and BenchmarkContainer of those that copy data before it.
+	ServerContainer    = "catalog"
+	DataContainer      = "catalog-data-init"
+	BenchmarkContainer = "benchmark-data-init"
+
 	defaultVolume   = "default-sources"
 	dataVolume      = "catalog-data"
 	benchmarkVolume = "benchmark-data"
@@ -53,8 +57,8 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
 		WithSecurityContext(security).
 		WithInitContainers(
-			copying("catalog-data-init", inVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
-			copying("benchmark-data-init", inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
+			copying(c, DataContainer, inVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
+			copying(c, BenchmarkContainer, inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
 		).
 		WithContainers(container).
 		WithVolumes(volumes...)
@@ -71,19 +75,23 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 }
 
 // copying is an init container that hands the content of its image to the server.
-func copying(name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().
+func copying(c *aihubv1alpha1.Catalog, name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
+	container := corev1ac.Container().
 		WithName(name).
 		WithImage(image).
 		WithCommand("/bin/sh", "-c", command).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(mount(volume, dir))
+	if given := asked(c).Init; given != nil {
+		container.WithResources(resources.Requirements(given.Requests, given.Limits))
+	}
+	return container
 }
 
 func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfiguration {
 	http := intstr.FromString(PortName)
 	return corev1ac.Container().
-		WithName(serverContainer).
+		WithName(ServerContainer).
 		WithImage(in.Images.REST).
 		WithCommand("/model-registry", "catalog").
 		WithArgs(serverArguments(in)...).
@@ -205,18 +213,20 @@ func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
 	}
 	return rbacproxy.Sidecar{
-		Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
+		Resources: asked(c).KubeRBACProxy, Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
 		Certificate: file("tls.crt"), Key: file("tls.key"),
 	}
 }
 
+// asked are the resources of the spec.
+func asked(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogResources {
+	return ptr.Deref(c.Spec.Resources, aihubv1alpha1.CatalogResources{})
+}
+
 // serverResources are those of the spec as they stand, even none.
 func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if r := c.Spec.Resources; r != nil && r.Catalog != nil {
-		return resources.Requirements(r.Catalog.Requests, r.Catalog.Limits)
-	}
 	memory := resource.MustParse("256Mi")
-	return resources.Requirements(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+	return resources.RequirementsOr(asked(c).Catalog, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
 		corev1.ResourceList{corev1.ResourceMemory: memory})
 }
 

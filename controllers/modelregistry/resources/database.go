@@ -95,7 +95,7 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	volume := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
 	server := resources.Postgres{
-		Container: "postgres", Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
+		Container: DatabaseContainer, Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(databaseOf(m))),
 			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),

@@ -20,6 +20,8 @@ import (
 const (
 	// ServerContainer is the name of the container of the REST server.
 	ServerContainer = "rest-container"
+	// DatabaseContainer is that of a generated database.
+	DatabaseContainer = "postgres"
 	// The paths of probes. They show whether the server and its database work, and nothing else.
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
 	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
@@ -124,6 +126,7 @@ func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
 	}
 	return rbacproxy.Sidecar{
 		Image:        m.Spec.KubeRBACProxy.Image,
+		Resources:    m.Spec.KubeRBACProxy.Resources,
 		Port:         proxyPort(m),
 		IgnoredPaths: []string{pathDirty, pathHealth},
 		UpstreamPort: restPort(m),

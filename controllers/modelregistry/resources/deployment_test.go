@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -57,6 +58,27 @@ func TestServerContainer(t *testing.T) {
 		if c.Name == "oauth-proxy" || slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--provider=openshift" }) {
 			t.Errorf("container %s %v", c.Name, c.Args)
 		}
+	}
+}
+
+// [BR-F3] The resources of the proxy can be set, which a quota on limits asks for.
+func TestResourcesOfTheProxy(t *testing.T) {
+	proxy := func(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
+		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = given })
+		for _, c := range deploymentOf(t, m, plain).Spec.Template.Spec.Containers {
+			if c.Name == "kube-rbac-proxy" {
+				return c.Resources
+			}
+		}
+		t.Fatal("there is no proxy")
+		return corev1.ResourceRequirements{}
+	}
+	given := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	if diff := cmp.Diff(given, proxy(&given)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := proxy(nil); got.Limits.Cpu().Sign() != 0 || got.Limits.Memory().String() != "256Mi" || got.Requests.Cpu().String() != "100m" {
+		t.Errorf("by default %+v", got)
 	}
 }
 

@@ -37,10 +37,12 @@ const (
 	healthPath   = "/healthz"
 )
 
-// Sidecar is one proxy. All fields are needed but HealthPort, Upstream and IgnoredPaths.
+// Sidecar is one proxy. All fields are needed but Resources, HealthPort, Upstream and IgnoredPaths.
 type Sidecar struct {
 	// Image is the image of the proxy.
 	Image string
+	// Resources are those that a user gives it; nil for the defaults.
+	Resources *corev1.ResourceRequirements
 	// Port is where it serves TLS, on all addresses of the pod.
 	Port int32
 	// UpstreamPort is where the server listens in the same pod.
@@ -86,9 +88,9 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithPorts(port(PortName, s.Port), port(HealthPortName, s.healthPort())).
 		WithLivenessProbe(probe(30)).
 		WithReadinessProbe(probe(5)).
-		WithResources(corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+		WithResources(resources.RequirementsOr(s.Resources,
+			corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+			corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(resources.SidecarSecurity())
 	for _, f := range s.secrets() {
 		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(f.Volume).WithMountPath(f.Dir))

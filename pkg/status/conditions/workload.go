@@ -1,7 +1,10 @@
 package conditions
 
 import (
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +86,37 @@ func Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 		return state.Message
 	}
 	return Diagnose(pods)
+}
+
+// Fields are the fields of a spec in which the resources of containers are set, by the names of the containers.
+type Fields map[string]string
+
+var (
+	missingResources = regexp.MustCompile(`must specify .* for: .*`)
+	containersOf     = regexp.MustCompile(`for: ([a-z0-9-]+(?:,[a-z0-9-]+)*)`)
+	boundedResources = regexp.MustCompile(`per (?:Container|Pod)|\.resources\.`)
+)
+
+// Cause is [Cause], with the fields that mend it where a quota or a LimitRange refuses the resources of pods.
+func (f Fields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
+	cause := Cause(d, pods)
+	if Rollout(d).Reason != ReasonReplicaFailure {
+		return cause
+	}
+	var fields []string
+	for _, found := range containersOf.FindAllStringSubmatch(missingResources.FindString(cause), -1) {
+		for container := range strings.SplitSeq(found[1], ",") {
+			fields = append(fields, f[container])
+		}
+	}
+	if boundedResources.MatchString(cause) {
+		fields = slices.Collect(maps.Values(f))
+	}
+	slices.Sort(fields)
+	if fields = slices.DeleteFunc(slices.Compact(fields), func(field string) bool { return field == "" }); len(fields) == 0 {
+		return cause
+	}
+	return cause + ": set " + strings.Join(fields, ", ")
 }
 
 // OutOfTime reports whether a rollout has made no progress within its deadline. Until then what keeps it may pass.

@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,4 +142,30 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 			t.Fatalf("incomplete or contradictory: %+v", got)
 		}
 	})
+}
+
+func TestFieldsThatMendARefusal(t *testing.T) {
+	fields := Fields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
+	for message, want := range map[string]string{
+		`failed quota: q: must specify limits.cpu for: proxy,server; limits.memory for: proxy`:                                             ": set spec.proxy.resources, spec.rest.resources",
+		`failed quota: q: must specify limits.cpu for: proxy`:                                                                              ": set spec.proxy.resources",
+		`failed quota: q: must specify limits.cpu for: injected`:                                                                           "",
+		`minimum cpu usage per Container is 200m, but request is 100m`:                                                                     ": set spec.proxy.resources, spec.rest.resources",
+		`Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "100m": must be less than or equal to cpu limit of 50m`: ": set spec.proxy.resources, spec.rest.resources",
+		`exceeded quota: q, requested: cpu=1, limited: cpu=0`:                                                                              "",
+		`violates PodSecurity "restricted:latest": unrestricted capabilities`:                                                              "",
+	} {
+		d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "a-b" is forbidden: ` + message,
+		}}}}
+		cause := Cause(d, nil)
+		if got := fields.Cause(d, nil); got != cause+want {
+			t.Errorf("%q, want %q and %q", got, cause, want)
+		}
+	}
+	if got := fields.Cause(&appsv1.Deployment{}, []corev1.Pod{{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "must specify for: server",
+	}}}}}); strings.Contains(got, "set spec") {
+		t.Errorf("%q of a pod that exists", got)
+	}
 }
