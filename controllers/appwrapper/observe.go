@@ -156,9 +156,14 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	v := judged(kind, whole(seen.object))
 	out.Outcome, out.Message = v.outcome, v.message
 	owner.uid, owner.rayCluster = seen.object.GetUID(), v.rayCluster
-	created := seen.object.GetCreationTimestamp()
-	owner.restored = created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
+	owner.restored = w.restored(aw, index, seen.object)
 	return out, owner, nil
+}
+
+// restored reports whether a component was there before its AppWrapper, so that its pods may be older too.
+func (w *workloads) restored(aw *awv1beta2.AppWrapper, index int, object client.Object) bool {
+	created := object.GetCreationTimestamp()
+	return created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 }
 
 // find returns the object of a component if it is ours. When the cache does not show it the API server is queried, unless the cache is

@@ -25,7 +25,7 @@ type Causes struct {
 func (c *Causes) Set(namespace string, causes map[string]Cause) {
 	before, known := c.known.Get(namespace)
 	c.known.Set(namespace, causes)
-	if c.onChange != nil && !(known && maps.Equal(before, causes)) {
+	if c.onChange != nil && (!known || !maps.Equal(before, causes)) {
 		c.onChange(namespace)
 	}
 }

@@ -25,8 +25,10 @@ import (
 )
 
 const (
-	// Own is the namespace of the manager and of the MLflow, and Workshop that of the other resources.
-	Own, Workshop = "opendatahub", "workshop"
+	// Own is the namespace of the manager and of the MLflow.
+	Own = "opendatahub"
+	// Workshop is the namespace of the other resources.
+	Workshop = "workshop"
 
 	patience = 90 * time.Second
 	poll     = 200 * time.Millisecond

@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// ServerContainer is the name of the container of the server, DataContainer and BenchmarkContainer of those that copy data before it.
-	ServerContainer    = "catalog"
-	DataContainer      = "catalog-data-init"
+	// ServerContainer is the name of the container of the server.
+	ServerContainer = "catalog"
+	// DataContainer is the name of the one that copies the catalog data before the server starts.
+	DataContainer = "catalog-data-init"
+	// BenchmarkContainer is the name of the one that copies the benchmarks.
 	BenchmarkContainer = "benchmark-data-init"
 
 	defaultVolume   = "default-sources"

@@ -119,7 +119,7 @@ func (p *Postgres) initialize(ctx context.Context, served *Certificates) error {
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, output)
 	}
-	return os.WriteFile(filepath.Join(p.Dir, "data", "pg_hba.conf"), []byte("hostssl all all 127.0.0.1/32 scram-sha-256\n"), 0o644)
+	return os.WriteFile(filepath.Join(p.Dir, "data", "pg_hba.conf"), []byte(strings.Join([]string{"hostssl", "all", "all", "127.0.0.1/32", "scram-sha-256\n"}, " ")), 0o644)
 }
 
 // Unprivileged is a user as whom databases run where we are root.
