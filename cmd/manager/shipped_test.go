@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -81,6 +82,7 @@ func (s serving) GetScheme() *runtime.Scheme       { return s.scheme }
 func (s serving) GetConfig() *rest.Config          { return &rest.Config{Host: "https://127.0.0.1"} }
 func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
 func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
+func (s serving) GetAPIReader() client.Reader      { return nil }
 
 // Every path that the manifests name is answered, also while its component is switched off: the lists of webhooks in a cluster
 // do not follow the switches, and a path that is not answered refuses every request.
