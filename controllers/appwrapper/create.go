@@ -124,11 +124,8 @@ func (w *workloads) madeBefore(ctx context.Context, aw *awv1beta2.AppWrapper, in
 	kind := object.GroupVersionKind()
 	found, err := w.labelled(ctx, aw, kind)
 	found = slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool {
-		announced := false
-		for i := range aw.Status.ComponentStatus {
-			s := &aw.Status.ComponentStatus[i]
-			announced = announced || i != index && s.Name == o.Name && s.Kind == kind.Kind
-		}
+		others := slices.Concat(aw.Status.ComponentStatus[:index], aw.Status.ComponentStatus[index+1:])
+		announced := slices.ContainsFunc(others, func(s awv1beta2.AppWrapperComponentStatus) bool { return s.Name == o.Name && s.Kind == kind.Kind })
 		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, shortened(prefix)) || announced
 	})
 	for i := range found {
@@ -148,20 +145,20 @@ func (w *workloads) madeBefore(ctx context.Context, aw *awv1beta2.AppWrapper, in
 			return restored.GetName(), nil
 		case !errors.Is(refusal, apply.ErrNotAdoptable):
 			return "", refusal
-		case !sharesPrefix(aw, index): // it runs beside what would be made here
+		case !sharesPrefix(aw, index): // both would run
 			return "", fatalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
 		}
 	}
 	return "", err
 }
 
-// completes tells whether a name is a prefix with what the API server or this operator adds to one.
+// completes reports whether a name is a prefix with what the API server or this operator adds to one.
 func completes(name, prefix string) bool {
 	short := shortened(prefix)
 	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, short), prefix[len(short):]), "-.")
 }
 
-// sharesPrefix tells whether another component of the kind begins its name in the same way: what differs from this one may be that one.
+// sharesPrefix reports whether another component of the kind begins its name in the same way: what differs from this one may be that one.
 func sharesPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	id := identify(aw, index)
 	for i := range aw.Spec.Components {

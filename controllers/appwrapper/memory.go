@@ -66,7 +66,7 @@ func (m *memory) adopted(aw types.UID, index int, uid types.UID) {
 	m.in(aw, func(r *remembered) { r.created[index] = birth{uid: uid, at: m.clock.Now(), adopted: true} })
 }
 
-// wasAdopted tells whether a component was taken over.
+// wasAdopted reports whether a component was taken over.
 func (m *memory) wasAdopted(aw types.UID, index int) (adopted bool) {
 	m.in(aw, func(r *remembered) { adopted = r.created[index].adopted })
 	return adopted

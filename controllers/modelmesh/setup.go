@@ -10,10 +10,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
@@ -109,13 +111,19 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
 func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
+	return NarrowToMesh(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
+}
+
+// NarrowToMesh adds a cache of its own for one kind to the manager, which holds what belongs to the Services in front of runtimes, by their
+// label, in the namespaces that may be served.
+func NarrowToMesh(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
 	has, err := labels.Parse(mm.LabelService)
 	if err != nil {
-		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
+		return nil, fmt.Errorf("selecting %T by label: %w", object, err)
 	}
 	by := namespaces.Narrow()
 	by.Label = has
-	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, by, nil)
+	return component.Narrow(mgr, object, by, transform)
 }
 
 // Shared is what the parts of the component have in common during one run of it.

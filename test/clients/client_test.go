@@ -101,7 +101,7 @@ func (c client) do(ctx context.Context, python *machine.Python, t task) {
 	command := exec.CommandContext(ctx, python.Path("python"), filepath.Join(testdata, t.script))
 	command.Dir = home
 	command.Env = append([]string{
-		"PATH=" + python.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8", "PYTHONPATH=" + filepath.Join(testdata, "network"),
+		"PATH=" + python.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + filepath.Join(testdata, "network"),
 		"KUBECONFIG=" + filepath.Join(home, own), "NAMESPACE=" + t.namespace, "CLIENT=" + c.String(), "SERVICES=" + string(services),
 	}, t.env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -74,8 +74,8 @@ func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
 
 // databaseResources are those of the spec, unless they say nothing.
 func databaseResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if r := c.Spec.Resources; r != nil && r.Postgres != nil && len(r.Postgres.Requests)+len(r.Postgres.Limits) > 0 {
-		return resources.Requirements(r.Postgres.Requests, r.Postgres.Limits)
+	if given := asked(c).Postgres; given != nil && len(given.Requests)+len(given.Limits) > 0 {
+		return resources.Requirements(given.Requests, given.Limits)
 	}
 	return resources.PostgresResources()
 }

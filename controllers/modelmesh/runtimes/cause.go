@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,8 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -24,13 +21,7 @@ import (
 
 // podCache holds the pods of runtimes in served namespaces, with what tells why they do not run.
 func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
-	has, err := labels.Parse(mm.LabelService)
-	if err != nil {
-		return nil, fmt.Errorf("selecting pods by label: %w", err)
-	}
-	by := namespaces.Narrow()
-	by.Label = has
-	return component.Narrow(mgr, &corev1.Pod{}, by, func(o any) (any, error) {
+	return modelmesh.NarrowToMesh(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
 		}
