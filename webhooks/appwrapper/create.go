@@ -33,7 +33,7 @@ type creation struct {
 	user      authenticationv1.UserInfo
 	kinds     kinds
 	may       author.Access // nil when no reviews are wanted
-	// most returns how many pod sets one workload may have; maxPodSets where it is nil.
+	// most returns how many pod sets one workload may have.
 	most func(context.Context) int
 
 	errs    field.ErrorList
@@ -65,11 +65,7 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
 			"for a kind that is not known here, name the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
-		most := maxPodSets
-		if c.most != nil {
-			most = c.most(ctx)
-		}
-		if c.podSets > most {
+		if most := c.most(ctx); c.podSets > most {
 			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, most)
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}

@@ -138,7 +138,7 @@ var alice = authenticationv1.UserInfo{
 // judge applies the rules of creation as alice.
 func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: c.mapper, may: c.may}
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: c.mapper, may: c.may, most: always(maxPodSets)}
 	return request.judge(t.Context())
 }
 

@@ -32,6 +32,9 @@ func workloads(bounds ...int64) *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
+// always is a Kueue that takes so many pod sets.
+func always(most int) func(context.Context) int { return func(context.Context) int { return most } }
+
 // [UP-F5] The Kueue that is installed says how many pod sets it takes.
 func TestPodSetsOfKueue(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -72,7 +75,7 @@ func TestMorePodSetsWhereKueueTakesThem(t *testing.T) {
 			components = append(components, component(pod))
 		}
 		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: newCluster().mapper,
-			most: func(context.Context) int { return most }}
+			most: always(most)}
 		if errs := request.judge(t.Context()); (len(errs) > 0) != refused {
 			t.Errorf("nine pod sets where %d are taken: %v", most, errs)
 		}
