@@ -21,7 +21,7 @@ func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (s
 	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+		err = fmt.Errorf("%s%w: kubectl %s", stderr.String(), err, strings.Join(args, " ")) // an argument may be a long program
 	}
 	return strings.TrimSpace(string(output)), err
 }

@@ -36,8 +36,8 @@ type Entry struct {
 	UID, ResourceVersion string
 	// Request is the body of a write as the server understood it.
 	Request json.RawMessage
-	// At is when the answer was complete.
-	At time.Time
+	// Received is when the request arrived, At when the answer was complete.
+	Received, At time.Time
 }
 
 // String is one line for failure messages.
@@ -142,10 +142,20 @@ func (e Entries) Unchanged() Entries {
 		if entry.UID == "" || entry.DryRun {
 			return false
 		}
-		same := versions[entry.UID] == entry.ResourceVersion
+		same := versions[entry.UID] == entry.ResourceVersion && !entry.replaces()
 		versions[entry.UID] = entry.ResourceVersion
 		return same
 	})
+}
+
+// replaces reports whether the answer has another resourceVersion than the one that the request required. Of two writes at the same time, the
+// log may have the second one first.
+func (e Entry) replaces() bool {
+	var request struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	err := json.Unmarshal(e.Request, &request)
+	return err == nil && request.Metadata.ResourceVersion != "" && request.Metadata.ResourceVersion != e.ResourceVersion
 }
 
 // Mark is a place in the audit log.
@@ -234,8 +244,8 @@ type auditEvent struct {
 	Stage      string
 	Verb       string
 	RequestURI string
-	// StageTimestamp is the end of the stage.
-	StageTimestamp time.Time
+	// RequestReceivedTimestamp is when the request arrived, StageTimestamp the end of the stage.
+	RequestReceivedTimestamp, StageTimestamp time.Time
 	User           struct{ Username string }
 	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
@@ -267,7 +277,8 @@ func parseEntry(line []byte) (Entry, bool, error) {
 		Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource, Namespace: ref.Namespace, Name: ref.Name,
 		DryRun:  strings.Contains(event.RequestURI, "dryRun=All") || bytes.Contains(event.RequestObject, []byte(`"dryRun":["All"]`)),
 		Request: event.RequestObject,
-		UID:     answer.UID, ResourceVersion: answer.ResourceVersion, At: event.StageTimestamp,
+		UID:     answer.UID, ResourceVersion: answer.ResourceVersion,
+		Received: event.RequestReceivedTimestamp, At: event.StageTimestamp,
 	}
 	if entry.Name == "" && entry.Verb == "create" {
 		entry.Name = answer.Name

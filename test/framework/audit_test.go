@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,7 @@ func TestUnchanged(t *testing.T) {
 		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "change"},
 		{Verb: "delete", Name: "answer without object"},
 		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "no change again"},
+		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "logged late", Request: json.RawMessage(`{"metadata": {"resourceVersion": "1"}}`)},
 	}
 	got := entries.Unchanged()
 	if len(got) != 2 || got[0].Name != "no change" || got[1].Name != "no change again" {

@@ -43,21 +43,22 @@ func (e *Env) checkRest(context.Context) {
 // onlyVersion is a patch that asks for nothing: admission looks at the object again, or the answer says whether the cache is up to date.
 var onlyVersion = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
-// during returns the entries of a rest: those before the next disturbance and the next write of another client. Leases and Events cause
-// no work.
+// during returns the entries of a rest: what arrived before the next disturbance and the next write of another client, whose effect a
+// manager may see before the log has its answer. Leases and Events cause no work.
 func (e Entries) during(r resting, disturbances []time.Time) Entries {
-	begin := slices.IndexFunc(e, func(entry Entry) bool { return entry.At.After(r.from) })
-	if begin < 0 {
-		return nil
+	var end time.Time
+	earlier := func(at time.Time) {
+		if end.IsZero() || at.Before(end) {
+			end = at
+		}
 	}
-	next := slices.IndexFunc(disturbances, func(at time.Time) bool { return at.After(r.from) })
-	ends := func(entry Entry) bool {
-		return next >= 0 && entry.At.After(disturbances[next]) ||
-			entry.User != r.user && len(Entries{entry}.WithoutLeases().WithoutEvents().WithoutReviews().Writes()) > 0
+	if next := slices.IndexFunc(disturbances, func(at time.Time) bool { return at.After(r.from) }); next >= 0 {
+		earlier(disturbances[next])
 	}
-	rest := e[begin:]
-	if end := slices.IndexFunc(rest, ends); end >= 0 {
-		return rest[:end]
+	for _, write := range e.WithoutLeases().WithoutEvents().WithoutReviews().Writes() {
+		if write.User != r.user && write.At.After(r.from) {
+			earlier(write.Received)
+		}
 	}
-	return rest
+	return e.Where(func(entry Entry) bool { return entry.Received.After(r.from) && (end.IsZero() || entry.Received.Before(end)) })
 }

@@ -7,18 +7,21 @@ import (
 
 func TestDuring(t *testing.T) {
 	at := func(second int64, entry Entry) Entry {
-		entry.At = time.Unix(second, 0)
+		entry.Received, entry.At = time.Unix(second, 0), time.Unix(second, 0)
 		return entry
 	}
 	mine := Entry{Verb: "patch", Resource: "services", User: "manager"}
+	slow := at(3, Entry{Verb: "delete", Resource: "pods", User: "admin"})
+	slow.At = time.Unix(5, 0)
 	for name, c := range map[string]struct {
 		entries      Entries
 		disturbances []time.Time
 		want         int
 	}{
-		"no other client":    {Entries{at(1, mine), at(3, mine), at(4, mine)}, nil, 2},
-		"a write of another": {Entries{at(3, mine), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, mine)}, nil, 1},
-		"reads of another":   {Entries{at(3, Entry{Verb: "get", Resource: "pods", User: "admin"}), at(4, mine)}, nil, 2},
+		"no other client":           {Entries{at(1, mine), at(3, mine), at(4, mine)}, nil, 2},
+		"a write of another":        {Entries{at(3, mine), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, mine)}, nil, 1},
+		"one that is answered late": {Entries{at(4, mine), slow}, nil, 0},
+		"reads of another":          {Entries{at(3, Entry{Verb: "get", Resource: "pods", User: "admin"}), at(4, mine)}, nil, 2},
 		"leases and Events": {Entries{
 			at(3, Entry{Verb: "update", Resource: "leases", User: "kubelet"}), at(4, Entry{Verb: "create", Resource: "events", User: "kubelet"}), at(5, mine),
 		}, nil, 3},

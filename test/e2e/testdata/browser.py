@@ -48,13 +48,18 @@ target = call("Target.createTarget", url="about:blank")["result"]["targetId"]
 page = call("Target.attachToTarget", targetId=target, flatten=True)["result"]["sessionId"]
 call("Network.enable", page)
 call("Network.setExtraHTTPHeaders", page, headers={"Authorization": "Bearer " + token})
-problem = call("Page.navigate", page, url=url)["result"].get("errorText")
+
+# A page does not ask again for a part that a busy server did not send in time: it is loaded again, as its readers do.
+deadline, patience, shown = time.monotonic() + 300, 60, ""
+problem, loaded = call("Page.navigate", page, url=url)["result"].get("errorText"), time.monotonic()
 if problem:
     sys.exit(problem)
-deadline, shown = time.monotonic() + 90, ""
 while not all(text in shown for text in texts):
     if time.monotonic() > deadline:
-        sys.exit("the page shows only:\n" + shown)
+        sys.exit("the page shows only:\n" + shown[-2000:])
+    if time.monotonic() > loaded + patience:
+        call("Page.reload", page)
+        loaded = time.monotonic()
     time.sleep(0.2)
     # A page that is being replaced has no body yet.
     answer = call("Runtime.evaluate", page, expression="document.body?.innerText ?? ''", returnByValue=True)

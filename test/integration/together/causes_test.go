@@ -36,7 +36,9 @@ var withPods = []workload{
 		image: `spec: {postgres: {image: "` + badImage + `"}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`,
 		class: `spec: {postgres: {storage: {storageClassName: none}}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`},
 	{name: "a catalog", file: "aihub_catalog.yaml"},
-	{name: "an MLflow", file: "mlflow.yaml", namespace: own, image: `spec: {image: {image: "` + badImage + `"}}`, class: `spec: {storage: {storageClassName: none}}`},
+	// The next MLflow would take over a claim that is retained.
+	{name: "an MLflow", file: "mlflow.yaml", namespace: own, change: `spec: {storageRetentionPolicy: Delete}`, image: `spec: {image: {image: "` + badImage + `"}}`,
+		class: `spec: {storage: {storageClassName: none}}`},
 	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
 		image: `spec: {containers: [{name: modelserver, image: "` + badImage + `", resources: {limits: {cpu: 1, memory: 1Gi}}}]}`},
 	{name: "a Deployment in an AppWrapper", file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`},
