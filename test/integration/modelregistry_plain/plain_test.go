@@ -122,6 +122,8 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			m.Spec.Postgres = nil
 			m.Spec.Rest.Port = new(int32(8080)) // a spec without anything would not be sent
 		})
+		// An API server takes a moment to forget a webhook.
+		Eventually(func() error { return env.Admin.Create(ctx, m.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
 		Expect(condition(m, "Available").Message).To(ContainSubstring("postgres"))
