@@ -23,7 +23,7 @@ var (
 )
 
 // The pods of a Catalog are real but for its server.
-var _ = Describe("A Catalog with a placeholder for its server", Ordered, Label("ci"), func() {
+var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() {
 	var namespace string
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
 	available := func(ctx context.Context) {

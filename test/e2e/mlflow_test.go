@@ -22,7 +22,7 @@ const mlflowChores = `{"spec": {
 	"garbageCollection": {"schedule": "0 0 1 1 *"},
 	"traceArchival": {"enabled": true, "schedule": "0 0 1 1 *", "location": "file:///mlflow/archive", "retention": "1h"}}}`
 
-var _ = Describe("MLflow with SQLite on a volume", Ordered, Label("ci"), func() {
+var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 	var (
 		team mlflowTeam
 		// run is a run with an artifact and a model that has to live until the end.
