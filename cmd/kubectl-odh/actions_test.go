@@ -16,57 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-func TestPauseAndResume(t *testing.T) {
-	cluster := whole(t)
-	paused := func() int {
-		return strings.Count(run(t, cluster, sight{}, "status").stdout, "(paused)")
-	}
-	before := paused()
-	run(t, cluster, sight{}, "pause mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow paused\n")
-	run(t, cluster, sight{}, "pause mlf mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow already paused\n")
-	if paused() != before+1 {
-		t.Error("status does not show it")
-	}
-	run(t, cluster, sight{}, "resume mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow resumed\n")
-	run(t, cluster, sight{}, "resume mlflow/mlflow").expect(t, 0, "mlflow.mlflow.opendatahub.io/mlflow already resumed\n")
-	if paused() != before {
-		t.Error("status still shows it")
-	}
-	run(t, cluster, sight{}, "pause raycluster/demo").expect(t, 0, "raycluster.ray.io/demo paused\n", "raycluster.allowPause", "namespace vision")
-	run(t, cluster, sight{}, "pause pod/train-0").expect(t, 2, "the manager does not reconcile Pod")
-	run(t, cluster, sight{}, "pause").expect(t, 2, "name resources as KIND/NAME")
-	run(t, cluster, sight{}, "resume mlflow").expect(t, 2, "which one?")
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Verb == "patch" })
-	run(t, cluster, sight{}, "pause mlflow/mlflow").expect(t, 3, "pause mlflow.mlflow.opendatahub.io/mlflow: ", "forbidden")
-}
-
-func TestWait(t *testing.T) {
-	cluster := whole(t)
-	run(t, cluster, sight{}, "wait mlflowoperator/default-mlflowoperator isvc/faces").expect(t, 0,
-		"mlflowoperator.components.platform.opendatahub.io/default-mlflowoperator is ready\n", "inferenceservice.serving.kserve.io/faces is ready\n")
-	run(t, cluster, sight{}, "wait -n odh-model-registries mr/team-a --for available").expect(t, 0, "modelregistry.modelregistry.opendatahub.io/team-a is available\n")
-	run(t, cluster, sight{}, "wait mlflow/mlflow --timeout 20ms").expect(t, 1,
-		"mlflow.mlflow.opendatahub.io/mlflow is not ready: timed out after 20ms: DeploymentNotReady: MLflow deployment not ready: 0/1 replicas ready")
-	run(t, cluster, sight{}, "wait mlflow/mlflow --for available --timeout 20ms").expect(t, 1, "is not available: timed out after 20ms: Available is False: DeploymentNotReady: ")
-	run(t, cluster, sight{}, "wait raycluster/demo --for available --timeout 20ms").expect(t, 1, "it has no condition Available")
-	run(t, cluster, sight{}, "wait clusterservingruntime/mlserver-1.x").expect(t, 2, "a ClusterServingRuntime has no status")
-	run(t, cluster, sight{}, "wait mlflow/mlflow --for good").expect(t, 2, "wait for ready or available")
-	run(t, cluster, sight{}, "wait mlflow/none").expect(t, 2, "not found")
-
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "mlflows" })
-	run(t, cluster, sight{}, "wait mlflow/mlflow").expect(t, 3, "forbidden")
-
-	stalled := fakecluster.Objects(t, "testdata/resources.yaml")
-	i := slices.IndexFunc(stalled, func(u unstructured.Unstructured) bool { return u.GetKind() == "MLflow" })
-	condition := map[string]any{"type": "Stalled", "status": "True", "reason": "InvalidSpec", "message": "spec.image is wrong"}
-	ready := map[string]any{"type": "Ready", "status": "False", "reason": "InvalidSpec", "message": "spec.image is wrong"}
-	if err := unstructured.SetNestedSlice(stalled[i].Object, []any{condition, ready}, "status", "conditions"); err != nil {
-		t.Fatal(err)
-	}
-	stuck := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), stalled)
-	run(t, stuck, sight{}, "wait mlflow/mlflow --timeout 1h").expect(t, 1, "is not ready: Ready is False: InvalidSpec: spec.image is wrong")
-}
-
 func TestLogs(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, sight{}, "logs mlflow/mlflow --tail 5").expect(t, 0, "log of opendatahub/mlflow-2-x2x4z/mlflow previous= tail=5 follow=\n")

@@ -1,5 +1,5 @@
-// Command kubectl-odh shows what the operator runs in a cluster, what it would make, and what is wrong with it; it waits for resources,
-// pauses them, and collects what a support case needs. As a file of that name on the PATH it is the plugin `kubectl odh`.
+// Command kubectl-odh shows what the operator runs in a cluster, what it would make, and what is wrong with it, and collects what a support
+// case needs. As a file of that name on the PATH it is the plugin `kubectl odh`.
 package main
 
 import (
@@ -15,11 +15,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/gather"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/logs"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/pause"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/status"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/wait"
 )
 
 // version of this program, set at link time with -ldflags "-X main.version=..."; without it the version of the module is taken.
@@ -45,8 +43,7 @@ func newOptions(version string) *cli.Options {
 // commands are the sub-commands.
 func commands() []cli.Command {
 	return []cli.Command{
-		status.Command, tree.Command, logs.Command, wait.Command, pause.Pause, pause.Resume,
-		render.Validate, render.Command, doctor.Command, gather.Command,
+		status.Command, tree.Command, logs.Command, render.Validate, render.Command, doctor.Command, gather.Command,
 	}
 }
 

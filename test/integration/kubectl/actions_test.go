@@ -17,20 +17,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // hidden stands in everything that must not be collected.
 const hidden = "hunter2"
 
-var _ = Describe("pause, resume and wait", func() {
-	It("have the manager leave an MLflow alone, and take it up again", func(ctx SpecContext) {
-		Expect(odh(ctx, administrator(), "wait", "mlflow/mlflow", "--timeout", "1m")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow is ready\n"}))
-		Expect(odh(ctx, administrator(), "pause", "mlflow/mlflow")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow paused\n"}))
+var _ = Describe("An MLflow with the annotation for a pause", func() {
+	It("is left alone and shown so, until it is removed", func(ctx SpecContext) {
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		annotate := func(value any) {
+			env.Patch(ctx, mlflow, map[string]any{"metadata": map[string]any{"annotations": map[string]any{names.PausedAnnotation: value}}})
+		}
+		annotate("true")
 		env.WaitForCondition(ctx, mlflow, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation")
 		Expect(odh(ctx, viewer, "status").stdout).To(ContainSubstring("(paused)"))
-		Expect(odh(ctx, administrator(), "resume", "mlf", "mlflow")).To(Equal(result{stdout: "mlflow.mlflow.opendatahub.io/mlflow resumed\n"}))
+		annotate(nil)
 		env.WaitFor(ctx, mlflow, func(g Gomega) {
 			for _, c := range mlflow.Status.Conditions {
 				g.Expect(c.Type).NotTo(Equal(reconciler.ConditionPaused))
@@ -38,20 +41,15 @@ var _ = Describe("pause, resume and wait", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("end with 1 and the reason when the time is over", func(ctx SpecContext) {
-		got := odh(ctx, member, "wait", "appwrapper/broken", "--timeout", "1s")
-		Expect(got.code).To(Equal(1))
-		Expect(got.stderr).To(And(HavePrefix("kubectl-odh: appwrapper.workload.codeflare.dev/broken is not ready: timed out after 1s: "), ContainSubstring("Ready is False: ")))
-	}, SpecTimeout(specTimeout))
+})
 
+var _ = Describe("Commands that are not permitted", func() {
 	It("end with 3 and the missing permission", func(ctx SpecContext) {
 		for _, c := range []struct {
 			as   user
 			line string
 			want string
 		}{
-			{viewer, "pause mlflow/mlflow", `cannot patch resource "mlflows" in API group "mlflow.opendatahub.io" at the cluster scope`},
-			{member, "wait mlflow/mlflow", `cannot get resource "mlflows" in API group "mlflow.opendatahub.io" at the cluster scope`},
 			{member, "tree mlflow/mlflow", `cannot get resource "mlflows"`},
 			{member, "logs mlflow/mlflow", `cannot get resource "mlflows"`},
 			{member, "logs manager", "not allowed to list deployments.apps"},

@@ -159,11 +159,6 @@ func (o *Options) Select(command string, args []string, selector string) (*Clust
 	return cluster, infos, err
 }
 
-// NameOf is the name of a resource as -o name prints it.
-func NameOf(info *resource.Info) string {
-	return Name(info.Mapping.GroupVersionKind.GroupKind(), info.Name)
-}
-
 func (o *Options) builder(cluster *Cluster) *resource.Builder {
 	return resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace()
 }
