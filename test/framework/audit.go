@@ -246,8 +246,8 @@ type auditEvent struct {
 	RequestURI string
 	// RequestReceivedTimestamp is when the request arrived, StageTimestamp the end of the stage.
 	RequestReceivedTimestamp, StageTimestamp time.Time
-	User           struct{ Username string }
-	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	User                                     struct{ Username string }
+	ObjectRef                                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
 	ResponseStatus struct {
 		Code    int

@@ -60,5 +60,7 @@ func (e Entries) during(r resting, disturbances []time.Time) Entries {
 			earlier(write.Received)
 		}
 	}
-	return e.Where(func(entry Entry) bool { return entry.Received.After(r.from) && (end.IsZero() || entry.Received.Before(end)) })
+	return e.Where(func(entry Entry) bool {
+		return entry.Received.After(r.from) && (end.IsZero() || entry.Received.Before(end))
+	})
 }
