@@ -40,7 +40,6 @@ var _ = Describe("An MLflow with the annotation for a pause", func() {
 			}
 		})
 	}, SpecTimeout(specTimeout))
-
 })
 
 var _ = Describe("Commands that are not permitted", func() {

@@ -36,7 +36,7 @@ var ErrWrong = errors.New("something is wrong")
 var ErrUnknown = errors.New("not everything could be read")
 
 const long = `Shows the resources that the Open Data Hub platform operator reconciles, and what is wrong with them.
-Only pause and resume change something in the cluster: one annotation.
+It changes nothing in the cluster.
 
 Exit codes: 0 no problem, 1 a problem, 2 a wrong command line or no answer from the cluster,
 3 no problem in what could be read, but something could not be read, or you lack a permission.`
