@@ -46,21 +46,19 @@ var onlyVersion = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9
 // during returns the entries of a rest: what arrived before the next disturbance and the next write of another client, whose effect a
 // manager may see before the log has its answer. Leases and Events cause no work.
 func (e Entries) during(r resting, disturbances []time.Time) Entries {
-	var end time.Time
-	earlier := func(at time.Time) {
-		if end.IsZero() || at.Before(end) {
-			end = at
-		}
-	}
+	rest := e.Where(func(entry Entry) bool { return entry.At.After(r.from) })
+	var ends []time.Time
 	if next := slices.IndexFunc(disturbances, func(at time.Time) bool { return at.After(r.from) }); next >= 0 {
-		earlier(disturbances[next])
+		ends = append(ends, disturbances[next])
 	}
-	for _, write := range e.WithoutLeases().WithoutEvents().WithoutReviews().Writes() {
-		if write.User != r.user && write.At.After(r.from) {
-			earlier(write.Received)
+	for _, write := range rest.WithoutLeases().WithoutEvents().WithoutReviews().Writes() {
+		if write.User != r.user {
+			ends = append(ends, write.Received)
 		}
 	}
-	return e.Where(func(entry Entry) bool {
-		return entry.Received.After(r.from) && (end.IsZero() || entry.Received.Before(end))
-	})
+	if len(ends) == 0 {
+		return rest
+	}
+	end := slices.MinFunc(ends, time.Time.Compare)
+	return rest.Where(func(entry Entry) bool { return entry.Received.Before(end) })
 }
