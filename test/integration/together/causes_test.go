@@ -1,7 +1,6 @@
 package together_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -39,8 +38,7 @@ var withPods = []workload{
 	{name: "a catalog", file: "aihub_catalog.yaml"},
 	// The next MLflow would take over a claim that is retained.
 	{name: "an MLflow", file: "mlflow.yaml", namespace: own, change: `spec: {storageRetentionPolicy: Delete}`,
-		image: `spec: {storageRetentionPolicy: Delete, image: {image: "` + badImage + `"}}`,
-		class: `spec: {storageRetentionPolicy: Delete, storage: {storageClassName: none}}`},
+		image: `spec: {image: {image: "` + badImage + `"}}`, class: `spec: {storage: {storageClassName: none}}`},
 	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
 		image: `spec: {containers: [{name: modelserver, image: "` + badImage + `", resources: {limits: {cpu: 1, memory: 1Gi}}}]}`},
 	{name: "a Deployment in an AppWrapper", file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`},
@@ -113,7 +111,7 @@ var _ = Describe("The status of what has no pods", Serial, func() {
 				}
 			}
 			It(fmt.Sprintf("names the cause: %s, %s", situation, w.name), func(ctx SpecContext) {
-				e := example{file: w.file, change: cmp.Or(change, w.change), namespace: w.namespace, labels: w.labels}
+				e := example{file: w.file, change: w.change + "\n---\n" + change, namespace: w.namespace, labels: w.labels}
 				if e.namespace == "" {
 					e.namespace = component{labels: w.labels}.namespace(ctx, "causes")
 				}

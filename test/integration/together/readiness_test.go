@@ -2,6 +2,7 @@ package together_test
 
 import (
 	"context"
+	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/ginkgo/v2"
@@ -40,9 +41,11 @@ func secret(name string, keys ...string) client.Object {
 func (e example) create(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := sample(e.file)
-	var change map[string]any
-	Expect(yaml.Unmarshal([]byte(e.change), &change)).To(Succeed())
-	merge(object.Object, change)
+	for _, document := range strings.Split(e.change, "\n---\n") {
+		var change map[string]any
+		Expect(yaml.Unmarshal([]byte(document), &change)).To(Succeed())
+		merge(object.Object, change)
+	}
 	namespace := e.namespace
 	if namespace == "" {
 		namespace = component{labels: e.labels}.namespace(ctx, "ready")
