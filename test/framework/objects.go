@@ -55,6 +55,20 @@ func (e *Env) Get(ctx context.Context, object client.Object) {
 	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
+// Without deletes objects for the rest of the spec. An API server takes a moment to forget a webhook.
+func (e *Env) Without(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		e.Get(ctx, object)
+		gomega.Expect(e.Admin.Delete(ctx, object)).To(gomega.Succeed())
+		object.SetResourceVersion("")
+		object.SetUID("")
+		ginkgo.DeferCleanup(func(ctx context.Context) {
+			gomega.Expect(e.Admin.Create(ctx, object)).To(gomega.Succeed())
+		}, ginkgo.NodeTimeout(stopTimeout))
+	}
+}
+
 // Patch sends a JSON merge patch of an object, or of a subresource such as `status`, and reads the result into it.
 func (e *Env) Patch(ctx context.Context, object client.Object, patch map[string]any, subresource ...string) {
 	ginkgo.GinkgoHelper()

@@ -103,17 +103,13 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 	It("gets nothing of what was stored while no webhook was called", func(ctx SpecContext) {
 		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
 		configuration.SetNamespace("")
-		env.Get(ctx, configuration)
-		Expect(env.Admin.Delete(ctx, configuration.DeepCopy())).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
-			configuration.SetResourceVersion("")
-			configuration.SetUID("")
-			Expect(env.Admin.Create(ctx, configuration)).To(Succeed())
 			Eventually(func() error {
 				return as(mlflowEditor).Create(ctx, object("", mlflow("{image: {image: x}}")), client.DryRunAll)
 			}).
 				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
 		}, NodeTimeout(specTimeout))
+		env.Without(ctx, configuration)
 		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
 		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))

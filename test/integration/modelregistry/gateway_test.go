@@ -53,25 +53,6 @@ func behindGateway(ctx context.Context, more ...string) *framework.Manager {
 	return other
 }
 
-// withoutWebhooks takes the webhooks of the manager away for the rest of the spec.
-func withoutWebhooks(ctx context.Context) {
-	GinkgoHelper()
-	for _, configuration := range []client.Object{
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}},
-	} {
-		env.Get(ctx, configuration)
-		restored, ok := configuration.DeepCopyObject().(client.Object)
-		Expect(ok).To(BeTrue())
-		Expect(env.Admin.Delete(ctx, configuration)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			restored.SetResourceVersion("")
-			restored.SetUID("")
-			Expect(env.Admin.Create(ctx, restored)).To(Succeed())
-		}, NodeTimeout(specTimeout))
-	}
-}
-
 func httpRouteOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
 	return framework.Untyped(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
 }
@@ -217,7 +198,9 @@ var _ = Describe("Gateway mode", func() {
 	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
 		aside(ctx)
 		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
-		withoutWebhooks(ctx)
+		env.Without(ctx,
+			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
+			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := ready(ctx, registry(namespace, namespace))
 		var kept []*unstructured.Unstructured
 		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Untyped(bindingKind, "", m.Name+"-auth-delegator")} {

@@ -104,25 +104,13 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is checked in every reconcile where webhooks are off, and its status shows what is wrong", func(ctx SpecContext) {
-		for _, configuration := range []client.Object{
+		env.Without(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
-			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}},
-		} {
-			env.Get(ctx, configuration)
-			restored, ok := configuration.DeepCopyObject().(client.Object)
-			Expect(ok).To(BeTrue())
-			Expect(env.Admin.Delete(ctx, configuration)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) {
-				restored.SetResourceVersion("")
-				restored.SetUID("")
-				Expect(env.Admin.Create(ctx, restored)).To(Succeed())
-			}, NodeTimeout(specTimeout))
-		}
+			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := registry("unchecked", func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres = nil
 			m.Spec.Rest.Port = new(int32(8080)) // a spec without anything would not be sent
 		})
-		// An API server takes a moment to forget a webhook.
 		Eventually(func() error { return env.Admin.Create(ctx, m.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
