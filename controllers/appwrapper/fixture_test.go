@@ -54,6 +54,8 @@ type fixture struct {
 
 	// hidden are objects that the cache of the process does not show.
 	hidden map[string]bool
+	// apiDeleted is the answer about the APIs of kinds that are not served.
+	apiDeleted bool
 	// before may refuse a request of the process; after may lose its answer. They get "verb kind name".
 	before, after func(request string) error
 	writes, reads []string
@@ -183,7 +185,7 @@ func (w *fixture) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = w.clock
-	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, deleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
 	k.changed = componentMoved(noWorkers{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
 	w.workloads = newWorkloads(settings, applier, k, testMapper())

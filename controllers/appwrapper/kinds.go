@@ -3,10 +3,12 @@ package appwrapper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -35,6 +39,7 @@ const (
 type informers interface {
 	client.Reader
 	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+	RemoveInformer(ctx context.Context, obj client.Object) error
 }
 
 // kinds reads components. Each kind is watched from its first use on, kinds that report completion with their status and
@@ -42,8 +47,10 @@ type informers interface {
 type kinds struct {
 	cache informers
 	live  client.Reader
-	clock clock.PassiveClock
-	log   logr.Logger
+	// deleted reports whether the API of a kind was deleted, and with it all objects.
+	deleted func(context.Context, schema.GroupVersionKind) bool
+	clock   clock.PassiveClock
+	log     logr.Logger
 	// changed hears of every object of a watched kind that came, ended or went.
 	changed toolscache.ResourceEventHandler
 
@@ -158,6 +165,40 @@ func (k *kinds) ask(ctx context.Context, kind schema.GroupVersionKind, key types
 // about objects, which may live on in another version.
 func unserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// apiDeleted asks the API server whether it serves a kind in no version and has no CustomResourceDefinition of it.
+func apiDeleted(mgr ctrl.Manager) func(context.Context, schema.GroupVersionKind) bool {
+	return func(ctx context.Context, kind schema.GroupVersionKind) bool {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		mapper, err := apiutil.NewDynamicRESTMapper(mgr.GetConfig(), mgr.GetHTTPClient()) // that of the manager remembers what was served
+		if err == nil {
+			_, err = mapper.RESTMapping(kind.GroupKind())
+		}
+		if !meta.IsNoMatchError(err) {
+			return false
+		}
+		definitions := &metav1.PartialObjectMetadataList{}
+		definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		return mgr.GetAPIReader().List(ctx, definitions) == nil && !slices.ContainsFunc(definitions.Items, func(d metav1.PartialObjectMetadata) bool {
+			return d.Name == resource.GroupResource().String()
+		})
+	}
+}
+
+// forgetDeleted ends the watch of a kind whose API was deleted, and reports whether it was.
+func (k *kinds) forgetDeleted(ctx context.Context, kind schema.GroupVersionKind) bool {
+	if !k.deleted(ctx, kind) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, watched := k.watched[kind]; watched && k.cache.RemoveInformer(ctx, newObject(kind)) == nil {
+		delete(k.watched, kind)
+	}
+	return true
 }
 
 func (k *kinds) isBlind(kind schema.GroupVersionKind) bool {

@@ -316,6 +316,26 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 	}
 }
 
+// When its API was deleted there is nothing to wait for but pods.
+func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
+	w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")))
+	w.must(awv1beta2.PhaseRunning)
+	w.apiDeleted, w.hidden["j"] = true, true
+	w.before = func(request string) error {
+		if request == "get Job j" {
+			return &meta.NoKindMatchError{GroupKind: jobKind.GroupKind(), SearchedVersions: []string{"v1"}}
+		}
+		return nil
+	}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
+		t.Errorf("%+v", aw.Status.ComponentStatus[0])
+	}
+	if _, watched := w.kinds.watched[jobKind]; watched {
+		t.Error("the kind is still watched")
+	}
+}
+
 // The identity that is announced is that of the object that is created: keys count as they are written.
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})

@@ -23,11 +23,11 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	out := &rules.Deletion{}
 	standing := 0     // components that do not even bear a deletion timestamp
-	var unknown []int // components of kinds that the API server does not know any more, such as one whose CRD was removed
+	var unknown []int // components of kinds that the API server does not know any more
 	var unknownWhy error
 	for i := range aw.Status.ComponentStatus {
 		left, err := w.removeOne(ctx, aw, i, force)
-		if unserved(err) && force {
+		if unserved(err) && (force || w.kinds.forgetDeleted(ctx, kindOf(&aw.Status.ComponentStatus[i]))) {
 			unknown, unknownWhy = append(unknown, i), err
 			continue
 		}

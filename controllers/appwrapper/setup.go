@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -64,7 +63,7 @@ func Caches() []component.CacheNeed {
 func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		k := &kinds{
-			live: mgr.GetAPIReader(), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+			live: mgr.GetAPIReader(), deleted: apiDeleted(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 			watched: map[schema.GroupVersionKind]*watchedKind{},
 		}
 		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, slim)
@@ -110,9 +109,8 @@ func index(ctx context.Context, labelled cache.Cache) error {
 // watch builds the controller. The nodes are nil where they are not watched.
 func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
+		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -229,13 +228,12 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Phases: r.phases(), Gone: r.forget, Advice: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())
 	if r.feedback != nil {
 		b.WatchesRawSource(r.feedback.Source(r.everyMLflow()))
 	}
 	return b.
-		For(&mlflowv1.MLflow{}, builder.WithPredicates(changed)).
+		For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed())).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}, builder.OnlyMetadata).
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).

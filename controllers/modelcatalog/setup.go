@@ -140,7 +140,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 	})
 	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
 	b := registry.OwnsServer(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(catalog, builder.WithPredicates(registry.Asked()))).
+		For(catalog, builder.WithPredicates(reconciler.Changed()))).
 		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
 		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).

@@ -22,6 +22,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // LabelEnabled on a namespace says whether it is served.
@@ -228,7 +229,7 @@ func ComesOrGoes() predicate.Predicate {
 // SpecChanged lets through what matters in models and runtimes: their status is written often. At the end of an object it is also which
 // finalizers are left.
 func SpecChanged() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew
 		return before.GetUID() != after.GetUID() || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
 			after.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) != len(after.GetFinalizers())

@@ -142,7 +142,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(registry.Asked()))
+		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	return registry.OwnsServer(b).
 		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).

@@ -162,11 +162,10 @@ func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.S
 
 // concerns lets through what can matter in a RayCluster: KubeRay writes its status often.
 func concerns() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
-		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-		}})
+	return predicate.Or(reconciler.Changed(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}})
 }
 
 // ownedBy maps what was made for a RayCluster to it.

@@ -169,6 +169,9 @@ func informerFor(selected map[schema.GroupVersionKind]bool) newInformer {
 		if selected[obj.GetObjectKind().GroupVersionKind()] {
 			lw = limited(lw, ours().String())
 		}
+		if custom(obj) {
+			lw = relisting(lw)
+		}
 		maps.Copy(indexers, apply.OwnerIndexers())
 		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
 	}

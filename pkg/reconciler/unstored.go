@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,15 +36,22 @@ type Unstored struct {
 
 type unstored struct {
 	version string
+	relists int64 // the count when it was noted
 	fields  sets.Set[string]
 }
+
+// relists counts how often informers of custom resources had to list again.
+var relists atomic.Int64
+
+// NoteRelist lets statuses that were not stored be sent once more, since the CRD may have changed.
+func NoteRelist() { relists.Add(1) }
 
 // Covers reports whether two statuses of an object, as it was read and as it shall be, differ only in what was not stored.
 func (u *Unstored) Covers(before, after client.Object) bool {
 	u.mu.Lock()
 	known, found := u.objects[client.ObjectKeyFromObject(before)]
 	u.mu.Unlock()
-	if !found || known.version != before.GetResourceVersion() {
+	if !found || known.version != before.GetResourceVersion() || known.relists != relists.Load() {
 		return false
 	}
 	for field := range differences(before, after) {
@@ -69,7 +77,7 @@ func (u *Unstored) Note(ctx context.Context, c client.Client, sent, answer clien
 	if u.objects == nil {
 		u.objects, u.said = map[types.NamespacedName]unstored{}, sets.Set[string]{}
 	}
-	u.objects[name] = unstored{version: answer.GetResourceVersion(), fields: fields}
+	u.objects[name] = unstored{version: answer.GetResourceVersion(), relists: relists.Load(), fields: fields}
 	if !u.said.HasAll(fields.UnsortedList()...) {
 		u.said = u.said.Union(fields)
 		log.FromContext(ctx).Error(errUnstored, "Apply the CustomResourceDefinitions of this release, or find the admission webhook that changes the status",

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -75,11 +74,6 @@ func OwnsServer(b *builder.Builder) *builder.Builder {
 		b.Owns(child, builder.OnlyMetadata)
 	}
 	return b
-}
-
-// Asked admits changes of what a user asks for.
-func Asked() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 // Find reads an object from the cache, or from the API server when it does not bear our label yet, and reports whether it is there.

@@ -71,11 +71,11 @@ func (w *World) Options(installed *operator.Installed) framework.ManagerOptions 
 	}
 }
 
-// Namespace makes the namespace of the resources.
+// Namespace makes the namespace of the resources if it does not exist.
 func (w *World) Namespace(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	gomega.Expect(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Workshop, Labels: map[string]string{
-		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}})).To(gomega.Succeed())
+	gomega.Expect(client.IgnoreAlreadyExists(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Workshop, Labels: map[string]string{
+		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}}))).To(gomega.Succeed())
 }
 
 // Resources are the custom resources that users create, those of the cluster included, and before them their Secrets.

@@ -43,6 +43,9 @@ type Env struct {
 	// Installed is what [WithOperator] installed.
 	Installed *operator.Installed
 
+	// Unstored is when the CRDs do not have all that managers write, so that a write may change nothing.
+	Unstored struct{ From, To time.Time }
+
 	clock   clock.PassiveClock
 	watched watched
 	// rests begin when specs found a user at rest, and disturbances are when managers started or ended.

@@ -35,6 +35,7 @@ func (e *Env) checkRest(context.Context) {
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {
 		// The answer to the removal of the last finalizer bears the old resourceVersion too.
 		return !bytes.Contains(entry.Request, []byte(`"finalizers"`)) && !onlyVersion.Match(entry.Request) &&
+			(entry.At.Before(e.Unstored.From) || entry.Received.After(e.Unstored.To)) &&
 			slices.ContainsFunc(e.watched.accounts, func(a account) bool { return a.user == entry.User })
 	})
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes that changed nothing:\n%s", unchanged)

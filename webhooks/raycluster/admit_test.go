@@ -3,6 +3,7 @@ package raycluster
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,15 @@ func TestAdmitGivesWay(t *testing.T) {
 	long := strings.Replace(plainCluster, `"name":"c"`, `"name":"`+strings.Repeat("c", 50)+`"`, 1)
 	if _, warnings, err := Admit(settings, fresh(t, long)); err != nil || len(warnings) == 0 {
 		t.Errorf("a host that is cut: %q, %v", warnings, err)
+	}
+	mine := strings.Replace(plainCluster, `{"name":"h","image":"i"}]`, `{"name":"h","image":"i","env":[{"name":"RAY_TLS_CA_CERT","value":"/mine/ca.crt"}]}],"initContainers":[{"name":"mine","image":"i"}]`, 1)
+	want := []string{"spec.headGroupSpec.template.spec.containers.0.env: RAY_TLS_CA_CERT is replaced by that of the operator, which secures the cluster itself: remove it"}
+	admitted, warnings, err := Admit(settings, fresh(t, mine))
+	if err != nil || !slices.Equal(warnings, want) {
+		t.Errorf("a certificate of the user's own: %q, %v", warnings, err)
+	}
+	if _, warnings, err = Admit(settings, admitted); err != nil || len(warnings) > 0 {
+		t.Errorf("what the operator put there: %q, %v", warnings, err)
 	}
 	for want, text := range map[string]string{
 		"spec.headGroupSpec": `{"metadata":{"name":"c"},"spec":{"headGroupSpec":7}}`,

@@ -99,11 +99,12 @@ type defaulter struct{ settings source }
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	validationSays := func(*asked) admission.Response { return admission.Allowed("") }
 	return d.settings.answer(ctx, request, validationSays, func(a *asked, s Settings) admission.Response {
-		patch, err := patchBetween(a.cluster.Object(), a.defaulted(s, request.UID))
+		finished, warnings := a.defaulted(s, request.UID)
+		patch, err := patchBetween(a.cluster.Object(), finished)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return author.Patched(patch)
+		return author.Patched(patch).WithWarnings(warnings...)
 	})
 }
 
@@ -120,8 +121,9 @@ func patchBetween(before, after map[string]any) ([]jsonpatch.Operation, error) {
 	return jsonpatch.CreatePatch(from, to)
 }
 
-// defaulted is the cluster of a request with everything that belongs into it. The uid of the request completes a name that is left open.
-func (a *asked) defaulted(s Settings, request types.UID) map[string]any {
+// defaulted returns the cluster of a request with everything that belongs into it, and warnings about what that replaces. The uid of the
+// request completes a name that is left open.
+func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, []string) {
 	object := runtime.DeepCopyJSON(a.cluster.Object())
 	if generate := nested.Text(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
 		child(object, "metadata")["name"] = generatedName(generate, request)
@@ -131,11 +133,11 @@ func (a *asked) defaulted(s Settings, request types.UID) map[string]any {
 	}
 	p := planFor(s, raycluster.View(object), a.old)
 	if !p.mode.Active() {
-		return a.cluster.Object()
+		return a.cluster.Object(), nil
 	}
 	finished := runtime.DeepCopyJSON(object) // the plan goes by what it was made of
 	p.write(finished, s.Version)
-	return finished
+	return finished, p.replaced()
 }
 
 // Admit is what the webhooks make of a new cluster: the object with everything that they put into it, and their warnings. An error
@@ -145,12 +147,12 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if a.shape = shapeErrors(a.cluster); len(a.shape) > 0 {
 		return nil, nil, a.shape.ToAggregate()
 	}
-	finished := a.defaulted(s, "")
+	finished, replaced := a.defaulted(s, "")
 	p := planFor(s, raycluster.View(finished), raycluster.Cluster{})
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
-	return finished, p.warnings(), nil
+	return finished, append(replaced, p.warnings()...), nil
 }
 
 // validator answers the validating webhook.

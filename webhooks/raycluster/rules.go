@@ -210,6 +210,32 @@ func (p *plan) warnings() []string {
 	return out
 }
 
+// replaced warns about containers, volumes and variables of a new cluster that have the names of those of the operator.
+func (p *plan) replaced() []string {
+	if p.old.Object() != nil {
+		return nil
+	}
+	var out []string
+	warn := func(list place, ours ...element) {
+		for _, o := range ours {
+			if o == nil {
+				continue
+			}
+			if theirs := nested.Named(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !sameContainer(theirs, o) {
+				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", path(list), o["name"]))
+			}
+		}
+	}
+	for _, g := range p.groups {
+		pod := g.pod()
+		warn(pod.child("containers"), g.sidecar)
+		warn(pod.child("initContainers"), g.certificate)
+		warn(pod.child("volumes"), slices.Concat(g.sidecarVolumes, g.volumes)...)
+		warn(pod.child("containers", "0", "env"), g.env...)
+	}
+	return out
+}
+
 // ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
 // said that KubeRay is trusted with it.
 func ownFields(own raycluster.OwnSecurity) map[string]string {

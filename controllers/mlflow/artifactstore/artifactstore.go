@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -78,9 +77,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 			return fmt.Errorf("watching for %s: %w", controllerName, err)
 		}
 	}
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	served.Watch(ctx, c, Kind, func() source.Source {
-		return source.Kind[client.Object](mgr.GetCache(), &mlflowv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, changed)
+		return source.Kind[client.Object](mgr.GetCache(), &mlflowv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())
 	})
 	return nil
 }

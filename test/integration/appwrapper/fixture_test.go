@@ -37,6 +37,7 @@ func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	for _, k := range []struct{ group, version, kind, plural string }{
 		{"kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"},
 		{"jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"},
+		{"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"},
 		{"test.example.com", "v1", "Gadget", "gadgets"}, // which the shipped role does not know
 	} {
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{

@@ -2,6 +2,7 @@ package appwrapper_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +19,25 @@ import (
 )
 
 var _ = Describe("Kinds of components", func() {
+	It("do not hold up a deletion when their API was deleted, and are watched again when it is back", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "api-gone")
+		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", fine)}
+		aw := create(ctx, wrap(ns, "gang", group))
+		reach(ctx, aw, awv1beta2.PhaseRunning)
+		definition := fakeCRDs()[slices.IndexFunc(fakeCRDs(), func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Spec.Names.Kind == "PodGroup" })]
+		Expect(env.Admin.Delete(ctx, definition.DeepCopy())).To(Succeed())
+		env.WaitGone(ctx, definition.DeepCopy())
+		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+		env.WaitGone(ctx, aw)
+
+		Expect(env.Admin.Create(ctx, definition)).To(Succeed())
+		env.WaitForCondition(ctx, definition, "Established", "True", "")
+		again := create(ctx, wrap(ns, "again", group))
+		reach(ctx, again, awv1beta2.PhaseRunning)
+		Expect(env.Admin.Delete(ctx, object("scheduling.x-k8s.io/v1alpha1", "PodGroup", ns, "group"))).To(Succeed())
+		reach(ctx, again, awv1beta2.PhaseFailed, says(again, "Unhealthy=True/MissingComponent"))
+	}, SpecTimeout(specTimeout))
+
 	It("get ready and stay so, at no cost [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "kinds")
 		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},

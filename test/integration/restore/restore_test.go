@@ -118,11 +118,7 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 
 var _ = Describe("A restore of everything", func() {
 	It("is taken over in an order that does not suit, with one set of children", func(ctx SpecContext) {
-		world.Namespace(ctx)
-		resources := world.Resources()
-		world.Create(ctx, resources...)
-		world.AwaitReady(ctx, resources)
-		world.Settle(manager.User, quiet, patience)
+		resources := everything(ctx)
 		before, ofServer := objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))
 		server := framework.Untyped(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
 		world.Get(ctx, server)

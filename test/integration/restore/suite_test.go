@@ -2,10 +2,12 @@
 package restore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/test/everykind"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -33,3 +35,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(startTimeout))
 
 var _ = AfterEach(func() { manager.ReportLog() })
+
+// everything creates the resources that do not exist yet, and waits until all are ready and the manager is at rest.
+func everything(ctx context.Context) []*unstructured.Unstructured {
+	GinkgoHelper()
+	world.Namespace(ctx)
+	resources := world.Resources()
+	world.Create(ctx, resources...)
+	world.AwaitReady(ctx, resources)
+	world.Settle(manager.User, quiet, patience)
+	return resources
+}

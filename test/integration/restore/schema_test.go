@@ -1,0 +1,94 @@
+package restore_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// dropped is a status field that the CRDs of the older release in this test do not have.
+const dropped = "observedGeneration"
+
+// ownKinds are the kinds of our CRDs that the resources are of.
+func ownKinds(resources []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(resources), func(o *unstructured.Unstructured) bool {
+		return !slices.Contains([]string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "Predictor", "AppWrapper"}, o.GetKind())
+	})
+}
+
+// changeCRD changes the status of the CRD of an object in all versions.
+func changeCRD(ctx context.Context, object *unstructured.Unstructured, change func(status map[string]apiextensionsv1.JSONSchemaProps)) {
+	GinkgoHelper()
+	mapping, err := world.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := world.Admin.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, crd); err != nil {
+			return err
+		}
+		for i := range crd.Spec.Versions {
+			change(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"].Properties)
+		}
+		return world.Admin.Update(ctx, crd)
+	})).To(Succeed())
+}
+
+var _ = Describe("CRDs of an older release", func() {
+	It("end in rest, and what they drop returns with those of this release", func(ctx SpecContext) {
+		resources := everything(ctx)
+		world.Unstored.From = time.Now()
+		own := ownKinds(resources)
+		have := func(object *unstructured.Unstructured, want bool) {
+			GinkgoHelper()
+			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			world.WaitFor(ctx, live, func(g Gomega) {
+				_, found, err := unstructured.NestedInt64(live.Object, "status", dropped)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(found).To(Equal(want), "%s: %v", title(object), live.Object["status"])
+			})
+		}
+		ofKind := map[string]*unstructured.Unstructured{}
+		for _, object := range own {
+			ofKind[object.GetKind()] = object
+		}
+		fields := map[string]apiextensionsv1.JSONSchemaProps{}
+		for kind, object := range ofKind {
+			changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) {
+				fields[kind] = status[dropped]
+				delete(status, dropped)
+			})
+		}
+		for _, object := range own {
+			have(object, false)
+			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			world.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
+		}
+		world.Settle(manager.User, quiet, patience)
+		world.ExpectAtRest(manager.User, quiet)
+
+		By("putting back those of this release")
+		for _, object := range own {
+			have(object, false)
+		}
+		for kind, object := range ofKind {
+			changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) { status[dropped] = fields[kind] })
+		}
+		for _, object := range own {
+			have(object, true)
+		}
+		world.Unstored.To = time.Now()
+		world.Settle(manager.User, quiet, patience)
+		world.AwaitReady(ctx, resources)
+		world.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})
