@@ -33,7 +33,7 @@ func appWrapperRow(env *Env) row {
 			Name:     appwrapper.ComponentName,
 			Types:    []func(*runtime.Scheme) error{awv1beta2.AddToScheme},
 			Requires: []schema.GroupVersionKind{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)},
-			Caches:   appwrapper.Caches(),
+			Caches:   appwrapper.Caches(), Transform: appwrapper.Transform,
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(ctx context.Context) (webhook.Settings, error) {
 					c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())

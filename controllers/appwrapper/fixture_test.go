@@ -159,6 +159,13 @@ func (w *fixture) restart() {
 		return w.after(request)
 	}
 	writing := interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := c.Get(ctx, key, o, opts...); err != nil {
+				return err
+			}
+			_, err := Transform(o) // as the cache has it
+			return err
+		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return asked(true, "create", o, func() error { return c.Create(ctx, o, opts...) })
 		},

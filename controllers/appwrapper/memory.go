@@ -23,6 +23,7 @@ type memory struct {
 // remembered belongs to one AppWrapper.
 type remembered struct {
 	created map[int]birth // by the index of the component
+	least   map[int]int   // pods that are enough, by the index of the component
 	done    map[types.UID]bool
 	refused refusal
 }
@@ -50,7 +51,7 @@ func (m *memory) in(aw types.UID, do func(*remembered)) {
 	defer m.mu.Unlock()
 	r, ok := m.objects[aw]
 	if !ok {
-		r = &remembered{created: map[int]birth{}, done: map[types.UID]bool{}}
+		r = &remembered{created: map[int]birth{}, least: map[int]int{}, done: map[types.UID]bool{}}
 		m.objects[aw] = r
 	}
 	do(r)
@@ -79,6 +80,16 @@ func (m *memory) saw(aw types.UID, index int, uid types.UID) {
 			r.created[index] = birth{uid: uid}
 		}
 	})
+}
+
+// leastOf returns how many pods of a component are enough, if that is known.
+func (m *memory) leastOf(aw types.UID, index int) (least int, known bool) {
+	m.in(aw, func(r *remembered) { least, known = r.least[index] })
+	return least, known
+}
+
+func (m *memory) setLeast(aw types.UID, index, least int) {
+	m.in(aw, func(r *remembered) { r.least[index] = least })
 }
 
 // isNew tells whether a component was created so lately that the cache may not show it.

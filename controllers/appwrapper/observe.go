@@ -32,6 +32,11 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
+	if len(aw.Status.ComponentStatus) == 0 {
+		if err := w.complete(ctx, aw); err != nil {
+			return nil, err
+		}
+	}
 	if err := fillIn(aw); err != nil {
 		return nil, err
 	}
@@ -134,8 +139,8 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	if err != nil {
 		return out, owner, err
 	}
-	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
-		out.MinReady = int(podset.Least(template, status.PodSets))
+	if out.MinReady, err = w.minReady(ctx, aw, index); err != nil {
+		return out, owner, err
 	}
 	if seen.blind {
 		f.CheckAfter(blindCheck)

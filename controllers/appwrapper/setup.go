@@ -36,7 +36,7 @@ const FieldOwner = "appwrapper"
 
 // The kinds of components that may be wrapped without further roles: those that the original's role had.
 
-// +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/status,verbs=patch
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;patch;delete

@@ -83,6 +83,9 @@ func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list 
 	d := rules.Decide(list, f)
 	switch d.Act {
 	case rules.CreateComponents:
+		if err := w.complete(ctx, aw); err != nil {
+			return rules.Decision{}, err
+		}
 		f.Created = w.create(ctx, aw)
 		d = rules.Decide(list, f)
 	case rules.DeleteComponents, rules.ForceDeletion:
@@ -92,6 +95,11 @@ func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list 
 	}
 	if ctx.Err() != nil {
 		return rules.Decision{}, ctx.Err()
+	}
+	if d.Announce {
+		if err := w.complete(ctx, aw); err != nil {
+			return rules.Decision{}, err
+		}
 	}
 	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.Next)
 	if d.Next == "" && aw.Status.Phase == awv1beta2.PhaseRunning {

@@ -51,6 +51,9 @@ type limits struct {
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
 	optional := FollowedKinds(enabled)
 	selected := map[schema.GroupVersionKind]bool{}
+	for _, c := range enabled {
+		transform = chain(c.Transform, transform)
+	}
 	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
 	for kind, limit := range merge(enabled) {
 		switch {
@@ -85,7 +88,7 @@ func (l limits) config(everything bool, transform toolscache.TransformFunc) cach
 	case !everything:
 		return cache.Config{LabelSelector: ours()}
 	case !l.whole:
-		return cache.Config{Transform: identities(transform)}
+		return cache.Config{Transform: chain(identities, transform)}
 	default:
 		return cache.Config{}
 	}
@@ -133,18 +136,30 @@ func ours() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
 
-// identities shortens the metadata of foreign objects to identity and version, before the next transform. Their
-// annotations may hold whole contents besides: `kubectl apply` copies a Secret into one.
-func identities(next toolscache.TransformFunc) toolscache.TransformFunc {
-	return func(in any) (any, error) {
-		if head, ok := in.(*metav1.PartialObjectMetadata); ok && head.Labels[names.OperatorLabel] != names.OperatorName {
-			shorten(head)
-		}
-		if next == nil {
-			return in, nil
-		}
-		return next(in)
+// chain returns a transform that does what two of them do. Either may be nil.
+func chain(first, then toolscache.TransformFunc) toolscache.TransformFunc {
+	if first == nil {
+		return then
 	}
+	if then == nil {
+		return first
+	}
+	return func(in any) (any, error) {
+		out, err := first(in)
+		if err != nil {
+			return nil, err
+		}
+		return then(out)
+	}
+}
+
+// identities shortens the metadata of foreign objects to identity and version. Their annotations may hold whole contents besides:
+// `kubectl apply` copies a Secret into one.
+func identities(in any) (any, error) {
+	if head, ok := in.(*metav1.PartialObjectMetadata); ok && head.Labels[names.OperatorLabel] != names.OperatorName {
+		shorten(head)
+	}
+	return in, nil
 }
 
 // Bare is a transform of metadata that keeps what tells an object and its versions apart.

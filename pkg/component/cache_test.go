@@ -129,18 +129,18 @@ func TestIdentities(t *testing.T) {
 		return in, nil
 	}
 	for _, next := range []toolscache.TransformFunc{nil, marked} {
-		out, err := identities(next)(head(map[string]string{"owner": "helm"}))
+		out, err := chain(identities, next)(head(map[string]string{"owner": "helm"}))
 		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
 			t.Errorf("of a foreign object remains %+v, error %v", out, err)
 		}
 		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
-		if out, err := identities(next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
+		if out, err := chain(identities, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
 			t.Errorf("of ours remains %+v, error %v", out, err)
 		}
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
-	if out, err := identities(nil)(gone); err != nil || out != any(gone) {
+	if out, err := identities(gone); err != nil || out != any(gone) {
 		t.Errorf("of a tombstone remains %+v, error %v", out, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -25,6 +26,8 @@ type Component struct {
 	Optional []schema.GroupVersionKind
 	// Caches are the kinds it keeps in memory.
 	Caches []CacheNeed
+	// Transform shortens objects before they are kept in memory. It returns those of other kinds unchanged. May be nil.
+	Transform toolscache.TransformFunc
 	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
 	// static, so the paths must answer "allowed" then, and conversion must continue.
 	Webhooks func(mgr ctrl.Manager, enabled bool) error

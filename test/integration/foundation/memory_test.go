@@ -12,17 +12,22 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
 const (
 	foreignSecrets = 8000
+	// largeWrappers have a template of a megabyte each. mayCostOfWrappers is less than half of what they take.
+	largeWrappers, mayCostOfWrappers = 40, 15 << 20
 	// mayCost is what all of them together may cost the manager, in bytes.
 	mayCost = 5 << 20
 	// collections of the garbage between which the lowest heap is taken for what is alive.
@@ -111,5 +116,31 @@ var _ = Describe("Memory", func() {
 			before/(1<<20), grown/(1<<20), foreignSecrets, after/(1<<20)))
 		Expect(grown - before).To(BeNumerically("<", mayCost))
 		Expect(after - before).To(BeNumerically("<", mayCost))
+	}, NodeTimeout(2*specTimeout))
+
+	It("hardly grows with the templates of AppWrappers [A-15]", func(ctx SpecContext) {
+		manager := start(ctx, framework.ManagerOptions{Args: []string{"--enable-mlflow=false", "--enable-appwrapper=true"}, Env: []string{"GOGC=20"}})
+		env.Without(ctx,
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.ValidatingConfiguration}})
+		namespace := env.Namespace(ctx, "large")
+		reconciled := func() float64 {
+			return sample(metricsOf(ctx, manager), `controller_runtime_reconcile_total{controller="appwrapper",result="success"}`)
+		}
+		before := liveHeap(ctx, manager)
+		for i := range largeWrappers {
+			wrapper := framework.Untyped(awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), namespace, fmt.Sprintf("w%d", i))
+			template := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x": strings.Repeat("x", 1<<20)}}
+			wrapper.Object["spec"] = map[string]any{"suspend": true, "components": []any{map[string]any{"template": template}}}
+			Expect(env.Admin.Create(ctx, wrapper)).To(Succeed())
+		}
+		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", largeWrappers))
+		grown := liveHeap(ctx, manager)
+		manager.Restart(ctx)
+		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", largeWrappers))
+		after := liveHeap(ctx, manager)
+		AddReportEntry("live heap", fmt.Sprintf("%.1f MiB before, %.1f MiB with %d AppWrappers of 1 MiB, %.1f MiB after a restart", before/(1<<20), grown/(1<<20), largeWrappers, after/(1<<20)))
+		Expect(grown - before).To(BeNumerically("<", mayCostOfWrappers))
+		Expect(after - before).To(BeNumerically("<", mayCostOfWrappers))
 	}, NodeTimeout(2*specTimeout))
 })
