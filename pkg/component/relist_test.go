@@ -81,6 +81,6 @@ func TestAStoppedWatchStopsThatOfTheServer(t *testing.T) {
 		t.Error("want no event after the end")
 	}
 	if !inner.IsStopped() {
-		t.Error("the watch of the server goes on")
+		t.Error("the watch of the server was not stopped")
 	}
 }
