@@ -16,38 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-func TestLogs(t *testing.T) {
-	cluster := whole(t)
-	run(t, cluster, sight{}, "logs mlflow/mlflow --tail 5").expect(t, 0, "log of opendatahub/mlflow-2-x2x4z/mlflow previous= tail=5 follow=\n")
-	both := run(t, cluster, sight{}, "logs aw/train -f -c main")
-	both.expect(t, 0, "[train-0/main] log of vision/train-0/main previous= tail= follow=true\n", "[train-helper/main] log of vision/train-helper/main")
-	both.lacks(t, "stranger")
-	run(t, cluster, sight{}, "logs aw/train --previous").expect(t, 2, "no container was found")
-	run(t, cluster, sight{}, "logs raycluster/demo").expect(t, 2, "no container was found")
-	run(t, cluster, sight{}, "logs manager").expect(t, 2, "no container was found") // its Deployment has no pods in testdata
-	run(t, cluster, sight{}, "logs manager --manager-namespace none").expect(t, 2, "there is no Deployment odh-platform-operator-controller-manager")
-	run(t, cluster, sight{}, "logs mlflow").expect(t, 2, "which one?")
-
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
-	run(t, cluster, sight{}, "logs aw/train").expect(t, 3, "forbidden")
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods" })
-	run(t, cluster, sight{}, "logs aw/train").expect(t, 3, "no container was found", "not allowed to list ", "pods in namespace vision")
-	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "deployments" })
-	run(t, cluster, sight{}, "logs manager").expect(t, 3, "not allowed to list deployments.apps in all namespaces", "--manager-namespace")
-}
-
-// A container that has not started does not keep others from being shown.
-func TestLogsOfWhatHasNotStarted(t *testing.T) {
-	objects := fakecluster.Objects(t, "testdata/resources.yaml", "testdata/parts.yaml")
-	i := slices.IndexFunc(objects, func(u unstructured.Unstructured) bool { return u.GetName() == "train-0" })
-	containers := []any{map[string]any{"name": "waiting"}, map[string]any{"name": "main"}}
-	if err := unstructured.SetNestedSlice(objects[i].Object, containers, "spec", "containers"); err != nil {
-		t.Fatal(err)
-	}
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
-	run(t, cluster, sight{}, "logs aw/train").expect(t, 0, "Note: [train-0/waiting] container waiting is waiting to start", "[train-0/main] log of", "[train-helper/main] log of")
-}
-
 // unpacked are the files of an archive.
 func unpacked(t *testing.T, path string) map[string]string {
 	t.Helper()
@@ -119,6 +87,40 @@ func TestGather(t *testing.T) {
 	run(t, cluster, sight{}, "gather --file "+path).expect(t, 3, "Note: not allowed to list ", "secrets in namespace opendatahub")
 	if gaps := unpacked(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
 		t.Errorf("gaps.txt: %s", gaps)
+	}
+}
+
+// Containers without a log do not keep others from being collected, and only those that were restarted have a log of a predecessor.
+func TestGatherLogs(t *testing.T) {
+	objects := fakecluster.Objects(t, "testdata/resources.yaml", "testdata/parts.yaml")
+	i := slices.IndexFunc(objects, func(u unstructured.Unstructured) bool { return u.GetName() == "train-0" })
+	containers := []any{map[string]any{"name": "waiting"}, map[string]any{"name": "main"}}
+	statuses := []any{map[string]any{"name": "waiting"}, map[string]any{"name": "main", "restartCount": int64(2)}}
+	if err := errors.Join(
+		unstructured.SetNestedSlice(objects[i].Object, containers, "spec", "containers"),
+		unstructured.SetNestedSlice(objects[i].Object, statuses, "status", "containerStatuses"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	collected := func(file string, parts ...string) map[string]string {
+		path := filepath.Join(t.TempDir(), file)
+		run(t, cluster, sight{}, "gather --log-lines 5 --file "+path).expect(t, 3, parts...)
+		return unpacked(t, path)
+	}
+	files := collected("a.tar.gz", "Note: ", "container waiting is waiting to start")
+	for name, want := range map[string]string{
+		"train-0/main.log": "log of vision/train-0/main previous= tail=5 ", "train-0/main.previous.log": "log of vision/train-0/main previous=true tail=5 ",
+		"train-helper/main.log": "log of vision/train-helper/main previous= ", "train-helper/main.previous.log": "", "train-0/waiting.log": "",
+	} {
+		if got := files["namespaces/vision/logs/"+name]; !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
+	files = collected("b.tar.gz", "not allowed to read ", "the log of pod vision/train-0, container main")
+	if _, has := files["namespaces/vision/logs/train-0/main.log"]; has || files["namespaces/vision/pods.yaml"] == "" {
+		t.Error("without permission for logs, there is one, or no pod")
 	}
 }
 

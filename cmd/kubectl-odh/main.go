@@ -14,7 +14,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/gather"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/logs"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/status"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
@@ -43,7 +42,7 @@ func newOptions(version string) *cli.Options {
 // commands are the sub-commands.
 func commands() []cli.Command {
 	return []cli.Command{
-		status.Command, tree.Command, logs.Command, render.Validate, render.Command, doctor.Command, gather.Command,
+		status.Command, tree.Command, render.Validate, render.Command, doctor.Command, gather.Command,
 	}
 }
 

@@ -50,9 +50,7 @@ var _ = Describe("Commands that are not permitted", func() {
 			want string
 		}{
 			{member, "tree mlflow/mlflow", `cannot get resource "mlflows"`},
-			{member, "logs mlflow/mlflow", `cannot get resource "mlflows"`},
-			{member, "logs manager", "not allowed to list deployments.apps"},
-			{member, "logs -n opendatahub deployment/mlflow", `cannot get resource "deployments" in API group "apps" in the namespace "opendatahub"`},
+			{member, "tree -n opendatahub deployment/mlflow", `cannot get resource "deployments" in API group "apps" in the namespace "opendatahub"`},
 			{member, "status -n opendatahub", "not allowed to list appwrappers.workload.codeflare.dev"},
 		} {
 			got := odh(ctx, c.as, strings.Fields(c.line)...)

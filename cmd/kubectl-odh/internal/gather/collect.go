@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/logs"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
@@ -157,24 +157,36 @@ func (g *collector) writeObjects() {
 	}
 }
 
-// logs reads the logs of pods, and those of their previous containers.
+// logs reads the logs of the containers of pods, and those of their predecessors.
 func (g *collector) logs(ctx context.Context, parts []*tree.Node, lines int64) {
-	limit := int64(maxFile)
 	fetch.Each(parts, func(n *tree.Node) {
 		if n.Kind != "Pod" || n.Live == nil {
 			return
 		}
 		pod := fetch.As[corev1.Pod](n.Live)
-		for suffix, previous := range map[string]bool{"": false, ".previous": true} {
-			options := corev1.PodLogOptions{Previous: previous, TailLines: &lines, LimitBytes: &limit, Timestamps: true}
-			for _, s := range logs.Streams(pod, options) {
-				var text strings.Builder
-				if err := s.Lines(ctx, g.cluster, func(line string) { text.WriteString(line) }); err != nil {
-					what := fmt.Sprintf("the log of pod %s/%s, container %s", s.Namespace, s.Pod, s.Container)
-					g.Note(&fetch.Gap{Verb: "read", Resource: what, Err: err})
-				}
-				g.archive.add(fmt.Sprintf("namespaces/%s/logs/%s/%s%s.log", s.Namespace, s.Pod, s.Container, suffix), redact.Text(text.String()))
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			g.log(ctx, pod, corev1.PodLogOptions{Container: c.Name, TailLines: &lines}, "")
+		}
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if s.RestartCount > 0 {
+				g.log(ctx, pod, corev1.PodLogOptions{Container: s.Name, TailLines: &lines, Previous: true}, ".previous")
 			}
 		}
 	})
+}
+
+// log reads one log. What came before an error is kept.
+func (g *collector) log(ctx context.Context, pod *corev1.Pod, options corev1.PodLogOptions, suffix string) {
+	options.Timestamps, options.LimitBytes = true, new(int64(maxFile))
+	var text []byte
+	stream, err := g.cluster.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &options).Stream(ctx)
+	if err == nil {
+		text, err = io.ReadAll(stream)
+		_ = stream.Close() // only read
+	}
+	if err != nil {
+		what := fmt.Sprintf("the log of pod %s/%s, container %s", pod.Namespace, pod.Name, options.Container)
+		g.Note(&fetch.Gap{Verb: "read", Resource: what, Err: err})
+	}
+	g.archive.add(fmt.Sprintf("namespaces/%s/logs/%s/%s%s.log", pod.Namespace, pod.Name, options.Container, suffix), redact.Text(string(text)))
 }
