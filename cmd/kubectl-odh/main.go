@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/gather"
@@ -25,18 +24,9 @@ var version string
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := cli.Run(ctx, newOptions(programVersion()), os.Args[1:], commands())
+	code := cli.Run(ctx, cli.NewOptions(programVersion()), os.Args[1:], commands())
 	stop()
 	os.Exit(code)
-}
-
-// newOptions are those of all sub-commands. Completion proposes the resources of our components.
-func newOptions(version string) *cli.Options {
-	o := cli.NewOptions(version)
-	for _, k := range kinds.All() {
-		o.Kinds = append(o.Kinds, k.GroupKind().String())
-	}
-	return o
 }
 
 // commands are the sub-commands.

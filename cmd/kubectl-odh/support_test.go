@@ -42,7 +42,7 @@ func run(t *testing.T, cluster *fakecluster.Cluster, s sight, line string) outco
 func options(t *testing.T, s sight, out, errors io.Writer) *cli.Options {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
-	o := newOptions("0.1.0")
+	o := cli.NewOptions("0.1.0")
 	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errors}
 	o.Clock = clocktesting.NewFakePassiveClock(noon)
 	o.Lookup = func(name string) (string, bool) {

@@ -48,8 +48,6 @@ type Options struct {
 	ManagerNamespace string
 	// Version of the program.
 	Version string
-	// Kinds are the resources that completion proposes, as kubectl writes kinds.
-	Kinds []string
 
 	Clock clock.PassiveClock
 	// Lookup reads the environment.
@@ -164,24 +162,18 @@ type Cluster struct {
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	// Pods serves logs, for as long as they are followed.
+	// Pods serves logs, however long one takes.
 	Pods corev1client.PodsGetter
 }
 
-// Reader asks the cluster what it serves, and returns a reader of that. An error means that nothing was learnt.
-func (c *Cluster) Reader(ctx context.Context) (fetch.Reader, error) {
-	set, err := fetch.Discover(ctx, c.Discovery)
-	return fetch.Reader{Objects: c.Dynamic, Metadata: c.Metadata, Set: set, Own: c.Namespace, Gaps: &fetch.Gaps{}}, err
-}
-
-// Read connects to the cluster, and returns a reader of what it serves.
+// Read connects to the cluster, and returns a reader of what it serves. An error means that nothing was learnt.
 func (o *Options) Read(ctx context.Context) (*Cluster, fetch.Reader, error) {
 	cluster, err := o.Connect()
 	if err != nil {
 		return nil, fetch.Reader{}, err
 	}
-	reader, err := cluster.Reader(ctx)
-	return cluster, reader, err
+	set, err := fetch.Discover(ctx, cluster.Discovery)
+	return cluster, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata, Set: set, Own: cluster.Namespace, Gaps: &fetch.Gaps{}}, err
 }
 
 // nowhere is the server that kubectl asks when no kubeconfig names one.

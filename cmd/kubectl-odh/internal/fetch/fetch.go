@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // atOnce bounds the requests on their way.
@@ -47,15 +47,7 @@ func (r Reader) Noting(gaps *Gaps) Reader {
 // Map runs a task for each item, some at once, and returns their results in the order of the items.
 func Map[T, R any](items []T, task func(T) R) []R {
 	results := make([]R, len(items))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	for i, item := range items {
-		group.Go(func() error {
-			results[i] = task(item)
-			return nil
-		})
-	}
-	_ = group.Wait() // tasks return none
+	workqueue.ParallelizeUntil(context.Background(), atOnce, len(items), func(i int) { results[i] = task(items[i]) })
 	return results
 }
 

@@ -7,6 +7,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
@@ -57,28 +59,69 @@ func Command(o *cli.Options) *cobra.Command {
 	var all bool
 	var selector string
 	c := &cobra.Command{
-		Use: "tree " + cli.NamedUse, Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
-		ValidArgsFunction: o.CompleteNamed,
+		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show the objects that belong to a resource, down to the pods", Long: long, Example: examples,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return complete(o)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
-				cluster, infos, err := o.Select("tree", args, selector)
-				if err != nil {
-					return cli.View{}, err
-				}
-				return look(ctx, o, cluster, infos, all)
+				return look(ctx, o, args, selector, all)
 			})
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "Also show ReplicaSets of previous pod templates.")
-	cli.AddSelector(c, &selector)
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Select the resources of a kind that have these labels.")
 	o.AddWatch(c)
 	o.AddOutput(c)
 	return c
 }
 
-// look makes the trees of some resources.
-func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*resource.Info, all bool) (cli.View, error) {
-	reader, err := cluster.Reader(ctx)
+// named reads resources by their names, as kubectl does.
+func named(o *cli.Options, cluster *cli.Cluster) *resource.Builder {
+	return resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().Flatten()
+}
+
+// complete proposes the resources of our components.
+func complete(o *cli.Options) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ours []string
+	for _, k := range kinds.All() {
+		ours = append(ours, k.GroupKind().String())
+	}
+	infos, _ := named(o, cluster).ContinueOnError().ResourceTypeOrNameArgs(true, strings.Join(ours, ",")).Do().Infos() // what cannot be read is not proposed
+	var out []cobra.Completion
+	for _, info := range infos {
+		out = append(out, strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// check says what is wrong with arguments that should name resources of one namespace.
+func check(o *cli.Options, args []string, selector string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("tree: name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
+	case len(args) == 1 && !strings.Contains(args[0], "/") && selector == "":
+		return fmt.Errorf("tree %s: which one? Name resources as KIND/NAME, or choose them with -l", args[0])
+	case o.AllNamespaces:
+		return errors.New("tree -A: a resource is in one namespace; name it with -n")
+	}
+	return nil
+}
+
+// look makes the trees of the resources that arguments name.
+func look(ctx context.Context, o *cli.Options, args []string, selector string, all bool) (cli.View, error) {
+	if err := check(o, args, selector); err != nil {
+		return cli.View{}, err
+	}
+	cluster, reader, err := o.Read(ctx)
+	if err != nil {
+		return cli.View{}, err
+	}
+	infos, err := named(o, cluster).LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Do().Infos()
 	if err != nil {
 		return cli.View{}, err
 	}
