@@ -110,7 +110,7 @@ func TestGatherLogs(t *testing.T) {
 	}
 	files := collected("a.tar.gz", "Note: ", "container waiting is waiting to start")
 	for name, want := range map[string]string{
-		"train-0/main.log": "log of vision/train-0/main previous= tail=5 ", "train-0/main.previous.log": "log of vision/train-0/main previous=true tail=5 ",
+		"train-0/main.log": "log of vision/train-0/main previous= tail=5\n", "train-0/main.previous.log": "log of vision/train-0/main previous=true tail=5\n",
 		"train-helper/main.log": "log of vision/train-helper/main previous= ", "train-helper/main.previous.log": "", "train-0/waiting.log": "",
 	} {
 		if got := files["namespaces/vision/logs/"+name]; !strings.HasPrefix(got, want) || want == "" && got != "" {

@@ -169,8 +169,8 @@ func (c *Cluster) log(w http.ResponseWriter, r *http.Request, request Request) {
 		fail(w, apierrors.NewBadRequest("container waiting is waiting to start"))
 		return
 	}
-	fmt.Fprintf(w, "log of %s/%s/%s previous=%s tail=%s follow=%s\npassword=hunter2", request.Namespace, request.Name,
-		query.Get("container"), query.Get("previous"), query.Get("tailLines"), query.Get("follow"))
+	fmt.Fprintf(w, "log of %s/%s/%s previous=%s tail=%s\npassword=hunter2", request.Namespace, request.Name,
+		query.Get("container"), query.Get("previous"), query.Get("tailLines"))
 }
 
 func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
