@@ -36,7 +36,7 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 
 // inputsFor are the inputs of a cluster with default settings, changed.
 func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*resources.Inputs)) resources.Inputs {
-	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), Platform: raycluster.Platform{OpenShift: openShift}, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
+	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), Platform: raycluster.Platform{OpenShift: openShift, OAuthServer: openShift}, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
 	in.GatewayNamespace = "openshift-ingress"
 	if openShift {
 		in.KubeRay = []string{"opendatahub", "redhat-ods-applications"}
@@ -84,6 +84,7 @@ func demoCluster(annotation, spec string) string {
 
 func domain(in *resources.Inputs)    { in.IngressDomain = "apps.example.org" }
 func noOAuth(in *resources.Inputs)   { in.OAuth = false }
+func oidc(in *resources.Inputs)      { in.OAuthServer = false }
 func gateway(in *resources.Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
 func verified(in *resources.Inputs)  { in.Gateway, in.BackendTLSPolicies = true, true }
 func closed(in *resources.Inputs)    { in.OpenToNamespace = false }
@@ -115,6 +116,8 @@ func TestGolden(t *testing.T) {
 		changes   []func(*resources.Inputs)
 	}{
 		"openshift-oauth":             {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
+		"openshift-oidc":              {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){oidc}},
+		"openshift-oidc-gateway":      {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){oidc, gateway, verified}},
 		"openshift-oauth-legacy":      {demoCluster("", fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
 		"openshift-not-injected":      {demoCluster(version, plainHead), true, nil},
 		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, domain}},

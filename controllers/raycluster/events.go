@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -119,7 +120,7 @@ func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) 
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
 			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
-	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return !head.Sidecar.Sidecar() }):
+	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return head.Sidecar != has.Sidecar }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
 	case in.Mode.MTLS && !has.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
@@ -146,8 +147,9 @@ type remembered struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
-	// asked is the generation at which admission was asked to bring the pod templates up to date.
-	asked int64
+	// asked is the generation at which admission was asked to bring the pod templates up to date, askedAt is when.
+	asked   int64
+	askedAt time.Time
 	// deleted are the pods that were deleted for want of a pull secret.
 	deleted map[types.UID]bool
 	// certificates is what their keeper remembers.

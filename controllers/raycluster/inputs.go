@@ -69,7 +69,7 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 
 // forCertificates are the inputs of the certificates, in the mode as the pods are made.
 func forCertificates(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
-	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.InForce(c), Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
+	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.InForce(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
 }
 
 // locator finds out from which namespaces KubeRay reaches the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.

@@ -5,12 +5,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // The KubeRay of the platform comes and goes while a cluster runs: what is ours goes and comes back. A sidecar that still runs keeps what it
@@ -60,6 +65,57 @@ func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "KubeRay of the platform secured it") {
 		t.Errorf("reported %q", said)
 	}
+}
+
+// The OAuth server of OpenShift goes while a cluster runs, and comes back: admission replaces the sidecar, which is triggered again while that
+// of another replica does not know it yet, and the Route stays.
+func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
+	s, now := newScene(t), testclock.NewFakePassiveClock(time.Now())
+	s.clock = now
+	oauth, proxy := fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")
+	u := s.put(demoCluster(hashedVersion, oauth))
+	old := s.run("old", oauth)
+	s.settle(u)
+	n := raycluster.View(u.Object).Names()
+	guarded := func(cookie, rules bool) {
+		t.Helper()
+		if s.has(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.has(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
+			t.Errorf("%q", s.around())
+		}
+		service := &corev1.Service{}
+		if s.has(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
+			t.Error("OpenShift is not asked for the certificate")
+		}
+	}
+	guarded(true, false)
+
+	s.served = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+	for range 2 {
+		if writes := s.must(u); !slices.Contains(writes, "patch RayCluster demo") {
+			t.Errorf("admission was not asked to replace the sidecar: %q", writes)
+		}
+		s.settle(u)
+		s.rests(u)
+		now.SetTime(now.Now().Add(sidecarRetry))
+	}
+	guarded(false, true)
+	s.said()
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // by our webhook
+	s.settle(u)
+	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
+		t.Errorf("reported %q", said)
+	}
+	s.stop(old)
+	s.run("new", proxy)
+	s.settle(u)
+	s.rests(u)
+	guarded(false, true)
+
+	s.served = openShift
+	if writes := s.must(u); !slices.Contains(writes, "patch RayCluster demo") {
+		t.Errorf("admission was not asked to bring the sidecar back: %q", writes)
+	}
+	guarded(true, false)
 }
 
 // Nothing is made for a new cluster that the KubeRay of the platform secures, however dashboards are published.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +34,8 @@ const (
 	strangerRetry = time.Minute
 	// pauseRetry is the pause until the namespace of a paused cluster is read again, which no event announces.
 	pauseRetry = time.Minute
+	// sidecarRetry is the pause until admission is triggered again to replace a sidecar.
+	sidecarRetry = time.Minute
 )
 
 // keeper issues and renews what the pods of a cluster and the sidecar before its dashboard serve with, see certificates.Keeper.
@@ -56,6 +59,7 @@ type clusters struct {
 	// kubeRay returns the namespaces of KubeRay, false while they are looked for.
 	kubeRay   func(config.RayCluster) ([]string, bool)
 	recorder  events.EventRecorder
+	clock     clock.PassiveClock
 	memory    memory
 	leftovers leftovers
 }

@@ -40,7 +40,7 @@ func titles(objects []*unstructured.Unstructured) []string {
 
 func TestRender(t *testing.T) {
 	plain := capability.NewSet(capability.RayCluster)
-	openshift := capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress)
+	openshift := capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	for name, tc := range map[string]struct {
 		spec, metadata string
 		served         capability.Set
@@ -53,6 +53,8 @@ func TestRender(t *testing.T) {
 			want: []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
 			not:  []string{"Route ray"}, notes: "made at random"},
 		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, not: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
+		"OpenShift without OAuth": {served: capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress),
+			want: []string{"Route ray", "ConfigMap proxy", "ServiceAccount oauth", "Secret ca", "Secret head"}, not: []string{"Secret oauth", "Secret proxy"}},
 		"no domain": {served: plain, want: []string{"Service oauth"}, not: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
 		"suspended": {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, not: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
 		"no mTLS":   {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, not: []string{"Secret ca", "Secret head"}},

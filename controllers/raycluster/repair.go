@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // podKind is deleted where a pod cannot get its image.
@@ -75,14 +77,27 @@ func outdated(c raycluster.Cluster, in resources.Inputs) bool {
 	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
 }
 
+// otherSidecar tells whether the head template has the sidecar for an OAuth server that came or went since: what that needs is removed.
+func otherSidecar(c raycluster.Cluster, in resources.Inputs) bool {
+	has := c.Injected().Sidecar
+	return has.Sidecar() && in.Mode.Auth.Sidecar() && has != in.Mode.Auth
+}
+
 // reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
 // them, and those of a cluster whose heads would not start from them. An empty patch triggers the webhook, which does the work; once for
-// each generation, for the webhook may not be there.
+// each generation, for the webhook may not be there. That of another replica may learn minutes later than this one that the OAuth server
+// came or went, so it is triggered again.
 func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	known := r.memory.of(cluster)
-	if !in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration() {
+	var again error
+	if otherSidecar(c, in) {
+		again = &reconciler.Wait{For: "admission to replace the sidecar", Retry: sidecarRetry}
+		if r.clock.Since(known.askedAt) < sidecarRetry {
+			return again
+		}
+	} else if !in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration() {
 		return nil
 	}
-	known.asked = cluster.GetGeneration()
-	return r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {})
+	known.asked, known.askedAt = cluster.GetGeneration(), r.clock.Now()
+	return errors.Join(again, r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {}))
 }

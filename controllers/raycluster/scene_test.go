@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -57,7 +58,7 @@ func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, in certifi
 	return time.Hour, s.fails
 }
 
-var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 
 // rayClusters and nameOf let the fake server find RayClusters by name.
 func rayClusters() client.Object {
@@ -112,7 +113,7 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 		},
 	})
 	s.clusters = &clusters{
-		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s,
+		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s, clock: clock.RealClock{},
 		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
 		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
 		served:   func() capability.Set { return s.served },

@@ -116,7 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	r := &clusters{
 		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
-		recorder: mgr.GetEventRecorder(ComponentName),
+		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
 	}
 	r.certificates = &certificates.Keeper{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,

@@ -40,6 +40,9 @@ func (s Set) HasAll(kinds ...schema.GroupVersionKind) bool {
 // ask for their own kind instead, since plain clusters may carry some of them.
 func (s Set) OpenShift() bool { return s.Has(OpenShiftIngress) && s.Has(Route) }
 
+// OAuth reports whether OpenShift has its OAuth server: with an external OIDC provider the server goes, and with it the API of users.
+func (s Set) OAuth() bool { return s.OpenShift() && s.Has(UserGroup) }
+
 // PlatformKubeRay reports whether KubeRay is the one of Open Data Hub or OpenShift AI since 3.0.
 func (s Set) PlatformKubeRay() bool { return s.platformKubeRay }
 

@@ -17,6 +17,9 @@ func TestSet(t *testing.T) {
 	if s.OpenShift() {
 		t.Error("Routes alone are not OpenShift")
 	}
+	if NewSet(Route, OpenShiftIngress).OAuth() || NewSet(Route, UserGroup).OAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).OAuth() {
+		t.Error("OAuth is that of OpenShift, and goes with the API of its users")
+	}
 	if !NewSet(Route, OpenShiftIngress).OpenShift() {
 		t.Error("configuration and Routes are OpenShift")
 	}

@@ -140,12 +140,12 @@ func TestEveryDecision(t *testing.T) {
 					want.Issuer = IssuerOperator
 				}
 			}
-			got := Decide(w, Platform{OpenShift: openShift}, c, c)
+			got := Decide(w, Platform{OpenShift: openShift, OAuthServer: openShift}, c, c)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
 			}
 			// What decides is the same for an object that is new, and it is stable: the result does not change the question.
-			if diff := cmp.Diff(got, Decide(w, Platform{OpenShift: openShift}, c, Cluster{})); diff != "" {
+			if diff := cmp.Diff(got, Decide(w, Platform{OpenShift: openShift, OAuthServer: openShift}, c, Cluster{})); diff != "" {
 				t.Errorf("a new one: %s", diff)
 			}
 		}
@@ -205,7 +205,7 @@ func TestViewsOfAnything(t *testing.T) {
 			t.Errorf("%+v, %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
-			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true}, c, previous)
+			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
 			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
 				t.Errorf("%+v of %v", m, object)
 			}

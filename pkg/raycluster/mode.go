@@ -66,15 +66,15 @@ func (m Mode) Active() bool { return m.Skip == "" }
 
 // Platform is what Decide goes by of the Kubernetes cluster: facts that only its administrators make.
 type Platform struct {
-	// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
-	OpenShift bool
+	// OpenShift tells whether there are the Routes and the certificate authority of OpenShift, OAuthServer whether its OAuth server is there too.
+	OpenShift, OAuthServer bool
 	// KubeRaySecures tells whether KubeRay secures all clusters by itself, as that of the platform does.
 	KubeRaySecures bool
 }
 
 // PlatformOf is the platform that serves this.
 func PlatformOf(served capability.Set) Platform {
-	return Platform{OpenShift: served.OpenShift(), KubeRaySecures: served.KubeRaySecures()}
+	return Platform{OpenShift: served.OpenShift(), OAuthServer: served.OAuth(), KubeRaySecures: served.KubeRaySecures()}
 }
 
 // Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
@@ -96,7 +96,7 @@ func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
 	case !s.OAuth:
 	case own.Token && trusted:
 		m.Auth = AuthRay
-	case on.OpenShift:
+	case on.OAuthServer:
 		m.Auth = AuthOAuth
 	default:
 		m.Auth = AuthProxy

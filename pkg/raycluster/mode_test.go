@@ -17,8 +17,8 @@ const (
 func TestDecide(t *testing.T) {
 	all := config.RayCluster{OAuth: true, MTLS: true}
 	trusting := config.RayCluster{OAuth: true, MTLS: true, KubeRaySecurity: config.KubeRaySecurityTrust}
-	shift, plain := Platform{OpenShift: true}, Platform{}
-	secured := Platform{OpenShift: true, KubeRaySecures: true}
+	shift, plain, oidc := Platform{OpenShift: true, OAuthServer: true}, Platform{}, Platform{OpenShift: true}
+	secured := Platform{OpenShift: true, OAuthServer: true, KubeRaySecures: true}
 	for name, test := range map[string]struct {
 		wishes            config.RayCluster
 		platform          Platform
@@ -27,6 +27,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"OpenShift":                    {all, shift, "{}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"plain, R16":                   {all, plain, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"OpenShift without OAuth":      {all, oidc, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"nothing wanted":               {config.RayCluster{}, shift, "{}", "{}", Mode{Policies: true}},
 		"deleted, R29":                 {all, shift, "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", Mode{Skip: "it is being deleted"}},
 		"pretends to be deleted":       {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},

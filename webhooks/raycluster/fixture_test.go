@@ -47,7 +47,7 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 func onOpenShift() Settings {
 	c := config.DefaultRayCluster()
 	c.OAuthProxyImage, c.AuthProxyImage, c.CertGeneratorImage = "example.com/oauth:1", "example.com/proxy:1", "example.com/ubi:1"
-	return Settings{RayCluster: c, Platform: raycluster.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0"}
+	return Settings{RayCluster: c, Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "apps.example.com", Version: "0.0.0"}
 }
 
 func (s Settings) source(context.Context) (Settings, error) { return s, nil }
@@ -61,7 +61,7 @@ func (s Settings) with(change func(*Settings)) Settings {
 func original(s *Settings) { s.Certificates = config.CertificatesByPod }
 func noOAuth(s *Settings)  { s.OAuth = false }
 func noMTLS(s *Settings)   { s.MTLS = false }
-func plain(s *Settings)    { s.OpenShift = false }
+func plain(s *Settings)    { s.OpenShift, s.OAuthServer = false, false }
 func trusting(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityTrust }
 func newer(s *Settings) {
 	s.Version, s.OAuthProxyImage, s.AuthProxyImage, s.CertGeneratorImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"

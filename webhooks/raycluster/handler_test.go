@@ -122,14 +122,16 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },
-		Served:   func() capability.Set { return capability.NewSet(capability.OpenShiftIngress, capability.Route) },
-		Domain:   func() string { return "d" }, Version: "v",
+		Served: func() capability.Set {
+			return capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
+		},
+		Domain: func() string { return "d" }, Version: "v",
 	}
 	got, err := options.settings(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{RayCluster: config.DefaultRayCluster().On(true), Platform: raycluster.Platform{OpenShift: true}, Domain: "d", Version: "v"}
+	want := Settings{RayCluster: config.DefaultRayCluster().On(true), Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "d", Version: "v"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -70,7 +70,7 @@ func Decide(s meshsettings.Settings, namespace string, served capability.Set) *P
 	switch {
 	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
 		return nil
-	case openShift && served.Has(capability.UserGroup) && !p.mutual():
+	case served.OAuth() && !p.mutual():
 		p.kind = oauth
 	}
 	return p

@@ -61,6 +61,8 @@ type Keeper struct {
 type Inputs struct {
 	config.RayCluster
 	Mode raycluster.Mode
+	// OpenShift issues the certificate of the dashboard's proxy.
+	OpenShift bool
 	// Domain is the one under which the cluster publishes; empty while it is unknown.
 	Domain string
 	// CertManager tells that the API of cert-manager is served.

@@ -84,7 +84,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, in), in.Pods))
 		}
 	}
-	if m.Auth == raycluster.AuthProxy {
+	if m.Auth == raycluster.AuthProxy && !in.OpenShift {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
 		p.proxy = names.ProxyTLS
 		p.serving = certs.ServingOptions{

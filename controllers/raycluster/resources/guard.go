@@ -67,10 +67,10 @@ func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 	return a
 }
 
-// proxyService leads to the sidecar of the head. For that of OpenShift the platform issues the certificate.
-func proxyService(c raycluster.Cluster, auth raycluster.Auth) *corev1ac.ServiceApplyConfiguration {
+// proxyService leads to the sidecar of the head. OpenShift issues its certificate.
+func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c))
-	if auth == raycluster.AuthOAuth {
+	if in.OpenShift {
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
 	}
 	return service.

@@ -115,9 +115,10 @@ func (in Inputs) ViaGateway() bool {
 	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
 }
 
-// trusted tells whether a gateway speaks TLS to the sidecar. That of OpenShift needs a Route, to which it sends those who have logged in.
+// trusted tells whether a gateway speaks TLS to the sidecar. On OpenShift, the OAuth proxy needs a Route, to which it sends those who have
+// logged in, and the authority of the certificates is not one that a BackendTLSPolicy could name.
 func (in Inputs) trusted(c raycluster.Cluster) bool {
-	return in.BackendTLSPolicies && in.Guard(c) == raycluster.AuthProxy
+	return in.BackendTLSPolicies && !in.OpenShift && in.Guard(c) == raycluster.AuthProxy
 }
 
 // Published tells whether there are pods to be reached.
@@ -149,7 +150,7 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	p, guards := Plan{Policies: policies(c, in)}, guardObjects(c, in)
 	var front apply.Desired
 	if in.Guard(c).Sidecar() {
-		front.Add(proxyService(c, in.Guard(c)))
+		front.Add(proxyService(c, in))
 	}
 	if p.KeepsBinding = in.Lingers(c); p.KeepsBinding || !in.Published(c) {
 		p.Kept = append(guards, front...)

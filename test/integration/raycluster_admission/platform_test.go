@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,11 +16,15 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 const trusted = "odh.ray.io/secure-trusted-network"
@@ -170,3 +175,58 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
+
+var _ = Describe("The OAuth server of OpenShift", Serial, func() {
+	It("may be away, as with an external OIDC provider: dashboards get kube-rbac-proxy, and OpenShift's proxy again once it is back", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "oidc")
+		stored := created(ctx, rayCluster(namespace, minimal))
+		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		exist(ctx, ours(stored))
+
+		By("the API of users going")
+		bringBack := withoutUsers(ctx)
+		n := namesOf(stored)
+		hasSidecar := func(u *unstructured.Unstructured, name string) {
+			GinkgoHelper()
+			env.WaitFor(ctx, u, func(g Gomega) { // without a change of its user
+				g.Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", name}))
+			})
+		}
+		hasSidecar(stored, "kube-rbac-proxy")
+		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
+		hasSidecar(fresh, "kube-rbac-proxy")
+		for _, u := range []*unstructured.Unstructured{stored, fresh} {
+			n := namesOf(u)
+			around := slices.DeleteFunc(ours(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
+			exist(ctx, append(around, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}}))
+		}
+		env.WaitGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
+		certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyTLS}}
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate), certificate))).To(BeTrue(), "OpenShift issues it")
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyService}}
+		env.Get(ctx, service)
+		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
+
+		By("it coming back")
+		bringBack(ctx)
+		hasSidecar(stored, "oauth-proxy")
+		hasSidecar(fresh, "oauth-proxy")
+		exist(ctx, ours(stored))
+	}, NodeTimeout(specTimeout))
+})
+
+// withoutUsers takes the API of users away for the rest of the spec, and returns what brings it back.
+func withoutUsers(ctx context.Context) (bringBack func(context.Context)) {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "groups.user.openshift.io"}}
+	env.Get(ctx, crd)
+	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
+	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
+	env.WaitGone(ctx, crd)
+	bringBack = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
+	return bringBack
+}
