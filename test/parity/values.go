@@ -170,7 +170,10 @@ func tlsValues(in resources.Inputs) object {
 }
 
 func metricsValues(m *mlflowv1.MLflow, in resources.Inputs) object {
-	values := object{"enabled": in.ServiceMonitors, "serviceMonitor": "always"}
+	values := object{"enabled": true, "serviceMonitor": "never"}
+	if in.ServiceMonitors {
+		values["serviceMonitor"] = "always"
+	}
 	if in.OpenShift {
 		values["tlsConfig"] = object{
 			"ca":         object{"configMap": object{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}},

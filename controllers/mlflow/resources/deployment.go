@@ -65,7 +65,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 	authorities := withCABundle(m, in, caSources(m, in), true)
 	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), authorities}
 	if s.tracking {
-		parts = append(parts, withMetrics(in), withArchival(m))
+		parts = append(parts, withMetrics(), withArchival(m))
 	}
 	pod := newPod(m, in, accountName(m), serverContainer(m, in, s, authorities.env), parts...)
 	if mayShareFile(m) {
@@ -231,12 +231,9 @@ func withTLS(in Inputs, s Server) part {
 	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), mount(s.Secret, tlsPath).WithReadOnly(true))
 }
 
-// withMetrics lets the server keep the counters of its workers, where they
-// can be scraped.
-func withMetrics(in Inputs) part {
-	if !in.ServiceMonitors {
-		return part{}
-	}
+// withMetrics lets the server keep the counters of its workers. It does so on every cluster: a server that did only where ServiceMonitors
+// are served would restart when that API comes or goes.
+func withMetrics() part {
 	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), mount("metrics", metricsPath))
 	p.args = []string{"--expose-prometheus=" + metricsPath}
 	return p

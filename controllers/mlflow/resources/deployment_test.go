@@ -38,7 +38,7 @@ func TestArgs(t *testing.T) {
 	tail := []string{
 		"--app-name=kubernetes-auth", "--enable-workspaces", "--workspace-store-uri=kubernetes://", "--host=0.0.0.0", "--port=8443", "--workers=1",
 		"--uvicorn-opts=--ssl-keyfile=/etc/tls/private/tls.key --ssl-certfile=/etc/tls/private/tls.crt --proxy-headers",
-		"--allowed-hosts", "*", "--static-prefix=/mlflow",
+		"--allowed-hosts", "*", "--static-prefix=/mlflow", "--expose-prometheus=/prometheus",
 	}
 	for name, c := range map[string]struct {
 		change func(*mlflowv1.MLflowSpec)
@@ -59,8 +59,8 @@ func TestArgs(t *testing.T) {
 			[]string{"server", "--no-serve-artifacts", "--default-artifact-root=s3://root"}, replaced(tail, "--workers=1", "--workers=4")},
 		"IPv6": {func(*mlflowv1.MLflowSpec) {}, with(platformInputs["bare"], func(in *Inputs) { in.IPv6 = true }),
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, replaced(tail, "--host=0.0.0.0", "--host=::")},
-		"[mlflow-17] metrics": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
-			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, append(slices.Clone(tail), "--expose-prometheus=/prometheus")},
+		"[mlflow-17] ServiceMonitors": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
+			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, tail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := podOf(t, mlflowtest.Server(c.change), c.in).Containers[0]
@@ -278,13 +278,13 @@ func TestVolumes(t *testing.T) {
 		in     Inputs
 		want   string
 	}{
-		"bare": {func(*mlflowv1.MLflowSpec) {}, platformInputs["bare"], "tmp mlflow-tls tmp=/tmp mlflow-tls=/etc/tls/private"},
-		"[mlflow-17] metrics": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
+		"bare": {func(*mlflowv1.MLflowSpec) {}, platformInputs["bare"], "tmp mlflow-tls metrics tmp=/tmp mlflow-tls=/etc/tls/private metrics=/prometheus"},
+		"[mlflow-17] ServiceMonitors": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
 			"tmp mlflow-tls metrics tmp=/tmp mlflow-tls=/etc/tls/private metrics=/prometheus"},
 		"[mlflow-22] storage": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), platformInputs["bare"],
-			"tmp mlflow-storage mlflow-tls tmp=/tmp mlflow-storage=/mlflow mlflow-tls=/etc/tls/private"},
+			"tmp mlflow-storage mlflow-tls metrics tmp=/tmp mlflow-storage=/mlflow mlflow-tls=/etc/tls/private metrics=/prometheus"},
 		"[mlflow-12] authorities": {func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "own"} }, platformInputs["bare"],
-			"tmp mlflow-tls ca-bundle-0 combined-ca-bundle tmp=/tmp mlflow-tls=/etc/tls/private combined-ca-bundle=/etc/pki/tls/certs/combined"},
+			"tmp mlflow-tls ca-bundle-0 combined-ca-bundle metrics tmp=/tmp mlflow-tls=/etc/tls/private combined-ca-bundle=/etc/pki/tls/certs/combined metrics=/prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := volumes(c.change, c.in); got != c.want {

@@ -146,7 +146,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *core
 		WithArgs(args).
 		WithResources(needed)
 	container.Env = migrationEnv(m, in, authorities.env)
-	metrics := withMetrics(in)
+	metrics := withMetrics()
 	metrics.args = nil // of the server
 	return newPod(m, in, accountName(m), container,
 		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, metrics, withArchival(m)).
