@@ -147,7 +147,7 @@ func (r *clusters) guard(ctx context.Context, cluster *unstructured.Unstructured
 // publish exposes the cluster if nothing kept its guards from standing, removes what is not wanted, and mends pods and their templates.
 func (r *clusters) publish(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, errs []error) []error {
-	authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS)
+	authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
 	p.AddTrust(c, in, authority, known)
 	if errors.Join(errs...) == nil {
 		errs = append(errs, r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))

@@ -64,8 +64,8 @@ type known struct {
 	theirs bool
 	// expires is the end of one that is not ours.
 	expires time.Time
-	// authority is the certificate of the CA of one that is ours.
-	authority []byte
+	// trust is the CA of one that is ours.
+	trust certs.Trust
 }
 
 // Keeper keeps the certificates of one component, one for each owner. Its fields are needed but for Condition.
@@ -112,17 +112,17 @@ func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
 // Forget drops what is remembered for an owner that is gone.
 func (k *Keeper) Forget(owner types.UID) { k.owners.Forget(owner) }
 
-// Authority returns the certificate of the CA that issued the certificate of an owner, in PEM; nil when another one did.
+// Authority returns the certificates of the CAs by which the certificate of an owner is verified, in PEM; nil when another one issued it.
 func (k *Keeper) Authority(owner types.UID) []byte {
 	found, _ := k.owners.Get(owner)
-	return found.authority
+	return found.trust.Bundle(k.Clock.Now())
 }
 
 // AwaitRenewal returns a *reconciler.Wait until something is due about the certificate of an owner, nil when nothing will be. It
 // belongs to the last phase: what comes back earlier for other reasons looks at the certificate as well.
 func (k *Keeper) AwaitRenewal(owner types.UID) error {
 	found, ok := k.owners.Get(owner)
-	left := found.due.Sub(k.Clock.Now())
+	left := found.trust.Sooner(found.due.Sub(k.Clock.Now()), k.Clock.Now())
 	if !ok || found.theirs && (found.due.IsZero() || left <= 0) {
 		return nil // said already, or nothing to say
 	}
@@ -168,9 +168,10 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 			return err
 		}
 	}
-	k.owners.Set(owner.GetUID(), known{
-		uid: live.UID, version: live.ResourceVersion, due: serving.Next, authority: serving.Data[corev1.ServiceAccountRootCAKey],
-	})
+	found, _ := k.owners.Get(owner.GetUID())
+	found = known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, trust: found.trust}
+	found.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
+	k.owners.Set(owner.GetUID(), found)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,34 @@ func TestKeepRenewsInTime(t *testing.T) {
 	after := b.secret().Data
 	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Contains(after["ca.crt"], before["ca.crt"]) {
 		t.Error("not renewed, or clients with the new bundle do not trust the old certificate")
+	}
+}
+
+// The certificate that pods serve until the new one reaches them is trusted for a while, also when nothing of it is left in the cluster.
+func TestAuthorityOutlivesTheSecret(t *testing.T) {
+	for name, damage := range map[string]func(*bench, *corev1.Secret){
+		"deleted": func(b *bench, s *corev1.Secret) { b.remove(s) },
+		"emptied": func(b *bench, s *corev1.Secret) { s.Data = nil; b.update(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.pass()
+			before := b.secret()
+			damage(b, before.DeepCopy())
+			b.pass()
+			after := b.secret().Data["ca.crt"]
+			if got := b.Authority(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
+				t.Errorf("trusted are\n%s", got)
+			}
+			pause := b.pass()
+			if pause > time.Hour {
+				t.Errorf("looks again after %s", pause)
+			}
+			b.clock.Step(pause)
+			if b.pass(); !bytes.Equal(b.Authority(b.owner.UID), after) {
+				t.Error("the CA before is trusted for ever")
+			}
+		})
 	}
 }
 

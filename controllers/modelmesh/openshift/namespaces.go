@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
@@ -238,9 +239,9 @@ type remembered struct {
 	cookie []byte
 	// gathered are the versions of what the storage entries were made of, and of the Secret that held them then.
 	gathered string
-	// certificate is the version of the Secret with a certificate that was found good until renewal, authority its CA.
+	// certificate is the version of the Secret with a certificate that was found good until renewal, trust its CA.
 	certificate string
-	authority   []byte
+	trust       certs.Trust
 	renewal     time.Time
 	// notApplied and notStored are the texts of the last Events about what could not be written, and about storage entries.
 	notApplied, notStored string

@@ -342,6 +342,14 @@ func TestTrustOfGateways(t *testing.T) {
 	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || !s.has(policy, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
 		t.Error("the CA is not that of the certificate")
 	}
+	if err := s.server.Delete(t.Context(), &issued); err != nil {
+		t.Fatal(err)
+	}
+	before := string(issued.Data["ca.crt"])
+	s.must()
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
+		t.Error("the certificate that pods still serve is not trusted")
+	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+AuthorityName) || !slices.Contains(writes, "delete ConfigMap "+AuthorityName) {
 		t.Errorf("without a proxy %q", writes)

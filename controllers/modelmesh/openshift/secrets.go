@@ -141,10 +141,10 @@ func versionsOf(heads []*metav1.PartialObjectMetadata) string {
 func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
 	kept, err := r.issue(ctx, in, known)
 	if known.renewal.IsZero() {
-		known.authority = nil
+		known.trust = certs.Trust{}
 	}
 	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.publisher(served) == capability.HTTPRoute {
-		in.Authority = known.authority
+		in.Authority = known.trust.Bundle(r.clock.Now())
 	}
 	return kept, err
 }
@@ -180,7 +180,8 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, known.certificate, known.authority = serving.Next, live.ResourceVersion, serving.Data[corev1.ServiceAccountRootCAKey]
+	known.renewal, known.certificate = serving.Next, live.ResourceVersion
+	known.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
 	if serving.Why != "" || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
@@ -194,12 +195,12 @@ func serviceNames(in *Inputs) []string {
 	return []string{local + ".svc", local + ".svc.cluster.local", local, service, "localhost"}
 }
 
-// untilRenewal is when the certificate is due; 0 when there is none.
+// untilRenewal is when the certificate, or trust in it, is due; 0 when there is none.
 func (r *namespaces) untilRenewal(known *remembered) time.Duration {
 	if known.renewal.IsZero() {
 		return 0
 	}
-	return max(known.renewal.Sub(r.clock.Now()), lookAgain)
+	return max(known.trust.Sooner(known.renewal.Sub(r.clock.Now()), r.clock.Now()), lookAgain)
 }
 
 // fields of a data connection, and the members of a storage entry that they become.

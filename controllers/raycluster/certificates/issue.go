@@ -206,10 +206,17 @@ func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil
 	}
-	if _, good, err := p.isGood(ctx, p.plan.proxy); good || err != nil {
-		return err
+	_, good, err := p.isGood(ctx, p.plan.proxy)
+	if !good && err == nil {
+		err = p.keepLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
+			return certs.KeepServing(data, p.plan.serving, p.now)
+		})
 	}
-	return p.keepLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
-		return certs.KeepServing(data, p.plan.serving, p.now)
-	})
+	if s, known := p.memory.slots[p.plan.proxy]; known && s.foreign {
+		p.memory.trust = certs.Trust{}
+	} else if known {
+		p.memory.trust.Follow(s.authority, p.now)
+		p.comeBack(p.now.Add(p.memory.trust.Sooner(s.next.Sub(p.now), p.now)))
+	}
+	return err
 }

@@ -259,6 +259,7 @@ type slot struct {
 type Memory struct {
 	key   types.NamespacedName
 	slots map[string]slot // by name of the Secret
+	trust certs.Trust     // in the proxy
 	// reported is how much of a trouble was reported, by what it is about.
 	reported map[string]int
 }
@@ -281,10 +282,13 @@ func (m *Memory) isNews(about string, number int) bool {
 // Forget drops what is remembered of a cluster that is gone.
 func (m *Memory) Forget() { m.keepOnly(nil) }
 
-// Authority returns the certificate of the CA of a proxy, by its Secret, and whether it is known; one that a user brings may have none.
-func (m *Memory) Authority(secret string) ([]byte, bool) {
+// Authority returns the certificates of the CAs of a proxy, by its Secret, and whether they are known; one that a user brings may have none.
+func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
 	s, known := m.slots[secret]
-	return s.authority, known
+	if s.foreign {
+		return s.authority, known
+	}
+	return m.trust.Bundle(now), known
 }
 
 // store remembers a Secret that is good now.

@@ -522,7 +522,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 		t.Errorf("%d writes, the key of a CA is there: %t", w.writes, leaks)
 	}
 	w.rests(cluster, mode)
-	if authority, known := w.memory.Authority(name); !known || !bytes.Equal(authority, secret.Data["ca.crt"]) {
+	if authority, known := w.memory.Authority(name, w.clock.Now()); !known || !bytes.Equal(authority, secret.Data["ca.crt"]) {
 		t.Errorf("the CA is known: %t, %s", known, authority)
 	}
 	w.clock.Step(leafLifetime * 3 / 4)
@@ -530,17 +530,33 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	if same(secret.Data, w.secret(name).Data) {
 		t.Error("it was not renewed")
 	}
-	if authority, _ := w.memory.Authority(name); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
+	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
 		t.Error("the CA is that of before")
 	}
 	w.rests(cluster, mode)
+	renewed := w.secret(name)
+	if err := w.server.Delete(t.Context(), renewed); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(time.Minute)
+	pause := w.keep(cluster, mode)
+	signer, _ := pem.Decode(renewed.Data["ca.crt"])
+	both := slices.Concat(w.secret(name).Data["ca.crt"], pem.EncodeToMemory(signer))
+	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, both) || pause > time.Hour {
+		t.Errorf("for %s after its Secret was deleted are trusted\n%s", pause, authority)
+	}
+	w.clock.Step(pause)
+	w.keep(cluster, mode)
+	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
+		t.Errorf("later are trusted\n%s", authority)
+	}
 
 	foreign := newFixture(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
 	foreign.keep(cluster, mode)
 	if foreign.writes != 0 {
 		t.Error("the certificate of a user was overwritten")
 	}
-	if authority, known := foreign.memory.Authority(name); !known || len(authority) > 0 {
+	if authority, known := foreign.memory.Authority(name, foreign.clock.Now()); !known || len(authority) > 0 {
 		t.Errorf("the CA of a user is known: %t, %s", known, authority)
 	}
 	foreign.rests(cluster, mode)

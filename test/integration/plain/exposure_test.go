@@ -69,6 +69,19 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
 		env.Settle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
+
+		By("the Secret of its certificate being deleted: Gateways trust the pods that serve the old one, and those that serve the new one")
+		old := certificate()
+		env.Get(ctx, old)
+		Expect(env.Admin.Delete(ctx, old)).To(Succeed())
+		Eventually(func(g Gomega) {
+			secret = certificate()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(authority), authority)).To(Succeed())
+			g.Expect(authority.Data["ca.crt"]).To(Equal(string(secret.Data["ca.crt"]) + string(old.Data["ca.crt"])))
+			g.Expect(secret.UID).NotTo(Equal(old.UID))
+		}).WithContext(ctx).Should(Succeed())
+		env.Settle(other.User, quiet, specTimeout)
 		other.Stop(ctx)
 
 		By("an Ingress")
