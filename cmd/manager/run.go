@@ -207,6 +207,9 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 	}
 	if m.Secure {
 		metrics.FilterProvider = scraperFilter
+		if m.Pprof {
+			metrics.ExtraHandlers = profiles()
+		}
 		// With HTTP/2, one connection would carry any number of requests.
 		metrics.TLSOpts = append(metrics.TLSOpts, listener.Configure, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}

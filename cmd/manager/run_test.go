@@ -63,6 +63,9 @@ func TestManagerOptions(t *testing.T) {
 	if !slices.Equal(served.NextProtos, []string{"http/1.1"}) {
 		t.Errorf("protocols %q", served.NextProtos)
 	}
+	if o.Metrics.ExtraHandlers != nil || len(managerOptions(load(t, "--pprof"), nil, runtime.NewScheme(), tlsprofile.NewListener()).Metrics.ExtraHandlers) != 3 {
+		t.Error("profiles are off by default")
+	}
 	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
 	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
 		t.Error("without TLS there is no token to check")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 const (
 	// reviewTimeout bounds the reviews of one request, and sendTimeout the sending of it and the reading of the answer.
 	reviewTimeout, sendTimeout = 10 * time.Second, 30 * time.Second
+	// profileTimeout bounds the taking and sending of a profile.
+	profileTimeout = 5 * time.Minute
 	// maxReviews are reviewed at the same time, and one more waits for reviewTurn: every pod reaches the port, with tokens made up.
 	maxReviews = 4
 	reviewTurn = time.Second
@@ -49,6 +52,19 @@ func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.
 		return nil, fmt.Errorf("building the authorization client: %w", err)
 	}
 	return scrapers{authentication.TokenReviews(), authorization.SubjectAccessReviews(), make(chan struct{}, maxReviews)}.filter, nil
+}
+
+// profiles are the handlers of profiles by path, for ExtraHandlers of the metrics server, which filters them too: callers need get on
+// their nonResourceURLs. A profile takes as long as the caller wants, so the limit for sending it is another.
+func profiles() map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {
+		handlers["/debug/pprof/"+path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(clock.RealClock{}.Now().Add(profileTimeout))
+			profile(w, r)
+		})
+	}
+	return handlers
 }
 
 func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {

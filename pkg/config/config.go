@@ -86,6 +86,8 @@ type Metrics struct {
 	BindAddress                 string
 	Secure                      bool
 	CertPath, CertName, CertKey string
+	// Pprof serves profiles there, too.
+	Pprof bool
 }
 
 // Health is the listener of /healthz and /readyz; BindAddress "0" means off.
@@ -262,6 +264,9 @@ func (c *Config) validate() error {
 	_, _, rays := c.RayCluster(nil)
 	if err := errors.Join(wrappers, rays); err != nil {
 		return err
+	}
+	if c.Metrics.Pprof && !c.Metrics.Secure {
+		return errors.New("--pprof needs --metrics-secure: without it, no client is authorized")
 	}
 	if a := c.Metrics.BindAddress; a == c.Health.BindAddress && a != "0" && !strings.HasSuffix(a, ":0") {
 		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", a)

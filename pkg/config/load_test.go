@@ -118,6 +118,8 @@ func TestPrecedence(t *testing.T) {
 			fallback: "tls.crt", get: func(c Config) any { return c.Metrics.CertName }},
 		"metrics key": {flag: "metrics-cert-key", key: "metrics.certKey", values: [3]string{"a", "", "c"},
 			fallback: "tls.key", get: func(c Config) any { return c.Metrics.CertKey }},
+		"profiles": {flag: "pprof", key: "metrics.pprof", values: [3]string{"true", "", "false"},
+			fallback: "false", get: func(c Config) any { return c.Metrics.Pprof }},
 		"health": {flag: "health-probe-bind-address", key: "health.bindAddress", values: [3]string{":1", "", "0"},
 			fallback: ":8081", get: func(c Config) any { return c.Health.BindAddress }},
 		"webhook port": {flag: "webhook-port", key: "webhook.port", values: [3]string{"1", "", "65535"},

@@ -178,13 +178,13 @@ func TestModelMeshFlags(t *testing.T) {
 	}
 }
 
-// A variable starts no debug server, and the manager reports that (M8).
+// The variable of the debug server has no effect, and the manager reports that (M8).
 func TestPprofHasNoEffect(t *testing.T) {
 	if notices := mustLoad(t, given{}).Notices; notices != nil {
 		t.Errorf("%q", notices)
 	}
 	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Notices
-	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect`) {
+	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
 		t.Errorf("%q", notices)
 	}
 }

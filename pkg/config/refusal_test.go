@@ -62,6 +62,7 @@ func TestRefusals(t *testing.T) {
 		"unknown deep key":           {file("mlflow: {gateway: a}"), []string{`unknown key "gateway" in mlflow`, "gatewayName, gatewayNamespace, image, namespaceRBAC, resourceNamePrefix, sectionTitle, url"}},
 		"case of a key":              {file("Namespace: a"), []string{`unknown key "Namespace"`}},
 		"type of a value":            {file("metrics: {secure: 1}"), []string{"metrics.secure 1: must be true or false"}},
+		"profiles for all":           {args("--pprof", "--metrics-secure=false"), []string{"--pprof needs --metrics-secure"}},
 		"section as text":            {file("metrics: yes please"), []string{`metrics "yes please": must be an object`}},
 		"list for a section":         {file("mlflow: [{image: a}]"), []string{"mlflow is a list: must be an object"}},
 		"list as text":               {file("components: all"), []string{`components "all": must be a list`}},

@@ -69,6 +69,8 @@ func listenerSettings(c *Config) []setting {
 			help: "file name of the metrics certificate"},
 		{flag: "metrics-cert-key", key: "metrics.certKey", fallback: "tls.key", set: required(&m.CertKey),
 			help: "file name of the key of the metrics certificate"},
+		{flag: "pprof", key: "metrics.pprof", fallback: "false", shape: aSwitch, set: boolean(&m.Pprof),
+			help: "serve profiles below /debug/pprof/ on the metrics listener, to clients that the API server authorizes"},
 		{flag: "health-probe-bind-address", key: "health.bindAddress", fallback: ":8081", set: address(&c.Health.BindAddress),
 			help: "address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"},
 		{flag: "webhook-port", key: "webhook.port", fallback: "9443", shape: aNumber, set: port(&w.Port), help: "port of the webhook listener"},

@@ -16,10 +16,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // endpoint is what a ServiceMonitor says of one.
@@ -67,13 +70,13 @@ func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
 }
 
 // scrape reads the metrics as a Prometheus does that follows a ServiceMonitor.
-func scrape(ctx context.Context, e endpoint, token string) (status int, text string) {
+func scrape(ctx context.Context, from *framework.Manager, e endpoint, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
 	Expect(roots.AppendCertsFromPEM(held(ctx, e.TLSConfig.CA.Secret))).To(BeTrue())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: e.TLSConfig.ServerName, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, manager.MetricsURL+e.Path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.MetricsURL+e.Path, http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", e.Authorization.Type+" "+token)
 	response, err := (&http.Client{Transport: transport}).Do(request)
@@ -150,10 +153,10 @@ var _ = Describe("Monitoring", func() {
 		var text string
 		Eventually(func() int {
 			var status int
-			status, text = scrape(ctx, e, token)
+			status, text = scrape(ctx, manager, e, token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
-		status, _ := scrape(ctx, e, "invalid")
+		status, _ := scrape(ctx, manager, e, "invalid")
 		Expect(status).To(Equal(http.StatusUnauthorized))
 
 		live, own := served(text), documented("Metrics of the operator")
@@ -182,6 +185,47 @@ var _ = Describe("Monitoring", func() {
 		Expect(text).To(ContainSubstring(`odh_platform_api_served{group="monitoring.coreos.com",kind="ServiceMonitor",version="v1"} 1`))
 		Expect(text).To(ContainSubstring(`odh_platform_mlflow_migrations_total{result="failed"} 0`))
 	}, NodeTimeout(2*specTimeout))
+
+	It("takes profiles for those who may, where a flag allows it [M8]", Serial, func(ctx SpecContext) {
+		e := monitored(ctx)
+		token := string(held(ctx, e.Authorization.Credentials))
+		paths := []string{"/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
+		Eventually(func() int {
+			status, _ := scrape(ctx, manager, e, token)
+			return status
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
+		for _, e.Path = range paths {
+			status, _ := scrape(ctx, manager, e, token)
+			Expect(status).To(Equal(http.StatusNotFound))
+		}
+
+		manager.Away(ctx)
+		options := managerOptions()
+		options.Name, options.Args = "profiled", append(options.Args, "--pprof")
+		other := env.StartManager(ctx, options)
+		DeferCleanup(other.ReportLog)
+		for _, e.Path = range paths {
+			status, _ := scrape(ctx, other, e, "invalid")
+			Expect(status).To(Equal(http.StatusUnauthorized))
+			status, _ = scrape(ctx, other, e, token)
+			Expect(status).To(Equal(http.StatusForbidden), "the right to read metrics is another")
+		}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "profiler"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof/*"}, Verbs: []string{"get"}}}}
+		create(ctx, role)
+		create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "profiler"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "odh-platform-operator-metrics-reader"}},
+		})
+		for _, e.Path = range paths {
+			var text string
+			Eventually(func() (status int) {
+				status, text = scrape(ctx, other, e, token)
+				return status
+			}).WithContext(ctx).Should(Equal(http.StatusOK))
+			Expect(text).To(Or(HavePrefix("\x1f\x8b"), HavePrefix("go 1.")), "a profile, or a trace")
+		}
+		other.Stop(ctx)
+	}, NodeTimeout(specTimeout))
 
 	It("shows dashboards to readers of ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
 		objects, err := operator.Kustomize("config/dashboards")
