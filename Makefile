@@ -29,7 +29,7 @@ KUBECTL ?= kubectl
 OVERLAY ?= kubernetes
 IMG ?=
 PLATFORM ?= plain
-CONTAINER_TOOL ?= docker
+CONTAINER_TOOL ?= $(if $(shell command -v docker),docker,$(if $(shell command -v podman),podman,docker))
 REAL ?=
 # The platforms of the image of the manager, in a release and by docker-buildx; the Deployment of the bundle runs on nodes of these platforms.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
@@ -121,7 +121,7 @@ install-kserve-crds: ## Install the CRDs of KServe in the current cluster; keeps
 install deploy undeploy uninstall deploy-to-platform: export KUBECTL := $(KUBECTL)
 install deploy undeploy uninstall deploy-to-platform: export OVERLAY := $(OVERLAY)
 deploy deploy-to-platform: export IMG := $(IMG)
-deploy-to-platform: export PLATFORM := $(PLATFORM)
+deploy-to-platform: export PLATFORM := $(if $(filter file,$(origin PLATFORM)),odh,$(PLATFORM))
 deploy-to-platform: export ODH_GATEWAY_NAME := $(ODH_GATEWAY_NAME)
 deploy-to-platform: export ODH_GATEWAY_NAMESPACE := $(ODH_GATEWAY_NAMESPACE)
 uninstall: export FORCE := $(FORCE)
@@ -137,7 +137,7 @@ deploy: ## Install the operator (OVERLAY=..., IMG= image of the manager)
 	config/manage deploy
 
 .PHONY: deploy-to-platform
-deploy-to-platform: ## Like deploy, for PLATFORM=odh|rhoai, with the address of the platform's Gateway (ODH_GATEWAY_NAME= ODH_GATEWAY_NAMESPACE=)
+deploy-to-platform: ## Like deploy, for PLATFORM=odh|rhoai (odh), with the address of the platform's Gateway (ODH_GATEWAY_NAME= ODH_GATEWAY_NAMESPACE=)
 	config/manage deploy-to-platform
 
 .PHONY: undeploy
@@ -221,6 +221,10 @@ bundle-files:
 .PHONY: docker-build
 docker-build: ## Build the image of the manager for this platform (CONTAINER_TOOL=docker|podman, IMG=, GOFIPS140=v1.0.0)
 	$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t '$(IMAGE)' .
+
+.PHONY: docker-push
+docker-push: ## Push the image that docker-build built
+	$(CONTAINER_TOOL) push '$(IMAGE)'
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the image for PLATFORMS

@@ -1,0 +1,51 @@
+package overlays
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The commands of the README of mlflow-operator work: an image is built and pushed, and the platform is Open Data Hub without a word.
+func TestMakeTargetsOfTheOriginal(t *testing.T) {
+	content(t, "../../Makefile") // so that a cached result does not outlive a change
+	for name, tc := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"an image":               {[]string{"docker-build", "docker-push", "CONTAINER_TOOL=echo", "IMG=example.com/a:1"}, "-t example.com/a:1 .\npush example.com/a:1\n"},
+		"the usual platform":     {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a"}, "Gateway data-science-gateway in namespace openshift-ingress cannot be read"},
+		"another platform":       {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=rhoai"}, "cannot be read"},
+		"that of a test cluster": {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=plain"}, `PLATFORM is "plain": set it to odh or rhoai`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := exec.CommandContext(t.Context(), "make", append([]string{"-s", "-C", "../.."}, tc.arguments...)...)
+			if output, _ := command.CombinedOutput(); !strings.Contains(string(output), tc.want) { // without a cluster, some fail
+				t.Errorf("%q is missing in\n%s", tc.want, output)
+			}
+		})
+	}
+}
+
+// Client-side apply writes each object as JSON into one annotation, whose size is limited.
+func TestClientSideApplyHoldsEachCRD(t *testing.T) {
+	const limit = 256 << 10
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		var object any
+		if err := yaml.Unmarshal([]byte(content(t, file)), &object); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := json.Marshal(object); len(text) < 500 || len(text) >= limit-1000 {
+			t.Errorf("%s has %d bytes", file, len(text))
+		}
+	}
+}
