@@ -67,10 +67,10 @@ ifeq ($(CI),true)
 define run-tests
 report=$$(mktemp); trap 'cat "$$report" >>"$${CI_SUMMARY:-/dev/stderr}"; rm -f "$$report"' EXIT; \
 CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go run gotest.tools/gotestsum@$(GOTESTSUM_VERSION) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 \
-  --rerun-fails-report="$$report" --packages="$(1)" -- -vet=off -shuffle=on $(2)
+  --rerun-fails-report="$$report" --packages="$(1)" -- -vet=off -ldflags="-s -w" -shuffle=on $(2)
 endef
 else
-run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test -vet=off -shuffle=on $(2) $(1)
+run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test -vet=off -ldflags="-s -w" -shuffle=on $(2) $(1)
 endif
 
 # The folders of unit tests, those with tests that start goroutines, and those with tests that try a fault at every request, which the

@@ -32,12 +32,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
-	if len(aw.Status.ComponentStatus) == 0 {
-		if err := w.complete(ctx, aw); err != nil {
-			return nil, err
-		}
-	}
-	if err := fillIn(aw); err != nil {
+	if err := w.fillIn(ctx, aw); err != nil {
 		return nil, err
 	}
 	f.Changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
@@ -81,6 +76,16 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 func neverReviewed(aw *awv1beta2.AppWrapper) bool {
 	_, named := aw.Labels[awv1beta2.LabelUser]
 	return !named && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
+}
+
+// fillIn is the function of this name for an AppWrapper whose templates may not be in memory.
+func (w *workloads) fillIn(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+	if len(aw.Status.ComponentStatus) == 0 {
+		if err := w.complete(ctx, aw); err != nil {
+			return err
+		}
+	}
+	return fillIn(aw)
 }
 
 // fillIn gives every component its entry in the status. The pod sets in it are found once, and trusted ever after.

@@ -27,7 +27,7 @@ func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force 
 	var unknownWhy error
 	for i := range aw.Status.ComponentStatus {
 		left, err := w.removeOne(ctx, aw, i, force)
-		if unserved(err) && (force || w.kinds.forgetDeleted(ctx, kindOf(&aw.Status.ComponentStatus[i]))) {
+		if w.lost(ctx, aw, i, err, force) {
 			unknown, unknownWhy = append(unknown, i), err
 			continue
 		}
@@ -49,6 +49,11 @@ func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force 
 	}
 	w.removeRest(ctx, aw, force, unknown, unknownWhy, out)
 	return out
+}
+
+// lost reports whether nothing can be asked of a component any more: its API was deleted, or deletion is forced while it is not served.
+func (w *workloads) lost(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
+	return unserved(err) && (force || w.kinds.forgetDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
 // removeRest removes the pods when the components are gone. Nothing is left of a component that cannot be asked for when no pods

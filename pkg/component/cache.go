@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -185,7 +186,7 @@ func informerFor(selected map[schema.GroupVersionKind]bool) newInformer {
 			lw = limited(lw, ours().String())
 		}
 		if custom(obj) {
-			lw = relisting(lw)
+			lw = relisting(lw, clock.RealClock{})
 		}
 		maps.Copy(indexers, apply.OwnerIndexers())
 		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -25,55 +26,57 @@ func custom(obj runtime.Object) bool {
 
 // relisting lists again when the API server closes a watch before its time. It does that when the schema of a CRD changes. Objects that
 // do not change would otherwise stay in the cache without the fields that the schema did not have.
-func relisting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+func relisting(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: inner.ListWithContext,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			began := time.Now()
+			began := clk.Now()
 			events, err := inner.WatchWithContext(ctx, options)
 			if err != nil || options.TimeoutSeconds == nil {
 				return events, err
 			}
-			return expiring(events, began.Add(time.Duration(*options.TimeoutSeconds)*time.Second)), nil
+			asked := time.Duration(*options.TimeoutSeconds) * time.Second
+			return expiring(events, func() bool { return clk.Since(began) < asked }), nil
 		},
 	}, lw)
 }
 
-// expiring ends a watch that is closed before the deadline with the error "expired".
-func expiring(inner watch.Interface, deadline time.Time) watch.Interface {
-	out := make(chan watch.Event)
-	outer := watch.NewProxyWatcher(out)
-	send := func(event watch.Event) bool {
-		select {
-		case out <- event:
-			return true
-		case <-outer.StopChan():
-			return false
-		}
-	}
+// expiring ends a watch with the error that makes a reflector list again, if it is closed early.
+func expiring(inner watch.Interface, early func() bool) watch.Interface {
+	events := make(chan watch.Event)
+	outer := watch.NewProxyWatcher(events)
 	go func() {
-		defer close(out)
+		defer close(events)
 		defer inner.Stop()
-		for {
-			select {
-			case event, open := <-inner.ResultChan():
-				if open {
-					if !send(event) {
-						return
-					}
-					continue
-				}
-				if time.Now().Before(deadline) {
-					reconciler.NoteRelist()
-					expired := apierrors.NewResourceExpired("the API server closed the watch early")
-					send(watch.Event{Type: watch.Error, Object: &expired.ErrStatus})
-				}
-				return
-			case <-outer.StopChan():
-				return
-			}
+		if forward(inner, events, outer.StopChan()) || !early() {
+			return
+		}
+		reconciler.NoteRelist()
+		expired := apierrors.NewResourceExpired("the API server closed the watch early")
+		select {
+		case events <- watch.Event{Type: watch.Error, Object: &expired.ErrStatus}:
+		case <-outer.StopChan():
 		}
 	}()
 	return outer
+}
+
+// forward passes the events of a watch on until it is closed, or stopped, which it reports.
+func forward(from watch.Interface, to chan<- watch.Event, stop <-chan struct{}) (stopped bool) {
+	for {
+		select {
+		case event, open := <-from.ResultChan():
+			if !open {
+				return false
+			}
+			select {
+			case to <- event:
+			case <-stop:
+				return true
+			}
+		case <-stop:
+			return true
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -35,7 +36,7 @@ func TestCustom(t *testing.T) {
 // watched starts a watch that was asked for the given time through relisting.
 func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interface {
 	t.Helper()
-	lw := relisting(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }})
+	lw := relisting(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	w, err := toolscache.ToListerWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: seconds})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestAWatchThatEndsInTimeGoesOn(t *testing.T) {
 
 func TestAStoppedWatchStopsThatOfTheServer(t *testing.T) {
 	inner := watch.NewFake()
-	w := expiring(inner, time.Now().Add(time.Hour))
+	w := expiring(inner, func() bool { return true })
 	w.Stop()
 	for range w.ResultChan() {
 		t.Error("want no event after the end")
