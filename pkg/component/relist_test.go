@@ -63,7 +63,7 @@ func TestAWatchThatEndsEarlyListsAgain(t *testing.T) {
 	}
 }
 
-func TestAWatchThatEndsInTimeGoesOn(t *testing.T) {
+func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
 	for name, seconds := range map[string]*int64{"its time is over": new(int64(0)), "no time was asked for": nil} {
 		inner := watch.NewFake()
 		w := watched(t, inner, seconds)
