@@ -148,8 +148,9 @@ type remembered struct {
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
 	// asked is the generation at which admission was asked to bring the pod templates up to date, askedAt is when.
-	asked   int64
-	askedAt time.Time
+	// mismatch is since when the head has the sidecar for another state of the OAuth server; zero while it has the right one.
+	asked             int64
+	askedAt, mismatch time.Time
 	// deleted are the pods that were deleted for want of a pull secret.
 	deleted map[types.UID]bool
 	// certificates is what their keeper remembers.

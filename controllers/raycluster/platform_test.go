@@ -98,6 +98,8 @@ func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
 		s.rests(u)
 		now.SetTime(now.Now().Add(sidecarRetry))
 	}
+	now.SetTime(now.Now().Add(sidecarPatience))
+	s.rests(u) // no webhook answers
 	guarded(false, true)
 	s.said()
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // by our webhook

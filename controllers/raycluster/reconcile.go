@@ -34,8 +34,9 @@ const (
 	strangerRetry = time.Minute
 	// pauseRetry is the pause until the namespace of a paused cluster is read again, which no event announces.
 	pauseRetry = time.Minute
-	// sidecarRetry is the pause until admission is triggered again to replace a sidecar.
-	sidecarRetry = time.Minute
+	// sidecarRetry is the pause until admission is triggered again to replace a sidecar, sidecarPatience is how long: aggregated APIs are
+	// polled every ten minutes.
+	sidecarRetry, sidecarPatience = time.Minute, 15 * time.Minute
 )
 
 // keeper issues and renews what the pods of a cluster and the sidecar before its dashboard serve with, see certificates.Keeper.

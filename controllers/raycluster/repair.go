@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,15 +90,27 @@ func otherSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 // came or went, so it is triggered again.
 func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	known := r.memory.of(cluster)
-	var again error
-	if otherSidecar(c, in) {
-		again = &reconciler.Wait{For: "admission to replace the sidecar", Retry: sidecarRetry}
-		if r.clock.Since(known.askedAt) < sidecarRetry {
-			return again
-		}
-	} else if !in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration() {
+	again := r.awaitSidecar(known, otherSidecar(c, in))
+	switch {
+	case again != nil && r.clock.Since(known.askedAt) < sidecarRetry:
+		return again
+	case again == nil && (!in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration()):
 		return nil
 	}
 	known.asked, known.askedAt = cluster.GetGeneration(), r.clock.Now()
 	return errors.Join(again, r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {}))
+}
+
+// awaitSidecar returns when to look again at a head with the sidecar for another state of the OAuth server; nil when that takes too long.
+func (r *clusters) awaitSidecar(known *remembered, other bool) error {
+	switch {
+	case !other:
+		known.mismatch = time.Time{}
+		return nil
+	case known.mismatch.IsZero():
+		known.mismatch = r.clock.Now()
+	case r.clock.Since(known.mismatch) > sidecarPatience:
+		return nil
+	}
+	return &reconciler.Wait{For: "admission to replace the sidecar", Retry: sidecarRetry}
 }

@@ -13,6 +13,7 @@ func Changed() predicate.Predicate {
 // Relisted admits updates to the same version of an object: its CRD may have changed since, and with it what is read or stored.
 func Relisted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		version := e.ObjectNew.GetResourceVersion()
+		return version != "" && version == e.ObjectOld.GetResourceVersion()
 	}}
 }
