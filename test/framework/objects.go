@@ -28,12 +28,17 @@ const (
 	touchAnnotation = "testcluster/touched"
 )
 
-// Namespace creates a namespace with a generated name, so that specs do not meet. It remains until the control plane of the suite goes: the
-// deletion of a namespace with its objects costs a quarter of the processor time of a suite. A spec deletes what would disturb others.
+// Namespace creates a namespace with a generated name, so that specs do not meet, and deletes it at the end of the spec or suite it is
+// called in, unless the suite sets KeepNamespaces.
 func (e *Env) Namespace(ctx context.Context, prefix string) string {
 	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
 	gomega.Expect(e.Admin.Create(ctx, namespace)).To(gomega.Succeed())
+	if !e.KeepNamespaces {
+		ginkgo.DeferCleanup(func(ctx context.Context) {
+			gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, namespace))).To(gomega.Succeed())
+		}, ginkgo.NodeTimeout(stopTimeout))
+	}
 	return namespace.Name
 }
 

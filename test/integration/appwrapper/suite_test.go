@@ -36,6 +36,7 @@ func TestAppWrapper(t *testing.T) { framework.Run(t, "AppWrapper") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	account = env.Installed
 	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())

@@ -40,6 +40,7 @@ func TestAppWrapperAdmission(t *testing.T) { framework.Run(t, "AppWrapper admiss
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	account = env.Installed
 	for _, crd := range fakeCRDs() {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())

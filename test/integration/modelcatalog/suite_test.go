@@ -43,6 +43,7 @@ var _ = AfterEach(func() {
 // begin starts a control plane with a manager that runs the catalog and nothing else.
 func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
 	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	w := &world{Env: env, account: env.Installed}
 	for _, namespace := range []string{registries, routes} {
 		w.ensureNamespace(ctx, namespace)

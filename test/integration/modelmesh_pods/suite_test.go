@@ -26,4 +26,5 @@ func TestModelMeshPods(t *testing.T) { framework.Run(t, "Pods of ModelMesh") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-pods", cluster.Plain, framework.WithSets(cluster.KServe))
+	env.KeepNamespaces = true
 }, NodeTimeout(startTimeout))

@@ -38,6 +38,7 @@ func TestModelRegistry(t *testing.T) { framework.Run(t, "Model registries on Ope
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	account = env.Installed
 	config := ingress()
 	env.Get(ctx, config)

@@ -42,6 +42,7 @@ func TestModelRegistryAdmission(t *testing.T) { framework.Run(t, "Model registry
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-admission", cluster.OpenShift, framework.WithOperator("config/default"), framework.WithTypes(
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, platformv1alpha1.AddToScheme))
+	env.KeepNamespaces = true
 	account = env.Installed
 	now := metav1.NowMicro()
 	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{

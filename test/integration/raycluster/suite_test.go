@@ -34,6 +34,7 @@ func TestRayCluster(t *testing.T) { framework.Run(t, "RayCluster") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster", cluster.OpenShift, framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	account = env.Installed
 	withoutWebhooks(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
