@@ -13,10 +13,12 @@ func TestChanged(t *testing.T) {
 		change func(*metav1.PartialObjectMetadata)
 		want   bool
 	}{
-		"status":                 {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion = "8" }, false},
-		"spec":                   {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Generation = "8", 2 }, true},
-		"label":                  {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Labels = "8", map[string]string{"a": "b"} }, true},
-		"annotation":             {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Annotations = "8", map[string]string{"a": "b"} }, true},
+		"status": {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion = "8" }, false},
+		"spec":   {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Generation = "8", 2 }, true},
+		"label":  {func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Labels = "8", map[string]string{"a": "b"} }, true},
+		"annotation": {func(o *metav1.PartialObjectMetadata) {
+			o.ResourceVersion, o.Annotations = "8", map[string]string{"a": "b"}
+		}, true},
 		"the same, listed again": {func(*metav1.PartialObjectMetadata) {}, true},
 	} {
 		after := before.DeepCopy()
