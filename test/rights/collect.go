@@ -223,12 +223,19 @@ func (c *Collector) run() Run {
 		run.Bound = append(run.Bound, Bound{Name: bound.Name, Namespace: bound.Namespace, Rules: sorted(slices.Collect(maps.Keys(rules)))})
 	}
 	for refusal, byAdmission := range c.refused {
-		if byAdmission || !c.used[refusal.Use] {
+		if byAdmission || !c.allowed(refusal.Use) {
 			run.Refused = append(run.Refused, refusal)
 		}
 	}
 	run.Used, run.Granted, run.Bound, run.Refused = sorted(run.Used), sorted(run.Granted), sorted(run.Bound), sorted(run.Refused)
 	return run
+}
+
+// allowed reports whether a right was given at some time. Informers list by watching, and send a list only after such a watch has failed.
+func (c *Collector) allowed(use Use) bool {
+	watch := use
+	watch.Verb = "watch"
+	return c.used[use] || use.Verb == "list" && c.used[watch]
 }
 
 func (c *Collector) unnamed(use Use) Use {

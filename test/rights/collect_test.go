@@ -133,6 +133,7 @@ func TestRefusals(t *testing.T) {
 		"of an owner":                       {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
 		"of an owner that is not yet known": {decided("allow", `pods \"p\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion g/v1`, "pods"), nil},
 		"of what is allowed":                {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
+		"of a list by one who may watch":    {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 200, "") + strings.Replace(decided("forbid", "not yet", "pods"), "create", "list", 1), nil},
 		"of rights, once":                   {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
 		"expected":                          {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
 		"before its time":                   {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
