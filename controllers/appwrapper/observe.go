@@ -32,7 +32,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
-	if err := w.fillIn(ctx, aw); err != nil {
+	if err := w.fillInStatus(ctx, aw); err != nil {
 		return nil, err
 	}
 	f.Changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
@@ -78,8 +78,8 @@ func neverReviewed(aw *awv1beta2.AppWrapper) bool {
 	return !named && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
-// fillIn is the function of this name for an AppWrapper whose templates may not be in memory.
-func (w *workloads) fillIn(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+// fillInStatus is fillIn after reading the templates, if the cache leaves them out and they are needed.
+func (w *workloads) fillInStatus(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) == 0 {
 		if err := w.complete(ctx, aw); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	if err != nil {
 		return out, owner, err
 	}
-	if out.MinReady, err = w.minReady(ctx, aw, index); err != nil {
+	if out.MinReady, err = w.minReady(ctx, aw, index, out.Replicas); err != nil {
 		return out, owner, err
 	}
 	if seen.blind {

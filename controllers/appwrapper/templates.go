@@ -55,15 +55,15 @@ func (w *workloads) complete(ctx context.Context, aw *awv1beta2.AppWrapper) erro
 	return nil
 }
 
-// minReady returns how many pods of a component are enough for it to work.
-func (w *workloads) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index int) (int, error) {
+// minReady returns how many of all pods of a component are enough for it to work.
+func (w *workloads) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, all int) (int, error) {
 	if least, known := w.memory.leastOf(aw.UID, index); known {
 		return least, nil
 	}
 	if err := w.complete(ctx, aw); err != nil {
 		return 0, err
 	}
-	least := int(podset.Total(aw.Status.ComponentStatus[index].PodSets))
+	least := all
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
 		least = int(podset.Least(template, aw.Status.ComponentStatus[index].PodSets))
 	}

@@ -78,7 +78,8 @@ func outdated(c raycluster.Cluster, in resources.Inputs) bool {
 	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
 }
 
-// otherSidecar tells whether the head template has the sidecar for an OAuth server that came or went since: what that needs is removed.
+// otherSidecar reports whether the head template has the sidecar for an OAuth server that has since been added or removed. The objects that
+// this sidecar needs are removed.
 func otherSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 	has := c.Injected().Sidecar
 	return has.Sidecar() && in.Mode.Auth.Sidecar() && has != in.Mode.Auth

@@ -11,15 +11,15 @@ import (
 // replaced, in less; and who deletes a Secret because its key has leaked must not have to wait until that certificate ends.
 const overlap = 10 * time.Minute
 
-// Trust is what clients of a server trust: the ca.crt beside its certificate, and for a while the CA before it, where KeepServing had no
-// data left to keep it from. It is remembered from what this program issued, and read from no object, for users may write those that have
-// it. The zero value trusts nothing.
+// Trust holds the CAs that clients of a server trust: the ca.crt of its Secret, and for some minutes the CA before it, if the Secret was lost
+// from which KeepServing would have kept it. It is remembered from the certificates that this program issued, and not read from objects,
+// since users may write those. The zero value trusts nothing.
 type Trust struct {
 	authority, before []byte
 	until             time.Time
 }
 
-// Follow notes the ca.crt beside a certificate; none for a certificate that is foreign, or gone.
+// Follow records the ca.crt of a Secret; none for a certificate that is foreign or was deleted.
 func (t *Trust) Follow(authority []byte, now time.Time) {
 	if signer, _ := pem.Decode(t.authority); signer == nil || len(authority) == 0 {
 		*t = Trust{}

@@ -66,7 +66,7 @@ func (m Mode) Active() bool { return m.Skip == "" }
 
 // Platform is what Decide goes by of the Kubernetes cluster: facts that only its administrators make.
 type Platform struct {
-	// OpenShift tells whether there are the Routes and the certificate authority of OpenShift, OAuthServer whether its OAuth server is there too.
+	// OpenShift reports whether OpenShift serves Routes and issues certificates, OAuthServer whether its OAuth server runs as well.
 	OpenShift, OAuthServer bool
 	// KubeRaySecures tells whether KubeRay secures all clusters by itself, as that of the platform does.
 	KubeRaySecures bool

@@ -115,8 +115,8 @@ func (in Inputs) ViaGateway() bool {
 	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
 }
 
-// trusted tells whether a gateway speaks TLS to the sidecar. On OpenShift, the OAuth proxy needs a Route, to which it sends those who have
-// logged in, and the authority of the certificates is not one that a BackendTLSPolicy could name.
+// trusted reports whether a Gateway speaks TLS to the sidecar. On OpenShift, the OAuth proxy needs a Route, to which it redirects after the
+// login, and a BackendTLSPolicy cannot name the CA of the certificates.
 func (in Inputs) trusted(c raycluster.Cluster) bool {
 	return in.BackendTLSPolicies && !in.OpenShift && in.Guard(c) == raycluster.AuthProxy
 }

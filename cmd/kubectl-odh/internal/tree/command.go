@@ -99,7 +99,7 @@ func complete(o *cli.Options) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// check says what is wrong with arguments that should name resources of one namespace.
+// check returns an error unless the arguments name resources of one namespace.
 func check(o *cli.Options, args []string, selector string) error {
 	switch {
 	case len(args) == 0:
