@@ -107,6 +107,7 @@ type Applier struct {
 	whole     sets.Set[schema.GroupVersionKind]
 	memory    memory
 	snapshots snapshots
+	older     sync.Map // kinds of newerFields whose field the API lacks
 	// shared serialises the work on shared objects: the list of their owner references is read and written as one, under one field
 	// owner, so two owners at the same object at the same time would drop each other's reference.
 	shared sync.Mutex

@@ -78,7 +78,15 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 		a.shared.Lock()
 		defer a.shared.Unlock()
 	}
-	err := a.settle(ctx, o, c)
+	fits, err := a.fitting(c)
+	if err == nil {
+		err = a.settle(ctx, o, fits)
+	}
+	if a.learnsLack(c.key.GroupKind(), err) {
+		if fits, err = a.fitting(c); err == nil {
+			err = a.settle(ctx, o, fits)
+		}
+	}
 	if err != nil {
 		a.memory.doubt(o.uid, c.key) // what is not known for sure is checked again
 	}

@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"net/http"
+
 	routev1 "github.com/openshift/api/route/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +52,11 @@ func (g Gateway) Is(ref gatewayv1.ParentReference, namespace string) bool {
 }
 
 // Prefix is a path that is led to the server, which sees Rewritten in its place; the path itself where that is empty.
-type Prefix struct{ Path, Rewritten string }
+type Prefix struct {
+	Path, Rewritten string
+	// Redirected sends the path itself on to the one with a slash at its end: the links of the page there are relative.
+	Redirected bool
+}
 
 // Route publishes the server at the routers of OpenShift.
 func (p Published) Route(meta metav1.ObjectMeta) runtime.ApplyConfiguration {
@@ -76,8 +82,12 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 		WithGroup(gatewayv1.GroupName).WithKind("Gateway").
 		WithName(gatewayv1.ObjectName(p.Gateway.Name)).WithNamespace(gatewayv1.Namespace(p.Gateway.Namespace)))
 	for _, prefix := range p.Prefixes {
-		rule := gatewayv1ac.HTTPRouteRule().WithBackendRefs(backend).WithMatches(gatewayv1ac.HTTPRouteMatch().
-			WithPath(gatewayv1ac.HTTPPathMatch().WithType(gatewayv1.PathMatchPathPrefix).WithValue(prefix.Path)))
+		if prefix.Redirected {
+			spec.WithRules(ruleFor(gatewayv1.PathMatchExact, prefix.Path).WithFilters(gatewayv1ac.HTTPRouteFilter().
+				WithType(gatewayv1.HTTPRouteFilterRequestRedirect).WithRequestRedirect(gatewayv1ac.HTTPRequestRedirectFilter().WithStatusCode(http.StatusFound).
+				WithPath(gatewayv1ac.HTTPPathModifier().WithType(gatewayv1.FullPathHTTPPathModifier).WithReplaceFullPath(prefix.Path + "/")))))
+		}
+		rule := ruleFor(gatewayv1.PathMatchPathPrefix, prefix.Path).WithBackendRefs(backend)
 		if prefix.Rewritten != "" {
 			rule.WithFilters(gatewayv1ac.HTTPRouteFilter().WithType(gatewayv1.HTTPRouteFilterURLRewrite).
 				WithURLRewrite(gatewayv1ac.HTTPURLRewriteFilter().WithPath(gatewayv1ac.HTTPPathModifier().
@@ -86,6 +96,12 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 		spec.WithRules(rule)
 	}
 	return gatewayv1ac.HTTPRoute(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(spec)
+}
+
+// ruleFor takes requests for a path. Answers may take their time: where no timeout is set, some Gateways cut each after 15 s.
+func ruleFor(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
+	return gatewayv1ac.HTTPRouteRule().WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s")).
+		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(kind).WithValue(path)))
 }
 
 // ReferenceGrant lets the HTTPRoutes of a namespace lead to the Service, and to no other: databases have Services as well.

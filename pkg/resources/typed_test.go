@@ -63,13 +63,15 @@ func renders(t *testing.T, want string, config runtime.ApplyConfiguration) {
 
 func TestGatewayObjects(t *testing.T) {
 	p := Published{Service: "s", Port: intstr.FromInt32(8443), Gateway: Gateway{"g", "gateways"},
-		Prefixes: []Prefix{{Path: "/a/v1", Rewritten: "/v1"}, {Path: "/a"}}}
+		Prefixes: []Prefix{{Path: "/a/v1", Rewritten: "/v1"}, {Path: "/a", Redirected: true}}}
 	const head = `"metadata":{"name":"a","namespace":"ns","labels":{"app":""}}`
 	route := func(backend string) string {
 		return `{"kind":"HTTPRoute","apiVersion":"gateway.networking.k8s.io/v1",` + head + `,"spec":{"parentRefs":[{"group":"gateway.networking.k8s.io",` +
 			`"kind":"Gateway","namespace":"gateways","name":"g"}],"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/a/v1"}}],"filters":[{"type":"URLRewrite",` +
-			`"urlRewrite":{"path":{"type":"ReplacePrefixMatch","replacePrefixMatch":"/v1"}}}],"backendRefs":[` + backend + `]},` +
-			`{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}],"backendRefs":[` + backend + `]}]}}`
+			`"urlRewrite":{"path":{"type":"ReplacePrefixMatch","replacePrefixMatch":"/v1"}}}],"backendRefs":[` + backend + `],"timeouts":{"request":"0s"}},` +
+			`{"matches":[{"path":{"type":"Exact","value":"/a"}}],"filters":[{"type":"RequestRedirect","requestRedirect":{` +
+			`"path":{"type":"ReplaceFullPath","replaceFullPath":"/a/"},"statusCode":302}}],"timeouts":{"request":"0s"}},` +
+			`{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}],"backendRefs":[` + backend + `],"timeouts":{"request":"0s"}}]}}`
 	}
 	renders(t, route(`{"group":"","kind":"Service","name":"s","port":8443,"weight":1}`), p.HTTPRoute(meta))
 	p.Namespace = "servers"

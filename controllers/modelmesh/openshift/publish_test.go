@@ -293,6 +293,7 @@ func publishedRules(kind string, port int64) []any {
 			"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v2/models/digits",
 		}}}},
 		"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": "modelmesh-serving", "port": port, "weight": int64(1)}},
+		"timeouts":    map[string]any{"request": "0s"},
 	}}
 }
 

@@ -45,7 +45,7 @@ func publishedDashboard(c raycluster.Cluster, in Inputs) resources.Published {
 		TLS:     &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect},
 		Gateway: resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
 		// a gateway has one host for all
-		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/"}},
+		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/", Redirected: true}},
 	}
 	if in.Guard(c).Sidecar() {
 		p.Service, p.Port, p.ServerName = n.ProxyService, port(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,5 +108,45 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 		manager.Restart(ctx)
 		gone(ctx, ingress())
 		there(ctx, route())
+	}, NodeTimeout(2*specTimeout))
+})
+
+var _ = Describe("A Gateway API of before timeouts", Serial, func() {
+	It("gets routes without them, each written once", func(ctx SpecContext) {
+		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "httproutes.gateway.networking.k8s.io"}}
+		env.Get(ctx, definition)
+		whole := definition.DeepCopy().Spec
+		DeferCleanup(func(ctx SpecContext) {
+			env.Get(ctx, definition)
+			definition.Spec = whole
+			Expect(env.Admin.Update(ctx, definition)).To(Succeed())
+		}, NodeTimeout(specTimeout))
+		for _, version := range definition.Spec.Versions {
+			rule := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["rules"].Items.Schema
+			Expect(rule.Properties).To(HaveKey("timeouts"))
+			delete(rule.Properties, "timeouts")
+		}
+		Expect(env.Admin.Update(ctx, definition)).To(Succeed())
+		Eventually(func() error { // the API server takes the schema up after a moment
+			probe := optional(capability.HTTPRoute, "probe")
+			Expect(unstructured.SetNestedSlice(probe.Object, []any{map[string]any{"timeouts": map[string]any{"request": "0s"}}}, "spec", "rules")).To(Succeed())
+			return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(probe), client.FieldOwner("probe"), client.DryRunAll)
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("timeouts")))
+
+		m := ready(ctx, server())
+		published := route()
+		env.Get(ctx, published)
+		Expect(published.Object["spec"]).To(HaveKeyWithValue("rules", HaveEach(Not(HaveKey("timeouts")))))
+		Expect(m.Status.URL).NotTo(BeEmpty())
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("a restart")
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+		again := route()
+		env.Get(ctx, again)
+		Expect(again.GetResourceVersion()).To(Equal(published.GetResourceVersion()))
 	}, NodeTimeout(2*specTimeout))
 })
