@@ -128,6 +128,7 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
+	env.answerRoutes()
 	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(removeTimeout))
 	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(removeTimeout))
 	if s.operator != "" {
