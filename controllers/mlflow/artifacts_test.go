@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
@@ -74,7 +75,7 @@ func TestTwoServers(t *testing.T) {
 	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
 		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
 	}
-	route := wholeObject(capability.HTTPRoute)
+	route := framework.Untyped(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
 	if !w.get("mlflow-artifacts", d) || *d.Spec.Replicas != 2 || !w.get("mlflow-artifacts", &corev1.Service{}) || !w.get("mlflow-artifacts", route) {
 		t.Errorf("Deployment %+v", d.Spec.Replicas)

@@ -4,16 +4,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
@@ -35,19 +40,20 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 
 func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
-	route := wholeObject(capability.HTTPRoute)
-	route.SetNamespace(in.Namespace)
-	route.SetName("mlflow")
+	route := framework.Untyped(capability.HTTPRoute, in.Namespace, "mlflow")
 	route.SetGeneration(2)
+	route.SetCreationTimestamp(metav1.NewTime(midday.Add(-20 * time.Second)))
 	if status != nil {
 		route.Object["status"] = status
 	}
-	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in }}
+	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in },
+		clock: clocktesting.NewFakePassiveClock(midday)}
 	m := mlflowtest.Server()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.checkRoutes(t.Context(), m, in, false); err != nil {
+	err := r.checkRoutes(t.Context(), m, in, resources.NewPlan(m, in).Exposed, false)
+	if _, waits := reconciler.AsWait(err); err != nil && !waits {
 		t.Fatal(err)
 	}
 	return m
@@ -132,24 +138,24 @@ func TestRouteRefusal(t *testing.T) {
 		condition := said("Accepted", no, 2)
 		delete(condition, "reason")
 		got, _ := conditions.Get(checked(t, on["plain"], ours(condition)).Status.Conditions, ConditionRoute)
-		if got.Reason != ReasonRouteRefused {
+		if got.Reason != routestatus.ReasonNotAccepted {
 			t.Errorf("condition %v", got)
 		}
 	})
 	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
-		route := wholeObject(capability.HTTPRoute)
-		route.SetNamespace("opendatahub")
-		route.SetName("mlflow")
+		route := framework.Untyped(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
-		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build()}
-		if err := r.checkRoutes(t.Context(), mlflowtest.Server(), on["plain"], false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
+		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
+		m := mlflowtest.Server()
+		if err := r.checkRoutes(t.Context(), m, on["plain"], resources.NewPlan(m, on["plain"]).Exposed, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
 		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		if err := (&objects{}).checkRoutes(t.Context(), m, on["bare"], false); err != nil || len(m.Status.Conditions) != 0 {
+		r := &objects{clock: clocktesting.NewFakePassiveClock(midday)}
+		if err := r.checkRoutes(t.Context(), m, on["bare"], resources.NewPlan(m, on["bare"]).Exposed, false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
 	})

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/artifactstore"
@@ -34,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -209,10 +209,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		for _, kind := range optionalKinds {
 			served.WatchMetadata(ctx, c, kind, owned)
 		}
-		// What the gateway makes of our route stands in its status, which is not among its metadata.
-		served.Watch(ctx, c, capability.HTTPRoute, func() source.Source {
-			return source.Kind[client.Object](mgr.GetCache(), wholeObject(capability.HTTPRoute), owned)
-		})
+		routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
 		if err := artifactstore.Setup(ctx, mgr, served); err != nil {
 			return err
 		}

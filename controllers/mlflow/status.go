@@ -13,6 +13,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -27,8 +28,8 @@ const (
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while the spec shows a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute, no Gateway is named, or it cannot be written.
-	ConditionRoute = "RouteAccepted"
+	// ConditionRoute exists, and is not True, also while no Gateway is named, or what publishes the server cannot be written.
+	ConditionRoute = routestatus.Condition
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"
 	// ConditionMonitor exists, and is False, only while the ServiceMonitor cannot be written.
@@ -68,7 +69,6 @@ const (
 	ReasonExpansionRefused      = "ExpansionRefused"
 	ReasonClaimDiffers          = "ClaimDiffers"
 	ReasonPasswordInURI         = "PasswordInURI"
-	ReasonRouteRefused          = "NotAccepted"
 	ReasonGatewayNotNamed       = "GatewayNotNamed"
 )
 

@@ -136,7 +136,7 @@ func (b *bench) restart() {
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogs{
-		settings: settings, cached: cached, live: cached, side: side, clock: b.clock,
+		settings: settings, cached: cached, live: cached, whole: cached, side: side, clock: b.clock,
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{registry.Deployment}}),

@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -57,6 +58,7 @@ type catalogs struct {
 	domain       registry.Domain
 	cached       client.Client
 	live         client.Reader
+	whole        client.Reader // objects of which cached holds the metadata only
 	side         *sideCaches
 	applier      *apply.Applier
 	admins       *follow.Value[[]string]
@@ -74,6 +76,8 @@ type catalogs struct {
 type recollection struct {
 	// platform is what the present reconcile has taken.
 	platform registry.Platform
+	// said is what Gateway and router report about what publishes the catalog.
+	said routestatus.Report
 	// good are the versions of objects that were read and found as they should be, by name.
 	good map[string]string
 	// present is when objects that the pods mount were found, by kind and name.
@@ -161,6 +165,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	setAvailable(c, problem)
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
 	conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
+	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
@@ -211,7 +216,10 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resou
 	memory.sources, memory.postponed = v.mounted, v.postponed
 	c.Status.Sources, c.Status.SourcesOmitted = v.reported, v.omitted
 	in.Sources = v.mounted
-	return in, nil
+	err = in.Hear(ctx, r.whole, resources.Published(c, in), r.clock.Now())
+	memory.said = in.Said
+	in.Said.Set(&c.Status.Conditions, c.Generation)
+	return in, err
 }
 
 // addHubKeys adds the keys for Hugging Face, and reports of Secrets that are of no use.
@@ -375,7 +383,7 @@ func (r *catalogs) keepCertificates(ctx context.Context, c *aihubv1alpha1.Catalo
 	return nil
 }
 
-// awaitRenewal brings the Catalog back when one of its certificates is due.
+// awaitRenewal brings the Catalog back when one of its certificates, or the answer of a Gateway, is due.
 func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return r.certificates.AwaitRenewal(c.UID)
+	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.remembered(c.UID).said.Await())
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -109,7 +110,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
-			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
+			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), whole: mgr.GetCache(), side: side, applier: env.Applier(mgr, reader),
 			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
 			references: reference.NewTracker(reader, mgr.GetAPIReader()),
 		}
@@ -121,6 +122,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		for _, kind := range registry.Optional {
 			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
 		}
+		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.everyCatalog(), ofCatalog())
 		for _, followed := range []manager.Runnable{admins, proxy, keys} {
 			if err := mgr.Add(followed); err != nil {
 				return fmt.Errorf("adding what is followed: %w", err)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// ConditionAvailable is the one that every Catalog has; servingcert.Condition, registry.ConditionDatabaseCertificate and
-	// reference.Condition come where there is something to say.
+	// ConditionAvailable is the one that every Catalog has; servingcert.Condition, registry.ConditionDatabaseCertificate,
+	// routestatus.Condition and reference.Condition come where there is something to say.
 	ConditionAvailable = "Available"
 	// ConditionHubKeys exists, and is False, only while Secrets are labelled as keys for Hugging Face and are of no use.
 	ConditionHubKeys = "HuggingFaceKeysReady"

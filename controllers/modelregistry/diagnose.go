@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -179,31 +180,31 @@ func unreadyContainers(pod *corev1.Pod) string {
 }
 
 // checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
-func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (string, error) {
+func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
-		return "", err
+		return finding{}, err
 	}
 	if message := judgePods(resources.ServiceName(m), pods); message != "" {
 		if f := r.lacking(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
 			message = f.message // without it no pod with a proxy starts
 		}
-		return message, nil
+		return finding{message: message}, nil
 	}
 	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.of(m).platform.Served.Has(capability.Route) {
-		return "", nil
+		return finding{}, nil
 	}
 	route := wholeObject(capability.Route)
 	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
+		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", resources.SecureRouteName(m)), nil
+		return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", resources.SecureRouteName(m))}, nil
 	}
 	typed, err := common.Decode[routev1.Route](route)
 	if err != nil {
-		return "", err
+		return finding{}, err
 	}
 	return judgeRoute(typed), nil
 }
@@ -242,21 +243,15 @@ func judgePod(pod *corev1.Pod) string {
 }
 
 // judgeRoute demands that a router admits the Route.
-func judgeRoute(route *routev1.Route) string {
-	detail := ""
-	for _, ingress := range route.Status.Ingress {
-		for _, c := range ingress.Conditions {
-			if c.Type != routev1.RouteAdmitted {
-				continue
-			}
-			if c.Status == corev1.ConditionTrue {
-				return ""
-			}
-			detail = fmt.Sprintf("{reason: %s, message: %s}", c.Reason, c.Message)
-		}
+func judgeRoute(route *routev1.Route) finding {
+	admitted, refusal := routestatus.Admitted(route)
+	switch {
+	case admitted:
+		return finding{}
+	case refusal != nil:
+		return finding{refusal.Reason, refusal.Message}
 	}
-	return strings.TrimRight(fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: %s",
-		route.Name, route.Spec.Host, route.Name, detail), " ")
+	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable:", route.Name, route.Spec.Host, route.Name)}
 }
 
 // Bounds of what is read of a log: the cause of an end stands near the end.

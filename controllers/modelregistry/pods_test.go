@@ -6,7 +6,6 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -70,36 +69,27 @@ func TestJudgePods(t *testing.T) {
 	}
 }
 
+// A router that refuses is quoted once, with a reason of its own; how Routes are read is tested in package routestatus.
 func TestJudgeRoute(t *testing.T) {
-	route := func(conditions ...any) *unstructured.Unstructured {
+	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"
+	for status, want := range map[string]finding{
+		"":        {message: none},
+		"Unknown": {message: none},
+		"True":    {},
+		"False":   {"RouteNotAdmitted", "router default does not admit Route ns/demo-https with host h (HostAlreadyClaimed): taken"},
+	} {
 		u := wholeObject(capability.Route)
 		u.SetName("demo-https")
+		u.SetNamespace("ns")
 		u.Object["spec"] = map[string]any{"host": "h"}
-		if conditions != nil {
-			u.Object["status"] = map[string]any{"ingress": []any{map[string]any{"conditions": conditions}}}
+		if status != "" {
+			u.Object["status"] = map[string]any{"ingress": []any{map[string]any{"routerName": "default", "conditions": []any{
+				map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"},
+			}}}}
 		}
-		return u
-	}
-	admitted := func(status string) any {
-		return map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"}
-	}
-	for name, test := range map[string]struct {
-		route *unstructured.Unstructured
-		want  string
-	}{
-		"no one has looked": {route(), "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
-		"admitted":          {route(admitted("True")), ""},
-		"by one of two":     {route(admitted("False"), admitted("True")), ""},
-		"refused": {route(admitted("False")),
-			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: {reason: HostAlreadyClaimed, message: taken}"},
-		"other condition": {route(map[string]any{"type": "Other", "status": "True"}),
-			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := judgeRoute(decoded[routev1.Route](t, test.route)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
+		if got := judgeRoute(decoded[routev1.Route](t, u)); got != want {
+			t.Errorf("%q: got %+v, want %+v", status, got, want)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -55,6 +56,8 @@ type registries struct {
 type state struct {
 	// platform is what the present reconcile has taken.
 	platform registry.Platform
+	// said is what Gateway and routers report about what publishes the registry.
+	said routestatus.Report
 	// admitted is the registry as the webhooks would have stored it, nil where they have.
 	admitted *v1beta1.ModelRegistry
 	// missing are the objects without which no pods start, as the present reconcile has found them.
@@ -158,9 +161,9 @@ func (r *registries) keepCertificates(ctx context.Context, m *v1beta1.ModelRegis
 	return r.certificates.Keep(ctx, m, server, database)
 }
 
-// awaitRenewal brings the registry back when one of its certificates is due.
+// awaitRenewal brings the registry back when one of its certificates, or the answer of a Gateway, is due.
 func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return r.certificates.AwaitRenewal(m.UID)
+	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.of(m).said.Await())
 }
 
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
@@ -174,6 +177,11 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 	if err := r.addReferences(ctx, m, used, &in); err != nil {
 		return err
 	}
+	if err := in.Hear(ctx, r.whole, resources.Published(used, in), r.clock.Now()); err != nil {
+		return err
+	}
+	s.said = in.Said
+	s.said.Set(&m.Status.Conditions, m.Generation)
 	if err := reportSpec(m, used, in); err != nil {
 		return err
 	}

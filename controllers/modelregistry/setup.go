@@ -37,6 +37,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -167,10 +168,8 @@ func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
 		served.WatchMetadata(ctx, c, kind, byLabels())
 	}
-	// Whether a router admits a Route is in its status, which is not among its metadata.
-	served.Watch(ctx, c, capability.Route, func() source.Source {
-		return source.Kind(mgr.GetCache(), client.Object(wholeObject(capability.Route)), owned)
-	})
+	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
+	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, byLabels())
 }
 
 // podCache holds the pods of registries, and of their databases, without what is not read.

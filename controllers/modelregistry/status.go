@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -45,6 +47,7 @@ const (
 	ConditionDatabaseImage = "DatabaseImageInSync"
 	// ConditionBackup exists while spec.postgres.backup is set, and says how the last one ended. It takes nothing from Ready.
 	ConditionBackup = "BackupReady"
+	// routestatus.Condition exists only while what publishes the registry is refused, or no Gateway has answered.
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names; servingcert.Condition
 	// and registry.ConditionDatabaseCertificate, only while a certificate runs out that the operator did not issue.
 )
@@ -84,7 +87,7 @@ func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
 	if m.Spec.KubeRBACProxy != nil {
 		reason := ReasonResourcesUnavailable
-		if f.reason == serving.ReasonStarting || f.reason == serving.ReasonCooldown {
+		if slices.Contains([]string{serving.ReasonStarting, serving.ReasonCooldown, routestatus.ReasonNotAdmitted}, f.reason) {
 			reason = f.reason
 		}
 		setCondition(m, ConditionProxy, metav1.ConditionFalse, reason, f.message)
@@ -151,12 +154,13 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 	case err != nil:
 		return s, err
 	case available && m.Spec.KubeRBACProxy != nil:
-		message, err := r.checkProxy(ctx, m, d)
-		if message != "" {
-			s = serving.Following(d, r.clock.Now(), message)
+		f, err := r.checkProxy(ctx, m, d)
+		if f.message != "" {
+			s = serving.Following(d, r.clock.Now(), f.message)
 			if s.Reason != serving.ReasonStarting {
 				s.Reason = ReasonResourcesUnavailable
 			}
+			s.Reason = cmp.Or(f.reason, s.Reason)
 		}
 		return s, err
 	case available, !s.AskPods:

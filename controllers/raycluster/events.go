@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // Reasons of the Events on a RayCluster, whose status is KubeRay's.
@@ -47,7 +48,7 @@ const (
 )
 
 // tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
-func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) {
+func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, said routestatus.Report) {
 	if !in.Mode.Active() {
 		return
 	}
@@ -57,6 +58,10 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 	}
 	r.memory.of(cluster).resolve(topicPlatform)
 	reason, text := unpublishedFor(c, in)
+	severity, action := corev1.EventTypeNormal, eventAction
+	if text == "" && said.First() != nil {
+		reason, text, severity, action = ReasonNotPublished, said.Message(), corev1.EventTypeWarning, said.Action()
+	}
 	if text == "" && r.memory.of(cluster).resolve(topicPublication) && in.Published(c) {
 		where := ""
 		if in.Domain != "" {
@@ -64,7 +69,7 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 		}
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", where)
 	}
-	r.note(cluster, topicPublication, reason, text)
+	r.event(cluster, topicPublication, severity, reason, action, text)
 	reason, text = shortfall(c, in)
 	r.warn(cluster, topicPods, reason, text)
 	text = ""

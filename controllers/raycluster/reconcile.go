@@ -24,6 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -120,8 +122,13 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 	}
 	errs, due := r.guard(ctx, cluster, c, in, p, paused)
 	if !paused {
+		authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
+		p.AddTrust(c, in, authority, known)
 		errs = r.publish(ctx, cluster, c, in, p, errs)
-		r.tell(cluster, c, in)
+		gateway := common.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
+		said, err := routestatus.Read(ctx, r.whole, gateway, p.Exposing, r.clock.Now())
+		errs = append(errs, err, said.Await())
+		r.tell(cluster, c, in, said)
 	}
 	err = errors.Join(errs...)
 	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
@@ -148,8 +155,6 @@ func (r *clusters) guard(ctx context.Context, cluster *unstructured.Unstructured
 // publish exposes the cluster if nothing kept its guards from standing, removes what is not wanted, and mends pods and their templates.
 func (r *clusters) publish(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, errs []error) []error {
-	authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
-	p.AddTrust(c, in, authority, known)
 	if errors.Join(errs...) == nil {
 		errs = append(errs, r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))
 	}
@@ -218,19 +223,19 @@ func isPaused(annotations map[string]string) bool {
 
 // warn says what its user should know of a cluster, once for each change; an empty text says that there is nothing any more.
 func (r *clusters) warn(cluster *unstructured.Unstructured, topic topic, reason, text string) {
-	r.event(cluster, topic, corev1.EventTypeWarning, reason, text)
+	r.event(cluster, topic, corev1.EventTypeWarning, reason, eventAction, text)
 }
 
 // note is warn for what nothing is wrong with.
 func (r *clusters) note(cluster *unstructured.Unstructured, topic topic, reason, text string) {
-	r.event(cluster, topic, corev1.EventTypeNormal, reason, text)
+	r.event(cluster, topic, corev1.EventTypeNormal, reason, eventAction, text)
 }
 
-func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severity, reason, text string) {
+func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severity, reason, action, text string) {
 	if text == "" {
 		r.memory.of(cluster).resolve(topic)
 	} else if r.memory.of(cluster).isNews(topic, text) {
-		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", conditions.Clip(text, maxNote))
+		r.recorder.Eventf(cluster, nil, severity, reason, action, "%s", conditions.Clip(text, maxNote))
 	}
 }
 

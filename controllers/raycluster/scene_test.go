@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -113,7 +113,7 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 		},
 	})
 	s.clusters = &clusters{
-		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s, clock: clock.RealClock{},
+		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s, clock: clocktesting.NewFakePassiveClock(time.Now()),
 		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
 		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
 		served:   func() capability.Set { return s.served },

@@ -33,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -135,6 +136,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	for _, kind := range optionalKinds {
 		d.Served.WatchMetadata(ctx, c, kind, owned)
 	}
+	routestatus.Watch(ctx, d.Served, mgr.GetCache(), c, routestatus.Kinds, owned)
 	old := &oldWebhooks{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: d.Clock, log: mgr.GetLogger().WithName("webhooks")}
 	for _, runnable := range []interface{ Start(context.Context) error }{podCache, where, old} {
 		if err := mgr.Add(runnable); err != nil {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -21,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // Domain is what *clusterdomain.Watcher knows of the domain of the cluster's routers.
@@ -85,7 +88,18 @@ type Publishing struct {
 	Authority []byte
 	// Gateway says how HTTPRoutes are published; a domain switches that on.
 	Gateway config.RegistryGateway
+	// Said is what Gateway and routers say of what publishes the server.
+	Said routestatus.Report
 }
+
+// Hear reads what Gateway and routers say of objects that publish the server.
+func (p *Publishing) Hear(ctx context.Context, whole client.Reader, objects apply.Desired, now time.Time) (err error) {
+	p.Said, err = routestatus.Read(ctx, whole, resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}, objects, now)
+	return err
+}
+
+// AtGateway reports whether the server has an address at the gateway: one that refuses to lead there has none.
+func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.RefusedBy(false) }
 
 // GatewayMode reports whether the server is published behind the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {

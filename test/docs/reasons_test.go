@@ -20,7 +20,7 @@ var chapters = map[string]string{
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow",
 	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry", "controllers/olm": "OLM",
 	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
-	"pkg/modelmesh/settings": "ModelMesh", "pkg/raycluster/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
+	"pkg/modelmesh/settings": "ModelMesh", "pkg/raycluster/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/routestatus": "Every component", "pkg/servingcert": "Every component",
 	"pkg/status/serving": "Model Registry,Model Catalog",
 }
 

@@ -138,13 +138,16 @@ func (in Inputs) Gateway() resources.Gateway {
 	return resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 }
 
+// TrustSuffix follows the name of a server in the names of what lets Gateways trust it.
+const TrustSuffix = "-ca"
+
 // trust lets Gateways speak TLS to the servers whose certificates were issued here.
 func trust(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
 			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + "-ca", Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
+			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + TrustSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
 		}
 	}
 	return desired

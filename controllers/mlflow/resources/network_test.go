@@ -120,6 +120,7 @@ func TestHTTPRoute(t *testing.T) {
 			in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayName, in.GatewayNamespace = "own", "gateways" })
 			route := mlflowtest.Object(built(t, m, in), "HTTPRoute", NameOf(m))
 			backends := []any{map[string]any{"group": "", "kind": "Service", "name": NameOf(m), "port": int64(8443), "weight": int64(1)}}
+			unlimited := map[string]any{"request": "0s"}
 			match := func(path string) []any {
 				return []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": path}}}
 			}
@@ -127,8 +128,8 @@ func TestHTTPRoute(t *testing.T) {
 				"parentRefs": []any{map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "own", "namespace": "gateways"}},
 				"rules": []any{
 					map[string]any{"backendRefs": backends, "matches": match(path + "/v1"), "filters": []any{map[string]any{"type": "URLRewrite",
-						"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v1"}}}}},
-					map[string]any{"backendRefs": backends, "matches": match(path)},
+						"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v1"}}}}, "timeouts": unlimited},
+					map[string]any{"backendRefs": backends, "matches": match(path), "timeouts": unlimited},
 				},
 			}
 			if diff := cmp.Diff(want, route.Object["spec"]); diff != "" {

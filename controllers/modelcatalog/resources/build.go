@@ -94,7 +94,7 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	if OwnsDatabase(c, in) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
-	objects = append(objects, published(c, in)...)
+	objects = append(objects, Published(c, in)...)
 	if Proxied(c) {
 		config, err := registry.ProxyConfig(metaOf(c, ProxyConfig), Name)
 		if err != nil {

@@ -35,19 +35,19 @@ func service(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ServiceApplyConfigur
 // externalAddress is where the catalog is reached from outside; empty where nothing publishes it.
 func externalAddress(in Inputs) string {
 	switch {
-	case in.GatewayMode():
+	case in.AtGateway():
 		return in.Gateway.Domain + "/catalog"
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift && in.Domain != "":
+	case in.OpenShift && in.Domain != "" && !in.Said.RefusedBy(true):
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""
 	}
 }
 
-// published are the objects that let clients in: policies everywhere, Routes and HTTPRoutes on OpenShift.
-func published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+// Published are the objects that let clients in: policies everywhere, Routes and HTTPRoutes on OpenShift.
+func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	if in.GatewayMode() {
 		objects = asPublished(c).BehindGateway("catalog", registry.GatewayNames{

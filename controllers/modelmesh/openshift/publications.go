@@ -14,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -24,12 +26,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // publications makes what publishes InferenceServices, and lets those go that the former companion holds.
 type publications struct {
 	common
+	whole  client.Reader // objects of which cached holds the metadata only
+	clock  clock.PassiveClock
 	memory modelmesh.Store[types.NamespacedName, published]
 	// trust has what the mesh of a namespace is known by.
 	trust *modelmesh.Contents[string]
@@ -42,8 +47,8 @@ type published struct {
 	problem string
 }
 
-func newPublications(shares common) *publications {
-	return &publications{common: shares, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
+func newPublications(shares common, whole client.Reader, now clock.PassiveClock) *publications {
+	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
 }
 
 // authorityOf is the CA in a TLS Secret, else the certificate itself.
@@ -116,7 +121,18 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	if err != nil {
 		return 0, err
 	}
-	r.recordProblem(s, cmp.Or(problem, blocked))
+	publishing := slices.Clone(desired)
+	if len(desired) > 0 && r.Served().Has(capability.BackendTLSPolicy) { // which is made for the whole namespace
+		publishing.Add(gatewayv1ac.BackendTLSPolicy(AuthorityName, s.Namespace))
+	}
+	said, err := routestatus.Read(ctx, r.whole, r.exposure.gateway, publishing, r.clock.Now())
+	if err != nil {
+		return 0, err
+	}
+	r.recordProblem(s, cmp.Or(problem, blocked), said)
+	if said.Due > 0 && (retry == 0 || said.Due < retry) {
+		retry = said.Due
+	}
 	return retry, r.prune(ctx, s, desired)
 }
 
@@ -138,10 +154,14 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 }
 
 // recordProblem says why a model is not published, once for each change of that.
-func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string) {
+func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
+	action := eventAction
+	if problem == "" && said.First() != nil {
+		problem, action = said.Message(), said.Action()
+	}
 	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
-		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, modelmesh.MaxNote))
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxNote))
 	}
 }
 

@@ -76,7 +76,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	}
 	s.namespaces = &namespaces{common: shares, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
 	shares.applier = keepingHosts(shares.applier)
-	s.routes = newPublications(shares)
+	s.routes = newPublications(shares, s.server, s.clock)
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
 // What is made stands in the namespaces of users, so the rights cannot be limited to some. `bind` lets us grant two roles without
@@ -83,7 +85,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 		return err
 	}
 	shares.applier = keepingHosts(shared.Applier)
-	return w.publications(ctx, newPublications(shares))
+	return w.publications(ctx, newPublications(shares, mgr.GetCache(), shared.Clock))
 }
 
 // keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The
@@ -165,6 +167,8 @@ func (w watching) publications(ctx context.Context, r *publications) error {
 	})
 	served.WatchMetadata(ctx, c, capability.Route, owned)
 	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
+	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
+	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, named(AuthorityName))
 	return nil
 }
 

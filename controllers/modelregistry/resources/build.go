@@ -60,7 +60,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if resources.OrOne(m.Spec.Replicas) > 1 {
 		desired.Add(resources.DisruptionBudget(metaOf(m, ServiceName(m)), ServerSelector(m)))
 	}
-	return append(desired, publication(m, in)...), nil
+	return append(desired, Published(m, in)...), nil
 }
 
 func orDefault(number *int32, otherwise int32) int32 {

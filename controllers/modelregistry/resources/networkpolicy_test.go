@@ -169,6 +169,7 @@ func TestGateway(t *testing.T) {
 				"backendRefs": []any{map[string]any{
 					"group": "", "kind": "Service", "name": "team-a", "namespace": "lab-registries", "port": c.port, "weight": int64(1),
 				}},
+				"timeouts": map[string]any{"request": "0s"},
 			}},
 		}
 		if diff := cmp.Diff(route, specOf(t, objects, "HTTPRoute", "model-registry-team-a")); diff != "" {

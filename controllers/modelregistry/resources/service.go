@@ -56,9 +56,9 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 	return annotations
 }
 
-// publication lists what makes the server reachable from outside of the cluster. Routes stay beside an HTTPRoute, because
+// Published lists what makes the server reachable from outside of the cluster. Routes stay beside an HTTPRoute, because
 // clients know their addresses.
-func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
@@ -104,7 +104,7 @@ func routed(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && w
 
 // externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
-	if m.Spec.KubeRBACProxy != nil && in.GatewayMode() {
+	if m.Spec.KubeRBACProxy != nil && in.AtGateway() {
 		return gatewayHost(m, in)
 	}
 	if host := outerHost(m, in); host != "" {
@@ -113,10 +113,10 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	return ""
 }
 
-// Hosts are the names by which the server is reached, the most public one first. Only what exists is listed.
+// Hosts are the names by which the server is reached, the most public one first. Only what exists is listed, and what no Gateway or router refuses to serve.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
-	if in.GatewayMode() {
+	if in.AtGateway() {
 		all = append(all, gatewayHost(m, in))
 	}
 	if host := outerHost(m, in); host != "" {
@@ -130,7 +130,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // domain; "" where nothing does.
 func outerHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
-	if byUser || routed(m, in) || wantsRoute(m) && in.Exposure.Ingress() {
+	if byUser || routed(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
 		return routeHost(m)
 	}
 	return ""

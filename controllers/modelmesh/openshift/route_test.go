@@ -1,0 +1,37 @@
+package openshift
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A router that refuses the Route of a model is quoted in one Event each time that it begins to refuse.
+func TestRouterRefuses(t *testing.T) {
+	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
+	s.route("digits")
+	answers := func(status string) string {
+		t.Helper()
+		route := routeObject()
+		if !s.has(route, "digits") {
+			t.Fatal("no Route")
+		}
+		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}
+		if err := unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{condition}}}, "status", "ingress"); err != nil {
+			t.Fatal(err)
+		}
+		s.update(route)
+		s.route("digits")
+		said := s.said()
+		s.rests("answered", func() []string { return s.route("digits") })
+		return said + s.said()
+	}
+	for _, status := range []string{"False", "True", "False"} {
+		said := answers(status)
+		if want := status == "False"; (strings.Count(said, ReasonNoRoute) == 1) != want ||
+			want != strings.Contains(said, "router default does not admit Route team/digits") || want != strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
+			t.Errorf("Admitted=%s: said %q", status, said)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package modelregistry
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
+)
+
+// A router that refuses the Route of a registry is quoted once, under a reason of its own, and the host goes from status and Service until
+// the router thinks better of it.
+func TestRouterRefuses(t *testing.T) {
+	w := newBench(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
+	m := stored("demo", registrytest.Proxied)
+	w.goes(m)
+	w.running(m)
+	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
+	at := func(want bool) {
+		t.Helper()
+		service := &corev1.Service{}
+		if !w.get(service, "ns", "demo") || (service.Annotations[address] != "") != want || slices.Contains(m.Status.Hosts, host) != want {
+			t.Errorf("address %q, hosts %v", service.Annotations[address], m.Status.Hosts)
+		}
+	}
+	w.admit(m)
+	w.must(w.reconcile(m))
+	at(true)
+
+	route := wholeObject(capability.Route)
+	w.get(route, "ns", resources.SecureRouteName(m))
+	w.must(unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{
+		map[string]any{"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": "taken by another"},
+	}}}, "status", "ingress"))
+	w.must(w.server.Update(t.Context(), route))
+	w.waits(w.reconcile(m), "available")
+	at(false)
+	const message = "router default does not admit Route ns/demo-https with host " + host + " (HostAlreadyClaimed): taken by another"
+	for _, kind := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
+		if c, _ := conditions.Get(m.Status.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != "RouteNotAdmitted" || c.Message != message {
+			t.Errorf("%+v", c)
+		}
+	}
+	w.wrote()
+	w.waits(w.reconcile(m), "available")
+	if writes := w.wrote(); strings.TrimSpace(writes) != "" {
+		t.Errorf("writes at rest %q", writes)
+	}
+
+	w.admit(m)
+	w.must(w.reconcile(m))
+	at(true)
+	if _, found := conditions.Get(m.Status.Conditions, routestatus.Condition); found || !conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
+		t.Errorf("%+v", m.Status.Conditions)
+	}
+}

@@ -1,0 +1,164 @@
+package routestatus
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+var (
+	public = resources.Gateway{Name: "public", Namespace: "gateways"}
+	now    = time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
+)
+
+// stored is an object that was written some seconds ago, with a status.
+func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
+	u := wholeOf(kind)
+	u.SetNamespace("team")
+	u.SetName("x")
+	u.SetGeneration(2)
+	u.SetCreationTimestamp(metav1.NewTime(now.Add(-time.Hour)))
+	at := metav1.NewTime(now.Add(-time.Duration(ago) * time.Second))
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "us", Operation: "Apply", Time: &at}})
+	u.Object["spec"] = map[string]any{"host": "x.apps.example.com"}
+	if status != nil {
+		u.Object["status"] = status
+	}
+	return u
+}
+
+// says is one condition, as Envoy Gateway writes it.
+func says(kind, status, reason string, generation int64) map[string]any {
+	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "the words of the Gateway",
+		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+}
+
+func by(ref, list string, gateway resources.Gateway, conditions ...any) any {
+	return map[string]any{list: []any{map[string]any{
+		ref:              map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": gateway.Namespace, "name": gateway.Name},
+		"controllerName": "gateway.envoyproxy.io/gatewayclass-controller", "conditions": conditions,
+	}}}
+}
+
+func parent(conditions ...any) any   { return by("parentRef", "parents", public, conditions...) }
+func ancestor(conditions ...any) any { return by("ancestorRef", "ancestors", public, conditions...) }
+
+// routers are what routers say, as that of OpenShift writes it.
+func routers(statuses ...string) any {
+	var all []any
+	for _, status := range statuses {
+		condition := map[string]any{"type": "Admitted", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+		if status == "False" {
+			condition["reason"], condition["message"] = "HostAlreadyClaimed", "route thief already exposes x.apps.example.com and is older"
+		}
+		all = append(all, map[string]any{"host": "x.apps.example.com", "routerName": "default", "wildcardPolicy": "None", "conditions": []any{condition}})
+	}
+	return map[string]any{"ingress": all}
+}
+
+func read(t *testing.T, objects ...*unstructured.Unstructured) (Report, error) {
+	t.Helper()
+	desired := apply.Desired{{Config: gatewayv1ac.ReferenceGrant("other", "team")}}
+	for _, o := range objects {
+		desired.Add(client.ApplyConfigurationFromUnstructured(o))
+	}
+	desired.Add(gatewayv1ac.HTTPRoute("not-there-yet", "team"))
+	return Read(t.Context(), held{objects: objects}, public, desired, now)
+}
+
+// held is a cache of some objects.
+type held struct {
+	client.Reader
+	objects []*unstructured.Unstructured
+}
+
+func (h held) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	for _, o := range h.objects {
+		if u, ok := into.(*unstructured.Unstructured); ok && o.GroupVersionKind() == u.GroupVersionKind() && client.ObjectKeyFromObject(o) == name {
+			o.DeepCopyInto(u)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, name.Name)
+}
+
+func TestRead(t *testing.T) {
+	http, policy, route := capability.HTTPRoute, capability.BackendTLSPolicy, capability.Route
+	taken := []any{says("Accepted", "True", "Accepted", 2), says("ResolvedRefs", "True", "ResolvedRefs", 2)}
+	for name, c := range map[string]struct {
+		object  *unstructured.Unstructured
+		due     time.Duration
+		refused bool
+		reason  string // empty where nothing speaks against it
+		message string
+	}{
+		"a route that is taken":              {stored(http, 90, parent(taken...)), 0, false, "", ""},
+		"not allowed":                        {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public does not take HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                 {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public does not take HTTPRoute team/x (Accepted is False): the words of the Gateway"},
+		"without reason":                     {stored(http, 90, parent(says("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
+		"its server cannot be found":         {stored(http, 90, parent(taken[0], says("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
+		"an older one was refused":           {stored(http, 0, parent(says("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
+		"not known":                          {stored(http, 90, parent(says("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
+		"no one has answered yet":            {stored(http, 20, nil), 40 * time.Second, false, "", ""},
+		"no one has answered":                {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has answered for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
+		"only another Gateway refuses":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, says("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
+		"a policy that is taken":             {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
+		"a policy that no one has looked at": {stored(policy, 90, nil), 0, false, "", ""},
+		"a policy that is refused":           {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public does not take BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"a Route that is admitted":           {stored(route, 90, routers("True")), 0, false, "", ""},
+		"a Route by one of two":              {stored(route, 90, routers("False", "True")), 0, false, "", ""},
+		"a Route that no one has looked at":  {stored(route, 90, nil), 0, false, "", ""},
+		"a Route not yet known":              {stored(route, 90, routers("Unknown")), 0, false, "", ""},
+		"a Route whose host is taken":        {stored(route, 90, routers("False")), 0, true, ReasonNotAdmitted, "router default does not admit Route team/x with host x.apps.example.com (HostAlreadyClaimed): route thief already exposes x.apps.example.com and is older"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(t, c.object)
+			if err != nil || got.Due != c.due || (got.First() == nil) != (c.reason == "") || (got.Await() == nil) != (c.due == 0) {
+				t.Fatalf("report %+v, error %v", got, err)
+			}
+			atRouter := c.object.GetKind() == "Route"
+			if got.RefusedBy(atRouter) != c.refused || got.RefusedBy(!atRouter) {
+				t.Errorf("refused %+v", got)
+			}
+			if first := got.First(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Refused != c.refused) {
+				t.Errorf("problem %+v", first)
+			}
+			list := []metav1.Condition{{Type: Condition, Status: metav1.ConditionTrue, Reason: "Before"}}
+			got.Set(&list, 3)
+			want := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionUnknown}[c.refused]
+			if c.reason == "" && len(list) > 0 || c.reason != "" && (list[0].Status != want || list[0].Reason != c.reason || list[0].Message != got.Message()) {
+				t.Errorf("conditions %+v", list)
+			}
+		})
+	}
+}
+
+// A refusal comes before a missing answer.
+func TestFirst(t *testing.T) {
+	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Refused: true}, {Reason: "later", Refused: true}}}
+	if got := r.First().Reason; got != "refused" {
+		t.Errorf("first %s", got)
+	}
+	if got := (Report{}).Message(); got != "" {
+		t.Errorf("message %q", got)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	_, err := read(t, stored(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
+	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
+		t.Errorf("error %v", err)
+	}
+}

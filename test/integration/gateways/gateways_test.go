@@ -1,0 +1,162 @@
+package gateways_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// one is a resource, and what publishes it; the policy is nil where there is none.
+type one struct {
+	published
+	object, route, policy *unstructured.Unstructured
+}
+
+// tells waits until one tells of something, or of nothing any more.
+func (o one) tells(ctx context.Context, status, reason, text string) {
+	GinkgoHelper()
+	if o.reason != "" {
+		Eventually(func() []string { return warnings(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(patience).
+			Should(ContainElement(ContainSubstring(text)), o.object.GetKind())
+		return
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o.object), o.object)).To(Succeed())
+		g.Expect(condition(o.object)).To(And(HavePrefix(status+" "+reason+" "), ContainSubstring(text)), o.object.GetKind())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// content waits until a condition tells of nothing, and says whether the address is to be in the status.
+func (o one) content(ctx context.Context) {
+	GinkgoHelper()
+	if o.reason != "" {
+		return
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o.object), o.object)).To(Succeed())
+		g.Expect(condition(o.object)).To(BeEmpty())
+		g.Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s has its address", o.object.GetKind())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// answer writes what Envoy Gateway writes into the status of a route or policy.
+func answer(ctx context.Context, object *unstructured.Unstructured, accepted metav1.ConditionStatus, reason, message string) {
+	GinkgoHelper()
+	env.Get(ctx, object)
+	list, ref := "parents", "parentRef"
+	if object.GetKind() == capability.BackendTLSPolicy.Kind {
+		list, ref = "ancestors", "ancestorRef"
+	}
+	said := func(kind string, status metav1.ConditionStatus, reason, message string) any {
+		return map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
+			"observedGeneration": object.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+	}
+	env.Patch(ctx, object, map[string]any{"status": map[string]any{list: []any{map[string]any{
+		ref:              map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "gateways", "name": framework.AbsentGateway},
+		"controllerName": "gateway.envoyproxy.io/gatewayclass-controller",
+		"conditions": []any{said("Accepted", accepted, reason, message),
+			said("ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs", "Resolved all the Object references for the Route")},
+	}}}}, "status")
+}
+
+var _ = Describe("What Gateways say of a published server", Ordered, func() {
+	var all []one
+
+	BeforeAll(func(ctx SpecContext) {
+		for _, p := range kinds() {
+			namespace := p.namespace
+			if namespace == "" {
+				namespace = env.Namespace(ctx, "team")
+			}
+			o := one{published: p, object: p.object(namespace)}
+			if p.reason == "RouteNotPublished" {
+				env.Patch(ctx, framework.Untyped(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace),
+					map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+				serving := sample("modelmesh_runtime_custom.yaml", namespace)
+				serving.SetAnnotations(map[string]string{"enable-route": "true"})
+				Expect(env.Admin.Create(ctx, serving)).To(Succeed())
+			}
+			Expect(env.Admin.Create(ctx, o.object)).To(Succeed())
+			routes := p.routes
+			if routes == "" {
+				routes = namespace
+			}
+			o.route = framework.Untyped(capability.HTTPRoute, routes, p.route)
+			if p.policy != "" {
+				o.policy = framework.Untyped(capability.BackendTLSPolicy, namespace, p.policy)
+			}
+			all = append(all, o)
+		}
+		for _, o := range all {
+			env.WaitFor(ctx, o.route, nil)
+			if o.policy != nil {
+				env.WaitFor(ctx, o.policy, nil)
+			}
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			for _, o := range all {
+				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o.object))).To(Succeed())
+				env.WaitGone(ctx, o.object)
+			}
+		}, NodeTimeout(specTimeout))
+	}, NodeTimeout(specTimeout))
+
+	It("is missing where the Gateway does not exist, which is reported, and the address stays", func(ctx SpecContext) {
+		for _, o := range all {
+			o.tells(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
+			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
+		}
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("is a refusal, with which the address goes until it is taken back", func(ctx SpecContext) {
+		for _, o := range all {
+			answer(ctx, o.route, metav1.ConditionFalse, "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.")
+		}
+		for _, o := range all {
+			o.tells(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
+			Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
+		}
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("the Gateway thinking better of it")
+		for _, o := range all {
+			answer(ctx, o.route, metav1.ConditionTrue, "Accepted", "Route is accepted")
+		}
+		for _, o := range all {
+			o.content(ctx)
+		}
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("concerns the policy by which it trusts the server too", func(ctx SpecContext) {
+		for _, o := range all {
+			if o.policy != nil {
+				answer(ctx, o.policy, metav1.ConditionFalse, "NoValidCACertificate", "no valid certificate in the ConfigMap")
+			}
+		}
+		for _, o := range all {
+			if o.policy != nil {
+				o.tells(ctx, "False", "NoValidCACertificate", "does not take BackendTLSPolicy")
+				Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
+			}
+		}
+		for _, o := range all {
+			if o.policy != nil {
+				answer(ctx, o.policy, metav1.ConditionTrue, "Accepted", "Policy is accepted")
+				o.content(ctx)
+			}
+		}
+	}, NodeTimeout(specTimeout))
+})

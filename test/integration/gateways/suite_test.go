@@ -1,0 +1,139 @@
+// Package gateways_test holds every component against what Gateways say of the HTTPRoutes and BackendTLSPolicies that publish it.
+package gateways_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	own = "opendatahub"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 5 * time.Minute
+	patience     = 2 * time.Minute
+	quiet        = 3 * time.Second
+)
+
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestGateways(t *testing.T) { framework.Run(t, "What Gateways say of published servers") }
+
+// No Gateway is there, and nothing answers but the specs.
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "gateways", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: env.Installed.ServiceAccount, WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
+		Env: []string{
+			"EXPOSURE=gateway", "GATEWAY_NAME=" + framework.AbsentGateway, "GATEWAY_NAMESPACE=gateways", "GATEWAY_DOMAIN=ai.example.org", "HTTPROUTE_NAMESPACE=" + own,
+			"MLFLOW_GATEWAY_NAMESPACE=gateways", "MLFLOW_URL=https://ai.example.org", "MLFLOW_IMAGE=quay.io/example/mlflow:v3",
+		},
+	})
+	Expect(env.Admin.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "model-serving-etcd"},
+		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "gateways"}`},
+	})).To(Succeed())
+	for _, k := range kinds() {
+		Eventually(func() error { return env.Admin.Create(ctx, k.object("default"), client.DryRunAll) }).
+			WithContext(ctx).WithTimeout(specTimeout).Should(Succeed(), "the webhooks answer")
+	}
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+// sample is an object of config/samples.
+func sample(file, namespace string) *unstructured.Unstructured {
+	GinkgoHelper()
+	root, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
+	Expect(err).NotTo(HaveOccurred())
+	objects[0].SetNamespace(namespace)
+	return objects[0]
+}
+
+// published is a kind of resource whose server is published.
+type published struct {
+	file string
+	// namespaces: that of the resource, "" for a new one, and that of its HTTPRoute, "" for the same.
+	namespace, routes string
+	// route and policy are the names of what publishes it.
+	route, policy string
+	// reason is that of the Event that tells of it; empty where a condition does.
+	reason string
+	// address tells whether the status names the address at the Gateway; nil where none does.
+	address func(*unstructured.Unstructured) bool
+}
+
+func (p published) object(namespace string) *unstructured.Unstructured {
+	object := sample(p.file, namespace)
+	if object.GetKind() == "MLflow" {
+		object.SetNamespace("")
+	}
+	if object.GetKind() == "InferenceService" {
+		Expect(unstructured.SetNestedField(object.Object, "ml-type1", "spec", "predictor", "model", "modelFormat", "name")).To(Succeed())
+	}
+	return object
+}
+
+func kinds() []published {
+	return []published{
+		{file: "mlflow_minimal.yaml", namespace: own, route: "mlflow", policy: "mlflow-ca", address: func(u *unstructured.Unstructured) bool {
+			url, _, _ := unstructured.NestedString(u.Object, "status", "url")
+			return url == "https://ai.example.org/mlflow"
+		}},
+		{file: "modelregistry_proxy.yaml", routes: own, route: "model-registry-modelregistry-sample", policy: "modelregistry-sample-ca", address: func(u *unstructured.Unstructured) bool {
+			hosts, _, _ := unstructured.NestedStringSlice(u.Object, "status", "hosts")
+			return slices.Contains(hosts, "ai.example.org/model-registry/modelregistry-sample")
+		}},
+		{file: "aihub_catalog.yaml", routes: own, route: "model-catalog", policy: "model-catalog-ca"},
+		{file: "raycluster.yaml", route: "ray-dashboard-demo", policy: "ray-dashboard-demo-ca", reason: "DashboardNotPublished"},
+		{file: "modelmesh_inferenceservice.yaml", route: "digits-isvc", reason: "RouteNotPublished"},
+	}
+}
+
+// warnings are the texts of the Warning Events about an object with a reason.
+func warnings(ctx context.Context, object client.Object, reason string) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(object.GetNamespace()))).To(Succeed())
+	var all []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.UID == object.GetUID() && e.Reason == reason && e.Type == corev1.EventTypeWarning {
+			all = append(all, e.Message)
+		}
+	}
+	return all
+}
+
+// condition is RouteAccepted as "status reason message"; empty where there is none.
+func condition(u *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		var c metav1.Condition
+		fields, _ := item.(map[string]any)
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &c)).To(Succeed())
+		if c.Type == "RouteAccepted" {
+			return strings.Join([]string{string(c.Status), c.Reason, c.Message}, " ")
+		}
+	}
+	return ""
+}
