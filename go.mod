@@ -16,7 +16,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/go-logr/zapr v1.3.0
 	github.com/google/go-cmp v0.7.0
-	github.com/kserve/kserve v0.16.0
+	github.com/kserve/kserve v0.19.0
 	github.com/mattn/go-runewidth v0.0.31
 	github.com/onsi/ginkgo/v2 v2.34.0
 	github.com/onsi/gomega v1.42.1
@@ -146,8 +146,8 @@ require (
 	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/gengo/v2 v2.0.0-20260408192533-25e2208e0dc3 // indirect
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098 // indirect
-	knative.dev/pkg v0.0.0-20250117084104-c43477f0052b // indirect
-	knative.dev/serving v0.44.0 // indirect
+	knative.dev/pkg v0.0.0-20260120122510-4a022ed9999a // indirect
+	knative.dev/serving v0.48.1 // indirect
 	sigs.k8s.io/controller-tools v0.21.0 // indirect
 	sigs.k8s.io/kustomize/cmd/config v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect

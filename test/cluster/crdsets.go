@@ -102,8 +102,8 @@ var sources = map[Set]source{
 	},
 	KServe: {
 		module: Module{
-			Path: "github.com/kserve/kserve", Version: "v0.16.0",
-			Sum: "h1:kDkcAU5VMiZf4zhdDXH+UdAIgzXhs10GMv0d9r4qvTs=",
+			Path: "github.com/kserve/kserve", Version: "v0.19.0",
+			Sum: "h1:8Pbdm9Ekn1JEuHrobqJhZI4uRHyf5bk1ofb5+3kEI14=",
 		},
 		crds: inFolder("config/crd/full/", "serving.kserve.io", "servingruntimes", "clusterservingruntimes", "inferenceservices"),
 	},

@@ -98,8 +98,8 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// newer are fields of releases after the KServe that the test has: schedulerName came with 0.17, resourceClaims later.
-var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.SchedulerName": true, "v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
+// newer are fields of releases after the KServe that the test has.
+var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
 
 // What our views hold of an object, KServe's types hold too, under the same names and with the same values.
 func TestViewsAgreeWithKServe(t *testing.T) {

@@ -294,6 +294,37 @@ func TestSchedulerAndDevices(t *testing.T) {
 	}
 }
 
+// [UP-F6] What newer schemas of KServe allow in containers and volumes reaches the pods.
+func TestFieldsOfNewerPods(t *testing.T) {
+	fromFile := corev1.EnvVar{Name: "F", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "own.env", Key: "F", Optional: new(true)}}}
+	identity := corev1.Volume{Name: "identity", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519", CredentialBundlePath: "bundle.pem"}},
+	}}}}
+	rules := []corev1.ContainerRestartRule{{
+		Action:    corev1.ContainerRestartRuleActionRestart,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+	in := inputs(specification(withAdapter, ownVolume("own"), func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Volumes = append(s.Volumes, identity)
+		s.Containers[0].Env, s.BuiltInAdapter.Env = []corev1.EnvVar{fromFile}, []corev1.EnvVar{fromFile}
+		s.Containers[0].RestartPolicy, s.Containers[0].RestartPolicyRules = new(corev1.ContainerRestartPolicyNever), rules
+	}))
+	pod := podOf(t, in)
+	found := 0
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return cmp.Equal(v, fromFile) }) {
+			found++
+		}
+		if c.Name == in.Spec.Containers[0].Name && (!cmp.Equal(c.RestartPolicyRules, rules) || c.RestartPolicy == nil) {
+			t.Errorf("rules %+v", c.RestartPolicyRules)
+		}
+	}
+	if volume := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return cmp.Equal(v, identity) }); found != 2 || !volume {
+		t.Errorf("%d containers have the variable, the volume is there: %t", found, volume)
+	}
+}
+
 // [modelmesh-33] Replicas are what the controller decided; without a decision the field is left to others.
 func TestReplicasOfTheDeployment(t *testing.T) {
 	in := inputs(specification())

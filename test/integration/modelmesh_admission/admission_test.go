@@ -123,6 +123,11 @@ var _ = Describe("Warnings about runtimes", func() {
 		Entry("[modelmesh-30] a mount of mm-", "containers: [{name: c, volumeMounts: [{name: mm-x, mountPath: /x}]}]", "mm-x"),
 		Entry("[modelmesh-30] an adapter without its container", "containers: [{name: c}], builtInAdapter: {serverType: mlserver}", "must include runtime container with name mlserver"),
 		Entry("a name that is taken in other settings, M41", "containers: [{name: oauth-proxy}]", "spec.containers[oauth-proxy]: ModelMesh has a container of that name"),
+		Entry("[UP-F6] nothing of fields that KServe 0.19 has, and 0.16 not",
+			"schedulerName: packed, volumes: [{name: own, emptyDir: {}}], containers: [{name: c, restartPolicy: Never, "+
+				"restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}], "+
+				"env: [{name: A, valueFrom: {fileKeyRef: {volumeName: own, path: own.env, key: A}}}]}]", ""),
+		Entry("[UP-F6] a field without effect", "hostIPC: true, containers: [{name: c}]", "spec.hostIPC has no effect on pods of ModelMesh: remove it"),
 		Entry("an endpoint that is a number, M43", "grpcDataEndpoint: '8085', containers: [{name: c}]", "8085"),
 	)
 })

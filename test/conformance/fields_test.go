@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// withoutEffect are the fields of a runtime that pods of ModelMesh cannot have. One that a newer KServe adds belongs here or in the view.
+var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "workerSpec"}
+
+// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or says that it has no effect.
+func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
+	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
+		full, _ := everything(schema.Properties["spec"]).(map[string]any)
+		raw, err := json.Marshal(map[string]any{"spec": full})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime := &v1alpha1.ServingRuntime{}
+		if err := json.Unmarshal(raw, runtime); err != nil || runtime.Malformed != "" {
+			t.Fatalf("%s: %v, %s", kind, err, runtime.Malformed)
+		}
+		if diff := cmp.Diff(withoutEffect, lost(t, full, runtime.Spec)); diff != "" {
+			t.Errorf("%s: other fields than known are lost (-known +lost):\n%s", kind, diff)
+		}
+		slices.Sort(runtime.Spec.Ignored)
+		if diff := cmp.Diff(withoutEffect, runtime.Spec.Ignored); diff != "" {
+			t.Errorf("%s: other fields are reported (-lost +reported):\n%s", kind, diff)
+		}
+	}
+}
+
+// schemas returns the schemas of kinds, by their names.
+func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	crds, err := cluster.ReadSet(t.Context(), cluster.KServe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]*apiextensionsv1.JSONSchemaProps{}
+	for _, crd := range crds {
+		if slices.Contains(kinds, crd.Spec.Names.Kind) {
+			found[crd.Spec.Names.Kind] = crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		}
+	}
+	if len(found) != len(kinds) {
+		t.Fatalf("schemas of %d kinds, want %v", len(found), kinds)
+	}
+	return found
+}
+
+// everything is a value in which all fields of a schema are set, none to what would be left out.
+func everything(schema apiextensionsv1.JSONSchemaProps) any {
+	switch {
+	case schema.XIntOrString:
+		return "1"
+	case schema.Type == "integer" || schema.Type == "number":
+		return 1
+	case schema.Type == "boolean":
+		return true
+	case schema.Type == "string":
+		return "x"
+	case schema.Type == "array":
+		return []any{everything(*schema.Items.Schema)}
+	case schema.AdditionalProperties != nil:
+		return map[string]any{"x": everything(*schema.AdditionalProperties.Schema)}
+	}
+	all := map[string]any{}
+	for name, child := range schema.Properties {
+		all[name] = everything(child)
+	}
+	return all
+}
+
+// lost lists the fields of a document that a view of it does not write again.
+func lost(t *testing.T, full map[string]any, view any) []string {
+	t.Helper()
+	raw, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written map[string]any
+	if err := json.Unmarshal(raw, &written); err != nil {
+		t.Fatal(err)
+	}
+	paths := missing("", full, written)
+	slices.Sort(paths)
+	return paths
+}
+
+func missing(path string, whole, part any) []string {
+	var paths []string
+	switch w := whole.(type) {
+	case map[string]any:
+		p, _ := part.(map[string]any)
+		for key, value := range w {
+			at := key
+			if path != "" {
+				at = path + "." + key
+			}
+			if found, ok := p[key]; ok {
+				paths = append(paths, missing(at, value, found)...)
+			} else {
+				paths = append(paths, at)
+			}
+		}
+	case []any:
+		p, _ := part.([]any)
+		for i := range w {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if i < len(p) {
+				paths = append(paths, missing(at, w[i], p[i])...)
+			} else {
+				paths = append(paths, at)
+			}
+		}
+	}
+	return paths
+}
