@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
@@ -35,6 +36,50 @@ func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 		if diff := cmp.Diff(withoutEffect, runtime.Spec.Ignored); diff != "" {
 			t.Errorf("%s: other fields are reported (-lost +reported):\n%s", kind, diff)
 		}
+	}
+}
+
+// keptOfService are the fields of an InferenceService that its view keeps, in the parts that ModelMesh reads. All others are reported.
+var keptOfService = []string{
+	"explainer.timeout", "predictor.lightgbm", "predictor.model", "predictor.onnx", "predictor.pmml", "predictor.pytorch", "predictor.sklearn",
+	"predictor.tensorflow", "predictor.timeout", "predictor.triton", "predictor.xgboost", "transformer.timeout",
+}
+
+// [UP-F6] No field of KServe's schema of InferenceServices is lost without a notice, if it is the only one.
+func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
+	schema := schemas(t, v1beta1.KindInferenceService)[v1beta1.KindInferenceService]
+	var kept []string
+	for part, fields := range schema.Properties["spec"].Properties {
+		for name, field := range fields.Properties {
+			spec := map[string]any{part: map[string]any{name: everything(field)}}
+			raw, err := json.Marshal(map[string]any{"spec": spec, "metadata": map[string]any{"annotations": map[string]any{
+				v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh,
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			service := &v1beta1.InferenceService{}
+			if err := json.Unmarshal(raw, service); err != nil {
+				t.Fatal(err)
+			}
+			missed := lost(t, spec, service.Spec)
+			if at := part + "." + name; !slices.Contains(missed, at) {
+				kept = append(kept, at)
+			}
+			reported := 0
+			for _, path := range missed {
+				if slices.Contains(service.Ignored, "spec."+path) {
+					reported++
+				}
+			}
+			if reported != min(len(missed), 10) || len(service.Ignored) != reported { // more are not listed
+				t.Errorf("%q are lost, reported are %q", missed, service.Ignored)
+			}
+		}
+	}
+	slices.Sort(kept)
+	if diff := cmp.Diff(keptOfService, kept); diff != "" {
+		t.Errorf("the view keeps other fields (-known +kept):\n%s", diff)
 	}
 }
 

@@ -69,9 +69,12 @@ func view(t *testing.T, object map[string]any) any {
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatal(err)
 	}
-	// KServe's type writes this block also when nothing was set in it.
-	if service, ok := into.(*v1beta1.InferenceService); ok && service.Status.ModelStatus != nil && *service.Status.ModelStatus == (v1beta1.ModelStatus{}) {
-		service.Status.ModelStatus = nil
+	// KServe's type writes this block, and some fields that the view has not, also when nothing was set in them.
+	if service, ok := into.(*v1beta1.InferenceService); ok {
+		service.Ignored = nil
+		if service.Status.ModelStatus != nil && *service.Status.ModelStatus == (v1beta1.ModelStatus{}) {
+			service.Status.ModelStatus = nil
+		}
 	}
 	return into
 }

@@ -2,6 +2,9 @@ package v1beta1
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +42,39 @@ func TestListIsRead(t *testing.T) {
 	second := list.Items[1]
 	if second.Spec.Predictor.Model.ModelFormat.Name != "onnx" || second.Status.ModelStatus.States.ActiveModelState != v1alpha1.NoState {
 		t.Errorf("%+v", second)
+	}
+}
+
+// [UP-F6] What a spec for ModelMesh holds and the view does not is noted; the status, and what KServe serves itself, are no matter of it.
+func TestIgnoredFields(t *testing.T) {
+	read := func(mode, fields string) *InferenceService {
+		s := &InferenceService{Ignored: []string{"before"}}
+		text := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{%q:%q}},"spec":{"predictor":{"timeout":1,"model":{"modelFormat":{"name":"x"}}%s}},
+			"status":{"odd":1,"modelStatus":{"transitionStatus":"","odd":1}}}`, AnnotationDeploymentMode, mode, fields)
+		if err := json.Unmarshal([]byte(text), s); err != nil || *s.Spec.Predictor.Timeout != 1 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		return s
+	}
+	more := `,"hostnameOverride":"h","logger":{"batchSize":2}`
+	got := read(DeploymentModeModelMesh, more).Ignored
+	slices.Sort(got)
+	if want := []string{"spec.predictor.hostnameOverride", "spec.predictor.logger"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for mode, fields := range map[string]string{"Standard": more, "": more, DeploymentModeModelMesh: ""} {
+		if got := read(mode, fields).Ignored; len(got) > 0 {
+			t.Errorf("mode %q: %q", mode, got)
+		}
+	}
+	for i := range 30 {
+		more += fmt.Sprintf(`,"unknown%d":1`, i)
+	}
+	if got := read(DeploymentModeModelMesh, more).Ignored; len(got) != maxIgnored {
+		t.Errorf("%d are noted", len(got))
+	}
+	if err := json.Unmarshal([]byte(`{"spec":7}`), &InferenceService{}); err == nil || !strings.HasPrefix(err.Error(), "decoding an InferenceService: ") {
+		t.Error(err)
 	}
 }
 

@@ -27,6 +27,8 @@ type InferenceService struct {
 	Spec InferenceServiceSpec `json:"spec,omitzero"`
 	// Status is what was observed last.
 	Status InferenceServiceStatus `json:"status,omitzero"`
+	// Ignored are the fields of the stored spec that have no effect on a model of ModelMesh, by their paths.
+	Ignored []string `json:"-"`
 }
 
 // InferenceServiceList is a list of InferenceService objects.

@@ -2,10 +2,12 @@ package models
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -66,6 +68,9 @@ func ignored(rec *record) []note {
 	if rec.Spec.ServiceAccountName != nil {
 		out = append(out, note{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf(
 			"spec.serviceAccountName %q has no effect: the pods of the runtime have the account of the settings", *rec.Spec.ServiceAccountName)})
+	}
+	if service, ok := rec.object.(*v1beta1.InferenceService); ok && len(service.Ignored) > 0 {
+		out = append(out, note{corev1.EventTypeWarning, "FieldIgnored", "no effect on a model of ModelMesh, its runtime decides: " + strings.Join(service.Ignored, ", ")})
 	}
 	return out
 }

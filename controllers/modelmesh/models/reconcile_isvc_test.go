@@ -200,3 +200,19 @@ func TestForeignInferenceServices(t *testing.T) {
 	}
 	w.rests(aService)
 }
+
+// [UP-F6] The fields of an InferenceService that have no effect are reported with its registration, and not again.
+func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
+	s := service(t, aModel)
+	s.Ignored = []string{"spec.predictor.logger", "spec.predictor.minReplicas"}
+	w := newWorld(t)
+	before := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}
+	after := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading}
+	w.recordEvents(&record{object: s, status: before}, after)
+	w.oneEvent("Warning FieldIgnored no effect on a model of ModelMesh, its runtime decides: spec.predictor.logger, spec.predictor.minReplicas")
+	w.recordEvents(&record{object: s, status: after}, after)
+	w.recordEvents(&record{object: service(t, aModel), status: before}, after)
+	if got := w.newEvents(); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -65,6 +65,21 @@ var _ = Describe("an InferenceService", func() {
 		Expect(conditionOf(s, "Ready").Status).To(Equal(corev1.ConditionTrue), "the old model answers")
 	}, SpecTimeout(specTimeout))
 
+	It("[UP-F6] keeps fields that have no effect, and reports them", func(ctx SpecContext) {
+		whole := &unstructured.Unstructured{}
+		read(&whole.Object, `{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService,
+			metadata: {name: more, annotations: {serving.kserve.io/deploymentMode: ModelMesh}},
+			spec: {predictor: {hostnameOverride: h, logger: {batchSize: 2}, model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}}}`)
+		create(ctx, served, whole)
+		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: "more"}}
+		becomesReady(ctx, s)
+		Eventually(func() []string { return events(ctx, s) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(ContainElement("FieldIgnored"))
+		env.Get(ctx, whole)
+		predictor, _, err := unstructured.NestedMap(whole.Object, "spec", "predictor")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(predictor).To(And(HaveKeyWithValue("hostnameOverride", "h"), HaveKey("logger")))
+	}, SpecTimeout(specTimeout))
+
 	It("that cannot be converted says why", func(ctx SpecContext) {
 		s := service(ctx, served, "unconvertible", `{model: {modelFormat: {name: sklearn}, storageUri: "hdfs://bucket/a"}}`)
 		Eventually(func(g Gomega) {

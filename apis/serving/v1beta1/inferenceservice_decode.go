@@ -1,0 +1,33 @@
+package v1beta1
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// maxIgnored bounds how many fields without effect are listed.
+const maxIgnored = 10
+
+// UnmarshalJSON reads the view, and notes what else a spec for ModelMesh holds.
+func (s *InferenceService) UnmarshalJSON(data []byte) error {
+	type plain InferenceService // has no methods
+	var read plain
+	unknown, err := kjson.UnmarshalStrict(data, &read, kjson.DisallowUnknownFields)
+	if err != nil {
+		return fmt.Errorf("decoding an InferenceService: %w", err)
+	}
+	*s = InferenceService(read)
+	if s.Annotations[AnnotationDeploymentMode] != DeploymentModeModelMesh {
+		return nil
+	}
+	for _, field := range unknown {
+		e := kjson.FieldError(nil)
+		if errors.As(field, &e) && strings.HasPrefix(e.FieldPath(), "spec.") && len(s.Ignored) < maxIgnored {
+			s.Ignored = append(s.Ignored, e.FieldPath())
+		}
+	}
+	return nil
+}
