@@ -131,7 +131,7 @@ func TestMissingRBACEndsTheStart(t *testing.T) {
 			APIResources: []metav1.APIResource{{Name: "widgets", Kind: widget.Kind, Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}}},
 		},
 	}
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := httptest.NewServer(withoutOpenShift(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if answer, ok := served[r.URL.Path]; ok {
 			_ = json.NewEncoder(w).Encode(answer)
@@ -158,7 +158,7 @@ func TestMissingRBACEndsTheStart(t *testing.T) {
 
 // A write to the object of one tenant that a policy refuses leaves the program, and so all the others, alone.
 func TestARefusedWriteDoesNotEndTheProgram(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	api := httptest.NewServer(withoutOpenShift(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
@@ -182,6 +182,14 @@ func TestARefusedWriteDoesNotEndTheProgram(t *testing.T) {
 	if s.code != 0 || strings.Contains(s.stderr.String(), "missing permission") {
 		t.Errorf("exit code %d: %s", s.code, s.stderr)
 	}
+}
+
+// withoutOpenShift answers for a cluster that has no TLS profile, which the manager asks for first.
+func withoutOpenShift(next http.HandlerFunc) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", next)
+	mux.Handle("/apis/config.openshift.io/", http.NotFoundHandler())
+	return mux
 }
 
 // startWithWidgets runs a manager whose only component does what is given to it, until that returns.

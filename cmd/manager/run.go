@@ -99,7 +99,9 @@ func runManager(ctx context.Context, p process) error {
 		log.Info("A setting has no effect", "reason", notice)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
-	err = serve(ctx, env, rows, restConfig, needed, log)
+	if err = followTLS(ctx, env, restConfig, log); err == nil {
+		err = serve(ctx, env, p.table(env), restConfig, needed, log)
+	}
 	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -138,6 +140,9 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 		return err
 	}
 	listener := tlsprofile.NewListener()
+	if configuredTLS(env.Config) {
+		listener.Set(env.Config.TLS)
+	}
 	hooks, err := newWebhooks(env, rows, restConfig, scheme, listener)
 	if err != nil {
 		return err
@@ -155,7 +160,9 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	if err != nil {
 		return err
 	}
-	if err := addCapabilities(ctx, mgr, env, listener, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
 		return err
 	}
 	reads.Follow(env.Capabilities)
@@ -226,19 +233,28 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 
 // newManager builds the manager as soon as the API server answers: the cache asks it for the scope of kinds.
 func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, options ctrl.Options, log logr.Logger) (ctrl.Manager, error) {
+	var mgr ctrl.Manager
+	err := whenAnswered(ctx, clk, log, func() (err error) {
+		if mgr, err = ctrl.NewManager(restConfig, options); err != nil {
+			err = fmt.Errorf("building the manager: %w", err)
+		}
+		return err
+	})
+	return mgr, err
+}
+
+// whenAnswered repeats a request until the API server answers it, and returns the error if the answer is one.
+func whenAnswered(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
 	began := clk.Now()
 	for pause := connectMin; ; pause = min(2*pause, connectMax) {
-		mgr, err := ctrl.NewManager(restConfig, options)
-		if err == nil {
-			return mgr, nil
-		}
-		if !unreachable(err) && (!undecided(err) || clk.Since(began) >= refusalsBorne) {
-			return nil, fmt.Errorf("building the manager: %w", err)
+		err := request()
+		if err == nil || !unreachable(err) && (!undecided(err) || clk.Since(began) >= refusalsBorne) {
+			return err
 		}
 		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", pause)
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-clk.After(pause):
 		}
 	}
@@ -263,8 +279,8 @@ func undecided(err error) bool {
 }
 
 // addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain; and the AIHub
-// of the platform.
-func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
+// of the platform. Another TLS profile for servers in pods ends the manager, to be started again with it.
+func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, end func(), kinds []schema.GroupVersionKind) error {
 	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
 	if err != nil {
@@ -285,13 +301,19 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 		options.KubeRay = env.Dynamic
 	}
 	env.Capabilities = capability.New(options)
-	profile := tlsprofile.NewWatcher(listener, env.Dynamic, env.Clock, log.WithName("tlsprofile"))
+	profile := tlsprofile.NewWatcher(tlsprofile.Options{
+		Listener: listener, Client: env.Dynamic, Clock: env.Clock, Log: log.WithName("tlsprofile"), Pods: env.Config.TLS,
+		PodsChanged: func() {
+			log.Info("Ending, to be started again with another TLS profile for servers in pods")
+			end()
+		},
+	})
 	env.Domain = clusterdomain.NewWatcher(env.Dynamic, env.Clock, log.WithName("clusterdomain"))
 	if env.Config.Enabled(platform.ComponentName) {
 		env.Hub = aihub.NewWatcher(env.Dynamic, env.Clock, log.WithName("aihub"))
 	}
 	env.Capabilities.Follow(ctx, func(s capability.Set) {
-		profile.SetServed(s.Has(capability.OpenShiftIngress))
+		profile.SetServed(s.Has(capability.OpenShiftIngress) && !configuredTLS(env.Config))
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Hub.SetServed(s.Has(aihub.Kind))
 	})

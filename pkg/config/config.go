@@ -13,6 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // ExampleURL is the external base URL that the originals assume when none is configured. It never becomes a link;
@@ -54,6 +55,8 @@ type Config struct {
 	Metrics        Metrics
 	Health         Health
 	Webhook        Webhook
+	// TLS is the profile of all listeners, those in pods included. If no setting names one, it is zero, or for pods that of the cluster.
+	TLS tlsprofile.Profile
 	// Authors says what the authors of custom resources may make pods use, and who the manager is.
 	Authors admission.Rules
 	// Logging are the options of the zap logger, as the --zap-* flags set them.
@@ -66,6 +69,8 @@ type Config struct {
 	ModelMesh     ModelMesh
 	// Notices name what was said in the words of an older program and has no effect.
 	Notices []string
+
+	tlsMinVersion, tlsCipherSuites string
 
 	enabled map[string]bool
 	given   map[string]value // of the sections, for [Config.AppWrapper] and [Config.RayCluster]
@@ -198,6 +203,11 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	if cfg.enabled, err = src.components(p.Components, p.Selection); err != nil {
 		return Config{}, err
 	}
+	profile, err := tlsprofile.FromFlags(cfg.tlsMinVersion, cfg.tlsCipherSuites)
+	if err != nil {
+		return Config{}, err
+	}
+	cfg.SetTLS(profile)
 	cfg.ModelRegistry.Exposure = cfg.Exposure
 	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.Gateway() && (g.Namespace == "" || g.RouteNamespace == "") {
 		cfg.Notices = append(cfg.Notices, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift, until GATEWAY_NAMESPACE "+
@@ -209,6 +219,9 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	}
 	return cfg, cfg.validate()
 }
+
+// SetTLS sets the profile of all listeners.
+func (c *Config) SetTLS(p tlsprofile.Profile) { c.TLS, c.ModelRegistry.TLS, c.ModelMesh.TLS = p, p, p }
 
 // resolveNamespaces follows the platform operator, which names the operand namespace only together with the
 // component platform and then means it above all else, and finds out where the manager itself lives.

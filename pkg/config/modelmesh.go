@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // ModelMesh holds what the component modelmesh knows when it starts; see modelMeshSettings for what it means. The rest is in
@@ -23,6 +25,8 @@ type ModelMesh struct {
 	DefaultsFile, Defaults string
 	// MonitoringNamespace is "" where no Prometheus is let in.
 	MonitoringNamespace string
+	// TLS is that of all listeners.
+	TLS tlsprofile.Profile
 	// Images are "" where no user named one.
 	Images ModelMeshImages
 }

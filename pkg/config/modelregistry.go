@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // ModelRegistry holds the settings of the components modelregistry and modelcatalog; see registrySettings for what
@@ -16,6 +18,8 @@ type ModelRegistry struct {
 	Gateway       RegistryGateway
 	// Exposure is that of all components.
 	Exposure Exposure
+	// TLS is that of all listeners.
+	TLS tlsprofile.Profile
 	// Images are those of custom resources that name none; none is empty.
 	Images RegistryImages
 	// ValidateInReconciler: objects may have come past the webhooks.

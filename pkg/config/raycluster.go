@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // rayClusterKey is what the keys of the component start with.
@@ -78,6 +80,8 @@ type RayCluster struct {
 	AllowPause bool
 	// Exposure is that of all servers; see On.
 	Exposure Exposure
+	// TLS is that of all listeners.
+	TLS tlsprofile.Profile
 }
 
 // On returns the settings as they take effect on a platform. Outside of OpenShift, the exposure of all servers decides what the
@@ -111,7 +115,7 @@ func DefaultRayCluster() RayCluster {
 // ConfigMap when there is one, over them the section of the configuration file, and over the images what the environment
 // names. Notes name keys that have no effect. An error names the key, its value, the fix, and the document.
 func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
-	gateway, settings := defaultGateway, RayCluster{Exposure: c.Exposure}
+	gateway, settings := defaultGateway, RayCluster{Exposure: c.Exposure, TLS: c.TLS}
 	if c.Exposure.Gateway() {
 		gateway = c.ModelRegistry.Gateway
 	}

@@ -71,6 +71,11 @@ func listenerSettings(c *Config) []setting {
 			help: "file name of the key of the metrics certificate"},
 		{flag: "pprof", key: "metrics.pprof", fallback: "false", shape: aSwitch, set: boolean(&m.Pprof),
 			help: "serve profiles below /debug/pprof/ on the metrics listener, to clients that the API server authorizes"},
+		{flag: "tls-min-version", env: []string{"TLS_MIN_VERSION"}, key: "tls.minVersion", set: text(&c.tlsMinVersion),
+			help: "lowest TLS version of the metrics, the webhooks, and the servers and proxies in pods: VersionTLS12 or VersionTLS13; if empty, the " +
+				"TLS profile of OpenShift, with spec.tlsAdherence also for pods"},
+		{flag: "tls-cipher-suites", env: []string{"TLS_CIPHER_SUITES"}, key: "tls.cipherSuites", shape: aList, set: text(&c.tlsCipherSuites),
+			help: "cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"},
 		{flag: "health-probe-bind-address", key: "health.bindAddress", fallback: ":8081", set: address(&c.Health.BindAddress),
 			help: "address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"},
 		{flag: "webhook-port", key: "webhook.port", fallback: "9443", shape: aNumber, set: port(&w.Port), help: "port of the webhook listener"},

@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 const (
@@ -33,6 +34,8 @@ type Sidecar struct {
 	Image string
 	// Resources are those of a sidecar whose user sets none.
 	Resources corev1.ResourceRequirements
+	// TLS is the profile of kube-rbac-proxy; the OAuth proxy has no option for it.
+	TLS tlsprofile.Profile
 	// SecretToken takes the token from a Secret instead of that of the pod, which then runs under another account.
 	SecretToken bool
 }
@@ -84,7 +87,7 @@ func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 	}
 	container := rbacproxy.Sidecar{
 		Image: s.Image, Port: PortProxy, UpstreamPort: s.upstream(), ConfigMap: s.Names.ProxyConfig,
-		Certificate: file("tls.crt"), Key: file("tls.key"),
+		Certificate: file("tls.crt"), Key: file("tls.key"), TLS: s.TLS,
 	}.Container()
 	container.Ports[0].WithName(PortProxyName)
 	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))

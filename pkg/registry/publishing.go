@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // Domain is what *clusterdomain.Watcher knows of the domain of the cluster's routers.
@@ -68,7 +69,7 @@ func (p *Platform) Publishing() Publishing {
 	out := Publishing{
 		OpenShift: p.Served.Has(capability.Route), HTTPRoutes: p.Served.Has(capability.HTTPRoute),
 		ReferenceGrants: p.Served.Has(capability.ReferenceGrant), BackendTLSPolicies: p.Served.Has(capability.BackendTLSPolicy),
-		Gateway: p.Gateway,
+		Gateway: p.Gateway, TLS: p.TLS,
 	}
 	if !out.OpenShift {
 		out.Exposure = p.Exposure
@@ -88,6 +89,8 @@ type Publishing struct {
 	Authority []byte
 	// Gateway says how HTTPRoutes are published; a domain switches that on.
 	Gateway config.RegistryGateway
+	// TLS is the profile of the proxy before the server.
+	TLS tlsprofile.Profile
 	// Said is what Gateway and routers say of what publishes the server.
 	Said routestatus.Report
 }

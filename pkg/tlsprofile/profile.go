@@ -1,19 +1,22 @@
 package tlsprofile
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Profile is what a TLS profile means to a Go listener.
+// Profile is what a TLS profile means to a listener. The zero Profile leaves a server its own defaults.
 type Profile struct {
-	// Name is the type of the profile: Old, Intermediate, Modern or Custom.
+	// Name is the type of the profile, Old, Intermediate, Modern or Custom, or Configured.
 	Name string
 	// MinVersion is a tls.VersionTLS constant.
 	MinVersion uint16
@@ -48,6 +51,102 @@ var openSSL = map[string]uint16{
 	"DES-CBC3-SHA":                  tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA,
 }
 
+// Configured is the name of the profile that the settings of the manager choose, whatever the cluster chooses.
+const Configured = "Configured"
+
+// noCipher is a cipher of TLS 1.2 that requires a pre-shared key. Servers have none, so that they accept only TLS 1.3.
+const noCipher = "PSK-AES256-GCM-SHA384"
+
+// FromFlags returns the profile of flags as programs of Kubernetes have them; the zero Profile if both are empty.
+func FromFlags(minVersion, cipherSuites string) (Profile, error) {
+	ciphers := strings.FieldsFunc(cipherSuites, func(r rune) bool { return r == ',' || r == ' ' })
+	if minVersion == "" && len(ciphers) == 0 {
+		return Profile{}, nil
+	}
+	version, known := versions[configv1.TLSProtocolVersion(cmp.Or(minVersion, string(configv1.VersionTLS12)))]
+	suites, err := suitesOf(ciphers)
+	switch {
+	case !known || version < tls.VersionTLS12:
+		return Profile{}, fmt.Errorf("--tls-min-version %q: choose VersionTLS12 or VersionTLS13", minVersion)
+	case err != nil:
+		return Profile{}, err
+	case version == tls.VersionTLS13 && len(ciphers) > 0:
+		return Profile{}, errors.New("--tls-cipher-suites has no effect on TLS 1.3: remove it, or set --tls-min-version to VersionTLS12")
+	}
+	return Profile{Name: Configured, MinVersion: version, CipherSuites: suites}, nil
+}
+
+// suitesOf returns the cipher suites of these names below TLS 1.3.
+func suitesOf(names []string) ([]uint16, error) {
+	var suites []uint16
+	for _, name := range names {
+		i := slices.IndexFunc(belowTLS13, func(id uint16) bool { return tls.CipherSuiteName(id) == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--tls-cipher-suites %q: choose from %s", name, strings.Join(cipherNames(belowTLS13), ", "))
+		}
+		suites = append(suites, belowTLS13[i])
+	}
+	return suites, nil
+}
+
+func cipherNames(suites []uint16) []string {
+	names := make([]string, 0, len(suites))
+	for _, id := range suites {
+		names = append(names, tls.CipherSuiteName(id))
+	}
+	return names
+}
+
+// Flags are the arguments of a server that has those of Kubernetes' programs; none for the zero Profile.
+func (p Profile) Flags() []string {
+	var flags []string
+	for name, version := range versions {
+		if version == p.MinVersion {
+			flags = append(flags, "--tls-min-version="+string(name))
+		}
+	}
+	if len(p.CipherSuites) > 0 && p.MinVersion < tls.VersionTLS13 {
+		flags = append(flags, "--tls-cipher-suites="+strings.Join(cipherNames(p.CipherSuites), ","))
+	}
+	return flags
+}
+
+// OpenSSL is the list of ciphers for a server that links OpenSSL and has no option for the version; empty for its own.
+func (p Profile) OpenSSL() string {
+	if p.MinVersion >= tls.VersionTLS13 {
+		return noCipher
+	}
+	var names []string
+	for _, id := range p.CipherSuites {
+		for name, known := range openSSL {
+			if known == id {
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ":")
+}
+
+// Equal reports whether both demand the same.
+func (p Profile) Equal(q Profile) bool {
+	return p.Name == q.Name && p.MinVersion == q.MinVersion && slices.Equal(p.CipherSuites, q.CipherSuites)
+}
+
+// ForPods returns the profile that servers in pods have to offer by an APIServer object of config.openshift.io/v1: that of the cluster if
+// spec.tlsAdherence makes all components follow it, else the zero Profile. An unknown policy counts as strict, as the API demands.
+func ForPods(obj *unstructured.Unstructured) Profile {
+	server, err := decode(obj)
+	if err != nil || server.Spec.TLSAdherence == configv1.TLSAdherencePolicyNoOpinion ||
+		server.Spec.TLSAdherence == configv1.TLSAdherencePolicyLegacyAdheringComponentsOnly {
+		return Profile{}
+	}
+	p, _, _ := FromAPIServer(obj) // Intermediate for one that is incomplete; Watcher logs why
+	return p
+}
+
+// belowTLS13 are all suites that a profile can choose, in a fixed order.
+var belowTLS13 = slices.Sorted(maps.Values(openSSL))
+
 // Intermediate is the profile of clusters that choose none.
 func Intermediate() Profile {
 	p, _, _ := profile(configv1.TLSProfileIntermediateType, configv1.TLSProfiles[configv1.TLSProfileIntermediateType])
@@ -58,7 +157,7 @@ func Intermediate() Profile {
 // ciphers that Go does not have. No type and an unknown type mean Intermediate. An incomplete Custom profile is an
 // error; the profile returned beside it is Intermediate.
 func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
-	server, err := resources.Decode[configv1.APIServer](obj)
+	server, err := decode(obj)
 	if err != nil {
 		return Intermediate(), nil, err
 	}
@@ -73,6 +172,14 @@ func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
 	default:
 		return profile(chosen.Type, &chosen.Custom.TLSProfileSpec)
 	}
+}
+
+func decode(obj *unstructured.Unstructured) (*configv1.APIServer, error) {
+	server := &configv1.APIServer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, server); err != nil {
+		return nil, fmt.Errorf("reading the APIServer %s: %w", obj.GetName(), err)
+	}
+	return server, nil
 }
 
 func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profile, []string, error) {

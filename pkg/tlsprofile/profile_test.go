@@ -2,6 +2,7 @@ package tlsprofile
 
 import (
 	"crypto/tls"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,5 +78,77 @@ func TestFromAPIServer(t *testing.T) {
 				t.Errorf("unknown %v, want %v", unknown, tc.wantUnknown)
 			}
 		})
+	}
+}
+
+func TestFromFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version, suites string
+		want            Profile
+		wantError       string
+	}{
+		"none":            {},
+		"only a version":  {version: "VersionTLS13", want: Profile{Name: Configured, MinVersion: tls.VersionTLS13}},
+		"only suites":     {suites: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", want: Profile{Name: Configured, MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384}}},
+		"other version":   {version: "1.3", wantError: `--tls-min-version "1.3": choose VersionTLS12 or VersionTLS13`},
+		"version too low": {version: "VersionTLS11", wantError: "--tls-min-version"},
+		"unknown suite":   {suites: "ECDHE-RSA-AES128-GCM-SHA256", wantError: "--tls-cipher-suites"},
+		"suites for 1.3":  {version: "VersionTLS13", suites: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", wantError: "no effect on TLS 1.3"},
+	} {
+		got, err := FromFlags(tc.version, tc.suites)
+		if tc.wantError != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+				t.Errorf("%s: error %v, want one with %q", name, err, tc.wantError)
+			}
+			continue
+		}
+		if err != nil || !got.Equal(tc.want) {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, tc.want)
+		}
+	}
+}
+
+func TestForPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy any
+		want   Profile
+	}{
+		"no opinion":      {want: Profile{}},
+		"legacy":          {policy: "LegacyAdheringComponentsOnly", want: Profile{}},
+		"strict":          {policy: "StrictAllComponents", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
+		"not known today": {policy: "StrictNextYear", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
+	} {
+		object := apiServer(map[string]any{"type": "Modern"})
+		if tc.policy != nil {
+			object.Object["spec"].(map[string]any)["tlsAdherence"] = tc.policy
+		}
+		if got := ForPods(object); !got.Equal(tc.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestServersInPods(t *testing.T) {
+	modern, _, _ := profile(configv1.TLSProfileModernType, configv1.TLSProfiles[configv1.TLSProfileModernType])
+	two := Profile{MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256}}
+	for name, tc := range map[string]struct {
+		profile Profile
+		flags   []string
+		openSSL string
+	}{
+		"none":   {},
+		"modern": {profile: modern, flags: []string{"--tls-min-version=VersionTLS13"}, openSSL: "PSK-AES256-GCM-SHA384"},
+		"two": {
+			profile: two,
+			flags:   []string{"--tls-min-version=VersionTLS12", "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"},
+			openSSL: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305",
+		},
+	} {
+		if diff := cmp.Diff(tc.flags, tc.profile.Flags()); diff != "" {
+			t.Errorf("%s: flags (-want +got):\n%s", name, diff)
+		}
+		if got := tc.profile.OpenSSL(); got != tc.openSSL {
+			t.Errorf("%s: OpenSSL %q, want %q", name, got, tc.openSSL)
+		}
 	}
 }

@@ -1,9 +1,12 @@
 package tlsprofile
 
 import (
-	"reflect"
+	"context"
+	"fmt"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -20,18 +23,29 @@ var resource = schema.GroupVersionResource{Group: "config.openshift.io", Version
 // Watcher follows the cluster's TLS profile and puts it in force. It is a manager Runnable that runs on every replica.
 type Watcher struct {
 	*follow.Follower
-	listener *Listener
-	log      logr.Logger
+	Options
+}
+
+// Options are what a Watcher needs.
+type Options struct {
+	// Listener gets each profile.
+	Listener *Listener
+	// Pods is the profile that servers in pods have, and PodsChanged is called when they have to have another.
+	Pods        Profile
+	PodsChanged func()
+	Client      dynamic.Interface
+	Clock       clock.Clock
+	Log         logr.Logger
 }
 
 // NewWatcher returns a Watcher that is idle until SetServed(true) says that the cluster serves config.openshift.io. It
 // needs list and watch of apiservers.config.openshift.io, and makes do with Intermediate without them.
-func NewWatcher(listener *Listener, client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
-	w := &Watcher{listener: listener, log: log}
+func NewWatcher(o Options) *Watcher {
+	w := &Watcher{Options: o}
 	w.Follower = follow.New(follow.Options{
-		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log,
+		Client: o.Client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: o.Clock, Log: o.Log,
 		Take:   w.take,
-		Denied: func() { w.listener.Set(Intermediate()) },
+		Denied: func() { w.Listener.Set(Intermediate()) },
 	})
 	return w
 }
@@ -43,12 +57,30 @@ func (w *Watcher) take(obj *unstructured.Unstructured) {
 	}
 	profile, unknown, err := FromAPIServer(obj)
 	if err != nil {
-		w.log.Info("The cluster's TLS profile is not usable, Intermediate takes its place", "reason", err.Error())
+		w.Log.Info("The cluster's TLS profile is not usable, Intermediate takes its place", "reason", err.Error())
 	}
-	before := w.listener.Current()
-	if reflect.DeepEqual(before, profile) {
-		return
+	if before := w.Listener.Current(); !before.Equal(profile) {
+		w.Listener.Set(profile)
+		w.Log.Info("TLS profile changed", "from", before.Name, "to", profile.Name, "unsupportedCiphers", unknown)
 	}
-	w.listener.Set(profile)
-	w.log.Info("TLS profile changed", "from", before.Name, "to", profile.Name, "unsupportedCiphers", unknown)
+	if pods := ForPods(obj); !pods.Equal(w.Pods) {
+		w.PodsChanged()
+	}
+}
+
+// ReadForPods returns the profile that servers in pods have to offer in this cluster; the zero Profile where it serves no TLS profiles.
+func ReadForPods(ctx context.Context, c dynamic.Interface) (Profile, error) {
+	list, err := c.Resource(resource).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + objectName})
+	if apierrors.IsNotFound(err) {
+		return Profile{}, nil
+	}
+	if err != nil {
+		return Profile{}, fmt.Errorf("reading the TLS profile of the cluster: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].GetName() == objectName {
+			return ForPods(&list.Items[i]), nil
+		}
+	}
+	return Profile{}, nil
 }

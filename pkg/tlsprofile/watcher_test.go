@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
@@ -27,6 +28,7 @@ type fixture struct {
 	lists    atomic.Int32
 	logs     atomic.Int32
 	fail     atomic.Pointer[error]
+	changed  atomic.Int32
 }
 
 func start(t *testing.T, objects ...runtime.Object) *fixture {
@@ -42,7 +44,9 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 		return false, nil, nil
 	})
 	log := funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{})
-	f.watcher = NewWatcher(f.listener, f.client, f.clock, log)
+	f.watcher = NewWatcher(Options{
+		Listener: f.listener, Client: f.client, Clock: f.clock, Log: log, PodsChanged: func() { f.changed.Add(1) },
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.watcher.Start(ctx) }()
@@ -123,5 +127,45 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 			f.clock.Step(tc.pause)
 			f.inForce(t, "Modern")
 		})
+	}
+}
+
+// strict makes all components follow the profile of an APIServer.
+func strict(obj *unstructured.Unstructured, policy string) *unstructured.Unstructured {
+	obj.Object["spec"].(map[string]any)["tlsAdherence"] = policy
+	return obj
+}
+
+func TestWatcherReportsAnotherProfileForPods(t *testing.T) {
+	f := start(t, apiServer(map[string]any{"type": "Modern"}))
+	f.watcher.SetServed(true)
+	f.inForce(t, "Modern")
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	if got := f.changed.Load(); got != 0 {
+		t.Errorf("reported %d times while pods do not follow the profile", got)
+	}
+	object := strict(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents")
+	if _, err := f.client.Resource(resource).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, 10*time.Second, "another profile for pods is reported", func() bool { return f.changed.Load() == 1 })
+}
+
+func TestReadForPods(t *testing.T) {
+	f := start(t, strict(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents"))
+	if p, err := ReadForPods(t.Context(), f.client); err != nil || p.Name != "Modern" {
+		t.Errorf("got %+v, %v, want Modern", p, err)
+	}
+	group := schema.GroupResource{Group: "config.openshift.io", Resource: "apiservers"}
+	f.failWith(apierrors.NewNotFound(group, ""))
+	if p, err := ReadForPods(t.Context(), f.client); err != nil || p.MinVersion != 0 {
+		t.Errorf("without the API: got %+v, %v, want none", p, err)
+	}
+	f.failWith(apierrors.NewForbidden(group, "cluster", errors.New("no")))
+	if _, err := ReadForPods(t.Context(), f.client); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	if p, err := ReadForPods(t.Context(), start(t).client); err != nil || p.MinVersion != 0 {
+		t.Errorf("without the object: got %+v, %v, want none", p, err)
 	}
 }

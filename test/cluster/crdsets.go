@@ -90,7 +90,7 @@ var sources = map[Set]source{
 			"consoleyamlsamples.console.openshift.io": consoleManifests + "00_consoleyamlsamples.crd.yaml",
 			"proxies.config.openshift.io":             configManifests + "0000_03_config-operator_01_proxies.crd.yaml",
 			"ingresses.config.openshift.io":           configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
-			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
+			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-TechPreviewNoUpgrade.crd.yaml", // with spec.tlsAdherence
 			"clusterversions.config.openshift.io":     configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
 			"groups.user.openshift.io":                "", // aggregated, has no CRD: ours stands in
 			"templates.template.openshift.io":         "", // likewise

@@ -3,6 +3,7 @@
 package operands
 
 import (
+	"crypto/tls"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,9 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// rendered are the objects of an MLflow, as `manager render` prints them for a plain cluster with metrics.
+// rendered are the objects of an MLflow, as `manager render` prints them for a plain cluster with metrics, and with TLS 1.3 alone.
 type rendered struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
@@ -34,7 +36,9 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec) rendered {
 		t.Fatal(err)
 	}
 	delete(object, "status")
-	settings := mlflow.Settings{Inputs: resources.Inputs{Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3", Version: oldest}}
+	settings := mlflow.Settings{Inputs: resources.Inputs{
+		Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3", Version: oldest, TLS: tlsprofile.Profile{MinVersion: tls.VersionTLS13},
+	}}
 	objects, err := mlflow.Render(settings, capability.NewSet(capability.ServiceMonitor), &unstructured.Unstructured{Object: object})
 	if err != nil {
 		t.Fatal(err)

@@ -214,6 +214,11 @@ func (s *served) answers() {
 	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != s.image.release {
 		s.t.Errorf("this is MLflow %s, want %s", version, s.image.release)
 	}
+	older := s.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+	older.MaxVersion = tls.VersionTLS12
+	if connection, err := tls.Dial("tcp", "localhost:"+s.port, older); err == nil {
+		s.t.Errorf("a client of TLS 1.2 is connected by %s", tls.CipherSuiteName(connection.ConnectionState().CipherSuite))
+	}
 	for origin, want := range map[string]string{s.address(): s.address(), "https://elsewhere.example.com": ""} {
 		if got := s.readableFrom(origin); got != want {
 			s.t.Errorf("[mlflow-13] a page at %s may read answers of pages at %q, want %q", origin, got, want)

@@ -156,7 +156,7 @@ func (p *plan) sidecar() raycluster.Sidecar {
 	}
 	return raycluster.Sidecar{
 		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Dashboard: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
-		SecretToken: p.mode.KeepsAccount,
+		TLS: p.settings.TLS, SecretToken: p.mode.KeepsAccount,
 	}
 }
 

@@ -292,3 +292,28 @@ func TestWhichAreOurs(t *testing.T) {
 		t.Error("kinds that are ours alone are filtered")
 	}
 }
+
+// Each server and each proxy that has an option for it offers the TLS profile of the settings.
+func TestTLSProfileOfServers(t *testing.T) {
+	for file, want := range map[string]string{
+		"config/samples/mlflow.yaml":              "PSK-AES256-GCM-SHA384",
+		"config/samples/modelregistry_proxy.yaml": "--tls-min-version=VersionTLS13",
+		"config/samples/aihub_catalog.yaml":       "--tls-min-version=VersionTLS13",
+		"config/samples/raycluster.yaml":          "--tls-min-version=VersionTLS13",
+	} {
+		obj := sample(t, file)
+		for _, args := range [][]string{nil, {"--tls-min-version=VersionTLS13"}} {
+			result, err := kinds.Table().Render(obj.DeepCopy(), env(t, "plain", args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all strings.Builder
+			for _, o := range result.Objects {
+				all.Write(text(t, o))
+			}
+			if strings.Contains(all.String(), want) != (args != nil) {
+				t.Errorf("%s with %v: %s is there: %t", file, args, want, args == nil)
+			}
+		}
+	}
+}

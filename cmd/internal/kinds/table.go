@@ -280,6 +280,7 @@ func MLflow(c config.Config) mlflow.Settings {
 			SectionTitle:     c.MLflow.SectionTitle,
 			Version:          c.MLflow.Version,
 			Exposure:         c.Exposure,
+			TLS:              c.TLS,
 		},
 		Platform: c.Enabled(platform.ComponentName),
 		Authors:  c.Authors,

@@ -11,6 +11,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // Names and values that other software relies on.
@@ -55,6 +56,8 @@ type Inputs struct {
 	ConsoleLinks, HTTPRoutes, BackendTLSPolicies, ServiceMonitors bool
 	// Exposure says what publishes the server; empty on OpenShift.
 	Exposure config.Exposure
+	// TLS is the profile of the servers.
+	TLS tlsprofile.Profile
 	// Authorities are the CAs of the certificates that were issued here, by the names of servers.
 	Authorities map[string][]byte
 	// Image is the MLflow image unless the spec names one.

@@ -67,12 +67,16 @@ func userEnv(m *mlflowv1.MLflow) []envVar {
 	return user
 }
 
-// platformEnv makes TLS follow the cipher policy of the platform.
+// platformEnv makes the server offer the ciphers of the TLS profile, or else those of the policy of the image.
 func platformEnv(in Inputs) []envVar {
-	if !in.OpenShift {
+	ciphers := in.TLS.OpenSSL()
+	if ciphers == "" && in.OpenShift {
+		ciphers = "PROFILE=SYSTEM"
+	}
+	if ciphers == "" {
 		return nil
 	}
-	return []envVar{value("UVICORN_SSL_CIPHERS", "PROFILE=SYSTEM")}
+	return []envVar{value("UVICORN_SSL_CIPHERS", ciphers)}
 }
 
 // mergeEnv puts the entries of the user between ours so that every name occurs

@@ -216,7 +216,7 @@ func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	}
 	return rbacproxy.Sidecar{
 		Resources: asked(c).KubeRBACProxy, Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
-		Certificate: file("tls.crt"), Key: file("tls.key"),
+		Certificate: file("tls.crt"), Key: file("tls.key"), TLS: in.TLS,
 	}
 }
 

@@ -195,6 +195,7 @@ func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
 	s := rbacproxy.Sidecar{
 		Image: own.RBACImage.Reference(), Port: Port, UpstreamPort: p.settings.RESTProxy.Port, HealthPort: HealthPort, ConfigMap: RulesConfigMap,
 		Certificate: file(corev1.TLSCertKey), Key: file(corev1.TLSPrivateKeyKey),
+		TLS: own.TLS,
 	}
 	if p.settings.TLS.Enabled() {
 		s.Upstream = &rbacproxy.Upstream{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 var (
@@ -199,9 +200,13 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 func TestRBACContainer(t *testing.T) {
 	p := Decide(wishes(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
 		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
+		s.AuthProxy.TLS, _ = tlsprofile.FromFlags("VersionTLS13", "")
 	}), "ns", plain)
 	spec := pod(t, p)
 	c := spec.Containers[0]
+	if !slices.Contains(c.Args, "--tls-min-version=VersionTLS13") {
+		t.Errorf("arguments %q lack the TLS profile", c.Args)
+	}
 	if c.Image != "quay.io/example/rbac:1" || c.Args[len(c.Args)-1] != "--v=4" || !slices.Contains(c.Args, "--proxy-endpoints-port=8444") {
 		t.Errorf("image %s, arguments %q", c.Image, c.Args)
 	}

@@ -55,7 +55,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		WithContainers(server(m, database)).
 		WithVolumes(database.volumes...)
 	if m.Spec.KubeRBACProxy != nil {
-		proxy, err := sidecar(m)
+		proxy, err := sidecar(m, in)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 }
 
 // sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.
-func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
+func sidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
 	cert, key := ServingFiles(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
@@ -133,6 +133,7 @@ func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
 		ConfigMap:    ProxyConfigName(m),
 		Certificate:  rbacproxy.File{Secret: cert.Name, Key: cert.Key, Volume: "kube-rbac-proxy-cert", Dir: "/etc/tls/private-cert"},
 		Key:          rbacproxy.File{Secret: key.Name, Key: key.Key, Volume: "kube-rbac-proxy-key", Dir: "/etc/tls/private-key"},
+		TLS:          in.TLS,
 	}, nil
 }
 

@@ -83,6 +83,7 @@ func base(cfg config.ModelMesh, defaults *document) (settings Settings, notes []
 			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
 		}
 	}
+	settings.AuthProxy.TLS = cfg.TLS
 	for dst, image := range map[*Image]string{
 		&settings.ModelMeshImage: cfg.Images.ModelMesh, &settings.RESTProxy.Image: cfg.Images.RESTProxy,
 		&settings.StorageHelper.Image: cfg.Images.RuntimeAdapter,

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // Settings are the settings of one namespace. A value that came from a Source is shared: what it refers to must not be changed.
@@ -122,6 +124,8 @@ type AuthProxy struct {
 	// Image is the OAuth proxy of OpenShift, RBACImage kube-rbac-proxy.
 	Image, RBACImage Image
 	Resources        corev1.ResourceRequirements
+	// TLS is the profile of kube-rbac-proxy.
+	TLS tlsprofile.Profile
 	// ExtraArgs are appended to the arguments.
 	ExtraArgs []string
 }

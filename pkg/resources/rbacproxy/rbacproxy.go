@@ -15,6 +15,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
 // Names that other software relies on.
@@ -37,7 +38,7 @@ const (
 	healthPath   = "/healthz"
 )
 
-// Sidecar is one proxy. All fields are needed but Resources, HealthPort, Upstream and IgnoredPaths.
+// Sidecar is one proxy. All fields are needed but Resources, HealthPort, Upstream, IgnoredPaths and TLS.
 type Sidecar struct {
 	// Image is the image of the proxy.
 	Image string
@@ -57,6 +58,8 @@ type Sidecar struct {
 	ConfigMap string
 	// Certificate and Key are what it serves with. They may share a volume.
 	Certificate, Key File
+	// TLS is the profile that it serves; zero for its own default.
+	TLS tlsprofile.Profile
 }
 
 // Upstream is a server that speaks TLS in the same pod. The files are there already: the sidecar mounts what is in Mount.
@@ -123,7 +126,7 @@ func (s Sidecar) args() []string {
 		"--config-file=" + path.Join(configDir, ConfigKey),
 		"--tls-cert-file=" + s.Certificate.path(),
 		"--tls-private-key-file=" + s.Key.path(),
-	}, secured...)
+	}, append(secured, s.TLS.Flags()...)...)
 }
 
 func (s Sidecar) healthPort() int32 { return cmp.Or(s.HealthPort, HealthPort) }

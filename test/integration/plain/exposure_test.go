@@ -147,6 +147,7 @@ var _ = Describe("A Gateway API of before timeouts", Serial, func() {
 		env.ExpectAtRest(manager.User, quiet)
 		again := route()
 		env.Get(ctx, again)
-		Expect(again.GetResourceVersion()).To(Equal(published.GetResourceVersion()))
+		Expect(again.GetUID()).To(Equal(published.GetUID()))
+		Expect(again.GetGeneration()).To(Equal(published.GetGeneration()), "the Gateway writes the status, and only that changes")
 	}, NodeTimeout(2*specTimeout))
 })

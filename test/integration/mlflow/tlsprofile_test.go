@@ -1,0 +1,61 @@
+package mlflow_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+)
+
+var _ = Describe("The TLS profile of the cluster", func() {
+	// adhere sets policy and profile of the cluster.
+	adhere := func(ctx context.Context, spec map[string]any) {
+		GinkgoHelper()
+		api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "APIServer"}}
+		api.SetName("cluster")
+		env.Get(ctx, api)
+		env.Patch(ctx, api, map[string]any{"spec": spec})
+	}
+	modern := map[string]any{"tlsSecurityProfile": map[string]any{"type": "Modern"}, "tlsAdherence": "StrictAllComponents"}
+	reset := map[string]any{"tlsSecurityProfile": nil, "tlsAdherence": "LegacyAdheringComponentsOnly"}
+	ciphers := func(ctx context.Context) string {
+		GinkgoHelper()
+		d := deployment()
+		env.Get(ctx, d)
+		for _, variable := range d.Spec.Template.Spec.Containers[0].Env {
+			if variable.Name == "UVICORN_SSL_CIPHERS" {
+				return variable.Value
+			}
+		}
+		return ""
+	}
+
+	It("is the one of the server if the cluster makes all components follow it", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
+
+		By("a profile that only other components have to follow")
+		adhere(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
+		env.Settle(manager.User, quiet, specTimeout)
+		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
+
+		By("all having to follow it: the manager starts again")
+		DeferCleanup(func(ctx SpecContext) {
+			adhere(ctx, reset)
+			manager.AwaitEnd(ctx)
+		}, NodeTimeout(specTimeout))
+		adhere(ctx, modern)
+		manager.AwaitEnd(ctx)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(ciphers(ctx)).To(HavePrefix("PSK-"))
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		available(ctx, m)
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(manager.Process.Running()).To(BeTrue())
+	}, NodeTimeout(2*specTimeout))
+})
