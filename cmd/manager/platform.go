@@ -22,7 +22,7 @@ import (
 // platformRow is the line of the resources with which the platform hands areas over. Each has a supervisor of its own, since
 // there may be one without the other.
 func platformRow(env *Env) row {
-	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version}
+	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version, PlatformType: env.Config.PlatformType}
 	parts := platform.Parts(
 		platform.SetupMLflowOperator(settings, env.served, env.clock),
 		platform.SetupHub(hubSettings(env), platform.HubEnvironment{
@@ -46,7 +46,7 @@ func platformRow(env *Env) row {
 // hubSettings say what takes the place of the programs that the original's AIHub brought about.
 func hubSettings(env *Env) platform.HubSettings {
 	return platform.HubSettings{
-		Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,
+		PlatformType: env.Config.PlatformType, Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,
 		Registry: platform.Program{
 			Deployment: "model-registry-operator-controller-manager", Component: modelregistry.ComponentName,
 			Enabled: env.Config.Enabled(modelregistry.ComponentName), Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},

@@ -106,6 +106,7 @@ func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) err
 		return err
 	}
 	a.Status.Releases = hubReleases(r.settings.Releases, version)
+	a.Status.Distribution = distribution(r.settings.PlatformType, version)
 	return nil
 }
 

@@ -389,12 +389,18 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 	if diff := cmp.Diff([]platformv1alpha1.Release{ours, theirs("2.30.0")}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
+		t.Error(diff)
+	}
 	b.rests()
 	reported.Data = nil
 	if err := b.server.Update(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
 	b.reconciles()
+	if got := b.get().Status.Distribution; got != nil {
+		t.Errorf("the distribution %+v is still reported", got)
+	}
 	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}

@@ -42,6 +42,8 @@ type mlflowOperator struct {
 	// versions holds the ConfigMap versionKey, in which the platform reports its version; nil where its namespace is not known.
 	versions   client.Reader
 	versionKey client.ObjectKey
+	// platformType is the product that runs this operator; empty if it is not known.
+	platformType string
 	// release is the MLflow that this build is made for.
 	release string
 }
@@ -115,9 +117,11 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
 				r.versionKey, versionKey, version, err),
 		})
+		m.Status.Distribution = distribution(r.platformType, "")
 		return nil
 	}
 	removeCondition(&m.Status.Conditions, ConditionVersion)
+	m.Status.Distribution = distribution(r.platformType, version)
 	if version != "" {
 		m.Status.Releases = slices.Insert(m.Status.Releases, 0, platformv1alpha1.Release{Name: platformRelease, Version: version})
 	}

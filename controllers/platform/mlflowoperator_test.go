@@ -40,6 +40,7 @@ func TestFirstSight(t *testing.T) {
 	}
 	want := platformv1alpha1.Status{
 		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{theirs("2.30.0"), ours},
+		Distribution: &platformv1alpha1.Distribution{Name: "Open Data Hub", Version: "2.30.0"},
 		Conditions: []platformv1alpha1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Ready", Message: "MLflowOperator is ready to manage MLflow custom resources",
 			ObservedGeneration: 1, LastTransitionTime: at(0), LastHeartbeatTime: new(at(0)),
@@ -107,6 +108,13 @@ func TestReleases(t *testing.T) {
 			m := b.get()
 			if diff := cmp.Diff(tc.want, m.Status.Releases); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
+			}
+			want := platformv1alpha1.Distribution{Name: "Open Data Hub"}
+			if i := slices.IndexFunc(tc.want, func(r platformv1alpha1.Release) bool { return r.Name == platformRelease }); i >= 0 {
+				want.Version = tc.want[i].Version
+			}
+			if diff := cmp.Diff(&want, m.Status.Distribution); diff != "" {
+				t.Errorf("distribution differs (-want +got):\n%s", diff)
 			}
 			c := conditionOf(m, ConditionVersion)
 			if c.Message != tc.message || c.Message != "" && (c.Status != "False" || c.Severity != "Info" || c.Reason != "InvalidPlatformVersion") {

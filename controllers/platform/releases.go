@@ -67,6 +67,14 @@ func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey
 	return strings.TrimSpace(m.Data[versionKey]), nil
 }
 
+// distribution returns the product that runs this operator, nil if the platform tells neither its type nor its version.
+func distribution(name, version string) *platformv1alpha1.Distribution {
+	if name == "" && version == "" {
+		return nil
+	}
+	return &platformv1alpha1.Distribution{Name: name, Version: version}
+}
+
 // unknownVersion is reported for a release without a version.
 const unknownVersion = "unknown"
 

@@ -71,6 +71,8 @@ type Settings struct {
 	Namespace string
 	// MLflowVersion is the release of MLflow that this build is made for, without a leading "v".
 	MLflowVersion string
+	// PlatformType is the product that runs this operator; empty if it is not known.
+	PlatformType string
 }
 
 // HubSettings are what the program knows about registries and the catalog.
@@ -81,6 +83,8 @@ type HubSettings struct {
 	RegistriesNamespace string
 	// Registry and Catalog are the components that do the work.
 	Registry, Catalog Program
+	// PlatformType is the product that runs this operator; empty if it is not known.
+	PlatformType string
 	// Releases of this build.
 	Releases []platformv1alpha1.Release
 }
@@ -124,7 +128,7 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
 		r := &mlflowOperator{
-			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion,
+			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
 			versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 		}
 		var sources []source.Source

@@ -55,6 +55,8 @@ type Config struct {
 	Metrics        Metrics
 	Health         Health
 	Webhook        Webhook
+	// PlatformType is the product that runs this operator; empty if the platform operator does not name it.
+	PlatformType string
 	// TLS is the profile of all listeners, those in pods included. If no setting names one, it is zero, or for pods that of the cluster.
 	TLS tlsprofile.Profile
 	// Authors says what the authors of custom resources may make pods use, and who the manager is.

@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		"duplicate key":              {file("namespace: a\nnamespace: b"), []string{"operator.yaml", "namespace"}},
 		"other kind":                 {given{args: []string{"--config=f"}, files: map[string]string{"f": "kind: ConfigMap"}}, []string{"ConfigMap", "must be config.platform.opendatahub.io/v1alpha1, PlatformOperatorConfiguration"}},
 		"empty file":                 {given{args: []string{"--config=f"}, files: map[string]string{"f": ""}}, []string{"must be config.platform.opendatahub.io/v1alpha1"}},
-		"unknown key":                {file("namespaces: a"), []string{"operator.yaml", `unknown key "namespaces" at the top`, "did you mean namespace?", "apiVersion, appwrapper, components, exposure, health, kind, leaderElection, logging, metrics, mlflow, modelcatalog, modelmesh, modelregistry, namespace, raycluster, tls, webhook"}},
+		"unknown key":                {file("namespaces: a"), []string{"operator.yaml", `unknown key "namespaces" at the top`, "did you mean namespace?", "apiVersion, appwrapper, components, exposure, health, kind, leaderElection, logging, metrics, mlflow, modelcatalog, modelmesh, modelregistry, namespace, platform, raycluster, tls, webhook"}},
 		"a path as a key":            {file("mlflow.image: a"), []string{`unknown key "mlflow.image" at the top`}},
 		"unknown deep key":           {file("mlflow: {gateway: a}"), []string{`unknown key "gateway" in mlflow`, "gatewayName, gatewayNamespace, image, namespaceRBAC, resourceNamePrefix, sectionTitle, url"}},
 		"case of a key":              {file("Namespace: a"), []string{`unknown key "Namespace"`}},

@@ -41,6 +41,8 @@ func processSettings(c *Config) []setting {
 		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the ServiceAccount of the pod, else ~/.kube/config"},
 		{flag: "namespace", env: []string{"POD_NAMESPACE"}, key: "namespace", fallback: "opendatahub",
 			set: text(&c.Namespace), help: "namespace of the manager, in which MLflow runs"},
+		{env: []string{"ODH_MODULE_OPERATOR_PLATFORM_TYPE"}, key: "platform.type", set: text(&c.PlatformType),
+			help: "product that runs this operator, for status.distribution of an AIHub and MLflowOperator; the platform operator sets it"},
 		{flag: "leader-elect", key: "leaderElection.enabled", fallback: "true", shape: aSwitch,
 			set: boolean(&le.Enabled), help: "elect one replica that reconciles"},
 		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),

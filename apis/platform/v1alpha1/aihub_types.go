@@ -106,4 +106,8 @@ type AIHubStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Releases []Release `json:"releases,omitempty"`
+
+	// distribution is the product that runs this operator. It is missing if the platform operator says nothing about it.
+	// +optional
+	Distribution *Distribution `json:"distribution,omitempty"`
 }

@@ -80,6 +80,17 @@ type Release struct {
 	RepoURL string `json:"repoUrl,omitempty"`
 }
 
+// Distribution is the product of which the platform operator is a part.
+type Distribution struct {
+	// name of the product, as the platform operator gives it in ODH_MODULE_OPERATOR_PLATFORM_TYPE. For example Open Data Hub.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// version of the product, as the platform operator gives it in its ConfigMap.
+	// +optional
+	Version string `json:"version,omitempty"`
+}
+
 // Status is what every resource of this group reports.
 type Status struct {
 	// phase is Ready or Progressing.
@@ -101,6 +112,10 @@ type Status struct {
 	// +listType=map
 	// +listMapKey=name
 	Releases []Release `json:"releases,omitempty"`
+
+	// distribution is the product that runs this operator. It is missing if the platform operator says nothing about it.
+	// +optional
+	Distribution *Distribution `json:"distribution,omitempty"`
 }
 
 // GetConditions returns a copy of the conditions.

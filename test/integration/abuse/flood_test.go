@@ -93,7 +93,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 			Expect(stop()).To(BeNumerically(">=", flood.posters), "requests")
 			Expect(limited.Process.Running()).To(BeTrue(), limited.Process.LogTail())
 			Expect(memory(limited, "VmHWM")).To(BeNumerically("<", limit))
-		}, NodeTimeout(specTimeout))
+		}, NodeTimeout(2*specTimeout))
 	}
 })
 
