@@ -15,8 +15,8 @@ func TestPageShowsRealOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := whole(t)
-	for _, command := range []string{"status", "tree mlflow/mlflow predictor/digits aw/train"} {
-		got := run(t, cluster, sight{terminal: true, width: 120, variables: map[string]string{"NO_COLOR": "1"}}, command)
+	for _, command := range []string{"status", "tree mlflow/mlflow aw/train"} {
+		got := run(t, cluster, command)
 		if !strings.Contains(string(page), "```\n$ kubectl odh "+command+"\n"+got.stdout+"```\n") {
 			t.Errorf("docs/kubectl-odh.md does not show what `kubectl odh %s` prints:\n%s", command, got.stdout)
 		}

@@ -32,7 +32,7 @@ func main() {
 // commands are the sub-commands.
 func commands() []cli.Command {
 	return []cli.Command{
-		status.Command, tree.Command, render.Validate, render.Command, doctor.Command, gather.Command,
+		status.Command, tree.Command, render.Command, doctor.Command, gather.Command,
 	}
 }
 

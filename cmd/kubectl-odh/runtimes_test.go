@@ -10,18 +10,18 @@ import (
 func TestRefusedRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
-	status := run(t, cluster, sight{}, "status")
-	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are made or changed: spec.grpcDataEndpoint "port:nope" has no port`,
+	status := run(t, cluster, "status")
+	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are made or changed: Invalid runtime Spec: spec.grpcDataEndpoint "port:nope" has no port`,
 		"ServingRuntime/adapter", "nonesuch", "ServingRuntime/privileged", "the Pod Security level baseline does not allow",
 		"ServingRuntime/scaled", "unknown autoscaler class [external]", "Idle    ", "ServingRuntime/good")
-	doctor := run(t, cluster, sight{}, "doctor")
-	doctor.expect(t, 1, "ServingRuntime vision/endpoint: no pods are made or changed: spec.grpcDataEndpoint", "ServingRuntime vision/adapter: no pods are made or changed: ",
+	doctor := run(t, cluster, "doctor")
+	doctor.expect(t, 1, "ServingRuntime vision/endpoint: no pods are made or changed: Invalid runtime Spec: spec.grpcDataEndpoint", "ServingRuntime vision/adapter: no pods are made or changed: ",
 		"ServingRuntime vision/privileged: ", "ServingRuntime vision/scaled: ", "models of the runtime are not served")
 	doctor.lacks(t, "vision/good", "vision/single")
 
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Resource == "servingruntimes" || r.Name == "model-serving-config"
 	})
-	run(t, cluster, sight{}, "doctor").expect(t, 1, "unknown  runtimes", "the permission to list servingruntimes.serving.kserve.io")
-	run(t, cluster, sight{}, "status").expect(t, 3, "Note: not allowed to list servingruntimes.serving.kserve.io in namespace vision")
+	run(t, cluster, "doctor").expect(t, 1, "unknown runtimes not allowed to list servingruntimes.serving.kserve.io")
+	run(t, cluster, "status").expect(t, 3, "Note: not allowed to list servingruntimes.serving.kserve.io in namespace vision")
 }

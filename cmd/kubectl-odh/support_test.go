@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +15,6 @@ import (
 // noon is the time of the tests, at which the objects in testdata have their ages.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// sight is how the screen of a user is.
-type sight struct {
-	terminal bool
-	width    int
-	// variables of the environment.
-	variables map[string]string
-}
-
 // outcome is what a call of the program leaves behind.
 type outcome struct {
 	code           int
@@ -31,27 +22,16 @@ type outcome struct {
 }
 
 // run calls the program as a user in the namespace vision of a cluster.
-func run(t *testing.T, cluster *fakecluster.Cluster, s sight, line string) outcome {
-	t.Helper()
-	var out, errors strings.Builder
-	code := cli.Run(t.Context(), options(t, s, &out, &errors), append([]string{"--kubeconfig", cluster.Kubeconfig(t, "vision")}, strings.Fields(line)...), commands())
-	return outcome{code, out.String(), errors.String()}
-}
-
-// options of a program that prints to writers.
-func options(t *testing.T, s sight, out, errors io.Writer) *cli.Options {
+func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
+	var out, errors strings.Builder
 	o := cli.NewOptions("0.1.0")
-	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errors}
+	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
 	o.Clock = clocktesting.NewFakePassiveClock(noon)
-	o.Lookup = func(name string) (string, bool) {
-		value, found := s.variables[name]
-		return value, found
-	}
-	o.Terminal = func() (int, bool) { return s.width, s.terminal }
-	o.Interval = time.Millisecond
-	return o
+	o.Lookup = func(string) (string, bool) { return "", false }
+	code := cli.Run(t.Context(), o, append([]string{"--kubeconfig", cluster.Kubeconfig(t, "vision")}, strings.Fields(line)...), commands())
+	return outcome{code, out.String(), errors.String()}
 }
 
 // whole is a cluster with everything in testdata.
@@ -61,6 +41,15 @@ func whole(t *testing.T) *fakecluster.Cluster {
 	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 }
 
+// has tells whether a part is printed, however its words are aligned and its lines end, unless the part itself ends a line.
+func (o outcome) has(part string) bool {
+	text := o.stdout + o.stderr
+	if !strings.HasSuffix(part, "\n") {
+		text, part = strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(part), " ")
+	}
+	return strings.Contains(text, part)
+}
+
 // expect wants an exit code and parts of what is printed.
 func (o outcome) expect(t *testing.T, code int, parts ...string) {
 	t.Helper()
@@ -68,7 +57,7 @@ func (o outcome) expect(t *testing.T, code int, parts ...string) {
 		t.Errorf("exit code %d, want %d; stderr: %s", o.code, code, o.stderr)
 	}
 	for _, part := range parts {
-		if !strings.Contains(o.stdout+o.stderr, part) {
+		if !o.has(part) {
 			t.Errorf("%q is missing in\n%s%s", part, o.stdout, o.stderr)
 		}
 	}
@@ -78,7 +67,7 @@ func (o outcome) expect(t *testing.T, code int, parts ...string) {
 func (o outcome) lacks(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if strings.Contains(o.stdout+o.stderr, part) {
+		if o.has(part) {
 			t.Errorf("%q is in\n%s%s", part, o.stdout, o.stderr)
 		}
 	}

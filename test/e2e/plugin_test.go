@@ -36,7 +36,6 @@ func (t mlflowTeam) expectStatus(ctx context.Context) {
 	var output []byte
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		command := exec.CommandContext(ctx, plugin, "status", "--kubeconfig", env.KubeconfigPath)
-		command.Env = append(command.Environ(), "COLUMNS=130", "LC_ALL=C.UTF-8")
 		var err error
 		output, err = command.Output()
 		if command.ProcessState.ExitCode() == 1 { // something is not healthy
@@ -44,8 +43,8 @@ func (t mlflowTeam) expectStatus(ctx context.Context) {
 		}
 		return string(output), err
 	}, podTimeout).Should(And(
-		MatchRegexp(`Healthy +\S+ +MLflow/mlflow`), MatchRegexp(`Healthy +\S+ +\S+ +AppWrapper/sample-deployment`),
-		MatchRegexp(`Failed +\S+ +\S+ +ModelRegistry/modelregistry-sample`), ContainSubstring("Secret model-registry-db"),
+		MatchRegexp(`Healthy +MLflow/mlflow`), MatchRegexp(`Healthy +\S+ +AppWrapper/sample-deployment`),
+		MatchRegexp(`Failed +\S+ +ModelRegistry/modelregistry-sample`), ContainSubstring("Secret model-registry-db"),
 	))
 	page := webPage{url: terminal("kubectl odh status", string(output)), authority: mlflowAuthority(ctx), picture: "status.png"}
 	page.open(ctx, t.namespace, "MANAGER", "MLflow/mlflow")

@@ -56,9 +56,6 @@ var paths = map[schema.GroupKind][]string{
 	{Group: awv1beta2.GroupVersion.Group, Kind: awv1beta2.Kind}: {appwrapper.MutatePath, appwrapper.ValidatePath},
 }
 
-// Judges tells whether a kind has a webhook.
-func Judges(kind schema.GroupKind) bool { return paths[kind] != nil }
-
 // In returns what [render.Env] asks for reviews.
 func In(ctx context.Context) func(render.Env, *unstructured.Unstructured) ([]string, error) {
 	return func(env render.Env, obj *unstructured.Unstructured) ([]string, error) { return Created(ctx, env, obj) }

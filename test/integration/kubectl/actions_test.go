@@ -60,25 +60,19 @@ var _ = Describe("Commands that are not permitted", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-var _ = Describe("validate", func() {
-	write := func(document string) string {
-		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
-		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
-		return file
-	}
-
-	DescribeTable("says without a cluster what admission says", func(ctx SpecContext, document string) {
+var _ = Describe("render", func() {
+	DescribeTable("refuses without a cluster what admission refuses", func(ctx SpecContext, document string) {
 		raw, err := yaml.YAMLToJSON([]byte(document))
 		Expect(err).NotTo(HaveOccurred())
 		u := &unstructured.Unstructured{}
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
 		_, refusal, found := strings.Cut(env.Admin.Create(ctx, u).Error(), "denied the request: ")
 		Expect(found).To(BeTrue(), "a webhook refuses it")
-		for _, flags := range [][]string{nil, {"--cluster"}} {
-			got := odh(ctx, administrator(), append([]string{"validate", "-n", team, "-f", write(document)}, flags...)...)
-			Expect(got.code).To(Equal(1), "%+v", got)
-			Expect(got.stdout).To(And(ContainSubstring("refused: "), ContainSubstring(refusal)))
-		}
+		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
+		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
+		got := odh(ctx, viewer, "render", "-n", team, "-f", file)
+		Expect(got.code).To(Equal(2), "%+v", got)
+		Expect(got.stderr).To(And(ContainSubstring("would be refused: "), ContainSubstring(refusal)))
 	},
 		Entry("of a RayCluster", `
 apiVersion: ray.io/v1
@@ -103,23 +97,6 @@ metadata: {name: grants, namespace: team}
 spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}}}]}
 `, SpecTimeout(specTimeout)),
 	)
-
-	It("checks schemas and their rules with the API server, and stores nothing", func(ctx SpecContext) {
-		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
-		env.Get(ctx, mlflow)
-		uri := mlflow.Spec.BackendStoreURI
-		good := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {backendStoreUri: 'sqlite:////mlflow/x.db', serveArtifacts: true, artifactsDestination: 'file:///mlflow/artifacts', storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}")
-		Expect(odh(ctx, administrator(), "validate", "--cluster", "-f", good)).To(Equal(result{stdout: "mlflow/mlflow: ok\n"}))
-		bad := write("{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: other}, spec: {backendStoreUri: 'mongodb://x', unknown: 1}}")
-		got := odh(ctx, administrator(), "validate", "--cluster", "-f", bad)
-		Expect(got.code).To(Equal(1), "%+v", got)
-		Expect(got.stdout).To(ContainSubstring("mlflow/other: refused: "))
-		env.Get(ctx, mlflow)
-		Expect(mlflow.Spec.BackendStoreURI).To(Equal(uri))
-		got = odh(ctx, viewer, "validate", "--cluster", "-f", good)
-		Expect(got.code).To(Equal(3), "%+v", got)
-		Expect(got.stderr).To(ContainSubstring(`cannot create resource "mlflows"`))
-	}, SpecTimeout(specTimeout))
 })
 
 var _ = Describe("gather", func() {

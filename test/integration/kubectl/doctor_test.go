@@ -62,7 +62,7 @@ var _ = Describe("doctor", func() {
 
 	It("names the missing permission where the role view is not enough", func(ctx SpecContext) {
 		_, found := examine(ctx, viewer)
-		Expect(only(found, "certificate", "secrets").Fix).To(ContainSubstring("the permission to get secrets in namespace opendatahub"))
+		Expect(only(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
 		for _, f := range about(found, "rights", "") {
 			Expect(f.Result).To(Equal("unknown"), "%+v", f)
 		}

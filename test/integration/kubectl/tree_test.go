@@ -45,11 +45,11 @@ var _ = Describe("tree", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("leads from an AppWrapper to the cause in its pod", func(ctx SpecContext) {
-		got := odh(ctx, member, "tree", "appwrapper/broken", "--ascii")
+		got := odh(ctx, member, "tree", "appwrapper/broken")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(
-			ContainSubstring("AppWrapper/broken"), ContainSubstring("`- Pod/broken"), ContainSubstring("ImagePullBackOff"),
-			ContainSubstring(`image "`+badImage+`" of container main cannot be pulled; check its name, the registry and the pull secrets`),
+			ContainSubstring("AppWrapper/broken"), ContainSubstring("\n  Pod/broken "), ContainSubstring("ImagePullBackOff"),
+			ContainSubstring(`image "`+badImage+`" of container main cannot be pulled; check its name`),
 			ContainSubstring("not allowed to search all namespaces; searched: team")))
 		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
 	}, SpecTimeout(specTimeout))

@@ -11,7 +11,7 @@ import (
 func TestReferencesOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want []Reference
+		want []reference
 	}{
 		"MLflow": {`
 kind: MLflow
@@ -24,27 +24,27 @@ spec:
   caBundleConfigMap: {name: ca}
   imagePullSecrets: [{name: pull}]
   serviceAccountName: me
-`, []Reference{{"ConfigMap", "ca", nil}, {"ConfigMap", "maps", nil}, {"Secret", "a", []string{"k"}}, {"Secret", "db", []string{"registry", "uri"}}, {"Secret", "pull", nil}, {"Secret", "whole", nil}}},
+`, []reference{{"ConfigMap", "ca", nil}, {"ConfigMap", "maps", nil}, {"Secret", "a", []string{"k"}}, {"Secret", "db", []string{"registry", "uri"}}, {"Secret", "pull", nil}, {"Secret", "whole", nil}}},
 		"MLflowConfig": {"kind: MLflowConfig\nspec: {artifactRootSecret: s, artifactRootPath: p}\n",
-			[]Reference{{"Secret", "s", []string{"AWS_ACCESS_KEY_ID", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT", "AWS_SECRET_ACCESS_KEY"}}}},
+			[]reference{{"Secret", "s", []string{"AWS_ACCESS_KEY_ID", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT", "AWS_SECRET_ACCESS_KEY"}}}},
 		"ModelRegistry": {`
 kind: ModelRegistry
 spec:
   postgres: {passwordSecret: {name: p, key: word}, sslRootCertificateConfigMap: {name: ca, key: ca.crt}}
   mysql: {sslRootCertificatesSecretName: folder}
   kubeRBACProxy: {tlsCertificateSecret: {name: tls, key: tls.crt}, tlsKeySecret: {name: tls, key: tls.key}}
-`, []Reference{{"ConfigMap", "ca", []string{"ca.crt"}}, {"Secret", "folder", nil}, {"Secret", "p", []string{"word"}}, {"Secret", "tls", []string{"tls.crt", "tls.key"}}}},
+`, []reference{{"ConfigMap", "ca", []string{"ca.crt"}}, {"Secret", "folder", nil}, {"Secret", "p", []string{"word"}}, {"Secret", "tls", []string{"tls.crt", "tls.key"}}}},
 		"Catalog": {"kind: Catalog\nspec: {database: {external: {host: h, secretName: d}}, expose: {certificateSecretName: t}}\n",
-			[]Reference{{"Secret", "d", []string{"database-name", "database-password", "database-user"}}, {"Secret", "t", []string{"tls.crt", "tls.key"}}}},
+			[]reference{{"Secret", "d", []string{"database-name", "database-password", "database-user"}}, {"Secret", "t", []string{"tls.crt", "tls.key"}}}},
 		"volumes": {"kind: ServingRuntime\nspec: {volumes: [{name: a, secret: {secretName: s}}, {name: b, secret: {secretName: o, optional: true}}, {name: c, configMap: {name: m}}]}\n",
-			[]Reference{{"ConfigMap", "m", nil}, {"Secret", "s", nil}}},
+			[]reference{{"ConfigMap", "m", nil}, {"Secret", "s", nil}}},
 		"nothing": {"kind: MLflow\n", nil},
 	} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(c.text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, referencesOf(u)); diff != "" {
+		if diff := cmp.Diff(c.want, referencesOf(u), cmp.AllowUnexported(reference{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

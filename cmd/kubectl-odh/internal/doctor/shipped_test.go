@@ -18,19 +18,19 @@ import (
 // What is built in has all that an installation has.
 func TestShipped(t *testing.T) {
 	s := ships(t)
-	if len(s.CRDs) < 8 || len(s.Roles) < 15 || len(s.Configurations) < 8 {
-		t.Errorf("%d CRDs, %d roles, %d configurations of webhooks", len(s.CRDs), len(s.Roles), len(s.Configurations))
+	if len(s.crds) < 8 || len(s.roles) < 15 || len(s.configurations) < 8 {
+		t.Errorf("%d CRDs, %d roles, %d configurations of webhooks", len(s.crds), len(s.roles), len(s.configurations))
 	}
 	known := kinds.Names()
-	for _, role := range s.Roles {
-		if component := role.Component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue", "olm"), component) {
-			t.Errorf("role %s is in folder %s, which is no component", role.Name, component)
+	for _, role := range s.roles {
+		if component := role.component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue", "olm"), component) {
+			t.Errorf("role %s is in folder %s, which is no component", role.name, component)
 		}
-		if role.Name == "" || len(role.Rules) == 0 {
+		if role.name == "" || len(role.rules) == 0 {
 			t.Errorf("a role without a name or rules: %+v", role)
 		}
 	}
-	for name, component := range s.Configurations {
+	for name, component := range s.configurations {
 		if !slices.Contains(known, component) {
 			t.Errorf("%s belongs to %s, which is no component", name, component)
 		}
@@ -47,7 +47,7 @@ func TestBrokenManifests(t *testing.T) {
 
 // What an API server adds to a CRD makes no difference, and a schema does.
 func TestSame(t *testing.T) {
-	for name, crd := range ships(t).CRDs {
+	for name, crd := range ships(t).crds {
 		live := crd.DeepCopy()
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
 		live.Spec.Names.Singular, live.Spec.Conversion = "x", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
@@ -59,7 +59,7 @@ func TestSame(t *testing.T) {
 			t.Errorf("%s: the way to the API server and back counts: %v", name, err)
 		}
 	}
-	crd := ships(t).CRDs["mlflows.mlflow.opendatahub.io"]
+	crd := ships(t).crds["mlflows.mlflow.opendatahub.io"]
 	for name, change := range map[string]func(*apiextensionsv1.CustomResourceDefinitionVersion){
 		"description": func(v *apiextensionsv1.CustomResourceDefinitionVersion) { v.Schema.OpenAPIV3Schema.Description += "x" },
 		"served":      func(v *apiextensionsv1.CustomResourceDefinitionVersion) { v.Served = false },
@@ -74,7 +74,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// What the account may not do is listed one permission at a time; rules of namespaces count for roles that may be bound there.
+// What the account may not do is listed one permission at a time.
 func TestWithheld(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
@@ -96,20 +96,9 @@ func TestWithheld(t *testing.T) {
 		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
 		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		for place, role := range map[string]ShippedRole{"": {}, "inside": {Inside: true}, "narrowed": {Narrowed: true}} {
-			role.Rules = []rbacv1.PolicyRule{tc.wanted, tc.wanted}
-			f := &Facts{Granted: Granted{Everywhere: []rbacv1.PolicyRule{tc.granted}}}
-			if place != "" {
-				f.Granted = Granted{Inside: []rbacv1.PolicyRule{tc.granted}}
-			}
-			if got := strings.Join(f.withheld(role), ", "); got != tc.missing {
-				t.Errorf("%s %s: %q, want %q", name, place, got, tc.missing)
-			}
+		if got := withheld([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
+			t.Errorf("%s: %q, want %q", name, got, tc.missing)
 		}
-	}
-	f := &Facts{Granted: Granted{Inside: []rbacv1.PolicyRule{secret}}}
-	if got := f.withheld(ShippedRole{Rules: []rbacv1.PolicyRule{secret}}); len(got) != 1 {
-		t.Errorf("a role of the cluster that is bound in a namespace: %q", got)
 	}
 }
 

@@ -1,33 +1,41 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	fakedynamic "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	"github.com/go-logr/logr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -35,30 +43,13 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 var readOnce = sync.OnceValues(builtIn)
 
 // ships is what this program was built with.
-func ships(t *testing.T) Shipped {
+func ships(t *testing.T) shipped {
 	t.Helper()
 	s, err := readOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// settings are those of a manager with every component on.
-func settings(t *testing.T, args ...string) config.Config {
-	t.Helper()
-	c, err := load(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func load(args ...string) (config.Config, error) {
-	environment := map[string]string{"POD_NAMESPACE": "opendatahub", "MLFLOW_IMAGE": "quay.io/x/mlflow:1", "MLFLOW_URL": "https://data.example.org"}
-	args = append([]string{"--components=" + strings.Join(kinds.Names(), ",")}, args...)
-	return config.Load(config.Program{Components: kinds.Names(), MLflowVersion: "3.14.0"}, args,
-		func(name string) (string, bool) { v, ok := environment[name]; return v, ok }, func(string) ([]byte, error) { return nil, nil })
 }
 
 // authority issues the manager's certificate at a moment.
@@ -76,74 +67,276 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	if err := c.Get(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
+	s.ResourceVersion = ""
 	return s
 }
 
-// kind is one that is served.
-func kind(gvk schema.GroupVersionKind) fetch.Kind {
-	return fetch.Kind{GroupVersionKind: gvk, Resource: strings.ToLower(gvk.Kind) + "s", Preferred: true}
+// world is a cluster that doctor examines.
+type world struct {
+	t       *testing.T
+	objects []*unstructured.Unstructured
+	served  []schema.GroupVersionKind
+	server  string
+	plugin  string
+	// fails says how a request fails; nil for one that does not.
+	fails func(verb, resource, namespace string) error
 }
 
-// everything that a plain cluster with neighbours serves.
-func everything() []fetch.Kind {
-	var out []fetch.Kind
-	for _, c := range kinds.Components() {
-		for _, k := range c.Kinds {
-			out = append(out, kind(k.GroupVersionKind))
+// clusterScoped are the kinds without a namespace.
+var clusterScoped = []string{
+	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MLflow", "Ingress", "AIHub",
+	"MLflowOperator", "ClusterServingRuntime",
+}
+
+func gvk(version, kind string) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(version, kind)
+}
+
+// add adds an object: a typed one with its kind, or one that is written as YAML.
+func (w *world) add(version, kind string, object any) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	if text, is := object.(string); is {
+		content, err := yaml.YAMLToJSON([]byte(text))
+		if err == nil {
+			err = u.UnmarshalJSON(content)
+		}
+		if err != nil {
+			w.t.Fatalf("%v in %s", err, text)
+		}
+	} else {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		u.Object = content
+		u.SetGroupVersionKind(gvk(version, kind))
+	}
+	w.objects = append(w.objects, u)
+}
+
+func (w *world) documents(text string) {
+	for document := range strings.SplitSeq(text, "---\n") {
+		if strings.TrimSpace(document) != "" {
+			w.add("", "", document)
 		}
 	}
-	for _, k := range []schema.GroupVersionKind{capability.HTTPRoute, capability.KueueWorkload, capability.ServiceMonitor} {
-		out = append(out, kind(k))
-	}
-	return out
 }
 
-func onOpenShift(f *Facts) {
-	f.Served = fetch.NewSet(append(everything(), kind(capability.Route), kind(capability.OpenShiftIngress))...)
+// find returns the object of a kind, to be changed in this world alone; the name may be left out.
+func (w *world) find(kind, name string) *unstructured.Unstructured {
+	w.t.Helper()
+	i := slices.IndexFunc(w.objects, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == kind && (name == "" || u.GetName() == name)
+	})
+	if i < 0 {
+		w.t.Fatalf("there is no %s %s", kind, name)
+	}
+	w.objects[i] = w.objects[i].DeepCopy()
+	return w.objects[i]
 }
+
+func (w *world) drop(kind, name string) {
+	gone := w.find(kind, name)
+	w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return u == gone })
+}
+
+func (w *world) set(kind, name string, value any, path ...string) {
+	w.t.Helper()
+	if err := unstructured.SetNestedField(w.find(kind, name).Object, value, path...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// edit changes an object as one of its type.
+func edit[T any](w *world, kind, name string, change func(*T)) {
+	w.t.Helper()
+	u, typed := w.find(kind, name), new(T)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed)
+	change(typed)
+	content, failed := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err := errors.Join(err, failed); err != nil {
+		w.t.Fatal(err)
+	}
+	u.Object = content
+}
+
+// manager changes the manager's container.
+func (w *world) manager(change func(*corev1.Container)) {
+	edit(w, "Deployment", installed.DeploymentName, func(d *appsv1.Deployment) { change(&d.Spec.Template.Spec.Containers[0]) })
+}
+
+// args gives the manager more arguments.
+func (w *world) args(more ...string) {
+	w.manager(func(c *corev1.Container) { c.Args = append(c.Args, more...) })
+}
+
+// examine runs doctor.
+func (w *world) examine() []Finding {
+	w.t.Helper()
+	lists, listKinds := map[string]*metav1.APIResourceList{}, map[schema.GroupVersionResource]string{}
+	resources := &clienttesting.Fake{}
+	for _, kind := range w.served {
+		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		listKinds[plural] = kind.Kind + "List"
+		list := lists[kind.GroupVersion().String()]
+		if list == nil {
+			list = &metav1.APIResourceList{GroupVersion: kind.GroupVersion().String()}
+			lists[list.GroupVersion] = list
+			resources.Resources = append(resources.Resources, list)
+		}
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: plural.Resource, Kind: kind.Kind, Namespaced: !slices.Contains(clusterScoped, kind.Kind), Verbs: []string{"get", "list"},
+		})
+	}
+	var objects []runtime.Object
+	for _, u := range w.objects {
+		objects = append(objects, u)
+	}
+	dynamic := fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, objects...)
+	dynamic.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake knows no field selectors
+		list, ok := a.(clienttesting.ListActionImpl)
+		if !ok || list.ListRestrictions.Fields == nil || list.ListRestrictions.Fields.Empty() {
+			return false, nil, nil
+		}
+		name, _ := list.ListRestrictions.Fields.RequiresExactMatch("metadata.name")
+		all, err := dynamic.Tracker().List(list.Resource, list.Kind, list.Namespace)
+		if found, is := all.(*unstructured.UnstructuredList); is {
+			found.Items = slices.DeleteFunc(found.Items, func(u unstructured.Unstructured) bool { return u.GetName() != name })
+		}
+		return true, all, err
+	})
+	dynamic.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if w.fails == nil {
+			return false, nil, nil
+		}
+		err := w.fails(a.GetVerb(), a.GetResource().Resource, a.GetNamespace())
+		return err != nil, nil, err
+	})
+	cluster := &cli.Cluster{Namespace: "opendatahub", Dynamic: dynamic,
+		Discovery: &fakediscovery.FakeDiscovery{Fake: resources, FakedServerVersion: &version.Info{GitVersion: w.server}}}
+	o := &cli.Options{Clock: clocktesting.NewFakePassiveClock(noon), Version: w.plugin, Connect: func() (*cli.Cluster, error) { return cluster, nil }}
+	found, err := examine(w.t.Context(), o, ships(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+// forbidden is the answer to who lacks a permission.
+func forbidden(resource string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
+}
+
+const managerDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: opendatahub, name: odh-platform-operator-controller-manager, uid: manager, generation: 1}
+spec:
+  replicas: 1
+  template:
+    spec:
+      serviceAccountName: odh-platform-operator-controller-manager
+      containers:
+      - name: manager
+        image: quay.io/x/manager:v1.2.9
+        args: ["--components=ALL"]
+        env:
+        - {name: POD_NAMESPACE, value: opendatahub}
+        - {name: MLFLOW_IMAGE, value: "quay.io/x/mlflow:1"}
+        - {name: MLFLOW_URL, value: "https://data.example.org"}
+status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {namespace: opendatahub, name: odh-platform-operator}
+spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:59.000000Z", leaseDurationSeconds: 60}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: opendatahub, name: odh-platform-operator-webhook}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: opendatahub, name: webhook-1, labels: {kubernetes.io/service-name: odh-platform-operator-webhook}}
+endpoints: [{addresses: [10.0.0.1], conditions: {ready: true}}, {addresses: [10.0.0.2], conditions: {ready: false}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: a}
+subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager, namespace: opendatahub}]
+roleRef: {kind: ClusterRole, name: a}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: a, namespace: opendatahub}
+subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]
+roleRef: {kind: Role, name: a}
+`
+
+// converted is the CRD with two versions.
+const converted = "modelregistries.modelregistry.opendatahub.io"
+
+// base has the objects of a healthy installation, which all tests share.
+var base *world
 
 // healthy is an installation with nothing to complain about.
-func healthy(t *testing.T) *Facts {
+func healthy(t *testing.T) *world {
 	t.Helper()
-	s := ships(t)
-	f := &Facts{
-		Now: noon, Plugin: "1.2.3", Server: "v1.34.1", Served: fetch.NewSet(everything()...), CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
-		Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{}, Certificate: authority(t, noon.Add(-time.Hour)),
+	if base == nil {
+		base = installation(t)
 	}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: installed.DeploymentName}}
-	d.Spec.Template.Spec.ServiceAccountName = installed.DeploymentName
-	f.Manager = installed.Manager{
-		Deployment: d, Health: health.Verdict{State: health.Healthy}, Image: "quay.io/x/manager:v1.2.9", Version: "v1.2.9",
-		Lease:    &installed.Lease{Namespace: "opendatahub", Holder: "pod_1", Renewed: noon, Expires: noon.Add(time.Minute)},
-		Settings: installed.Settings{Known: true, Config: settings(t)},
+	w := *base
+	w.t, w.objects, w.served = t, slices.Clone(base.objects), slices.Clone(base.served)
+	return &w
+}
+
+func installation(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, server: "v1.34.1", plugin: "1.2.3", served: []schema.GroupVersionKind{
+		gvk("v1", "Service"), gvk("v1", "Secret"), gvk("v1", "ConfigMap"), gvk("apps/v1", "Deployment"), gvk("coordination.k8s.io/v1", "Lease"),
+		gvk("rbac.authorization.k8s.io/v1", "ClusterRole"), gvk("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+		gvk("rbac.authorization.k8s.io/v1", "Role"), gvk("rbac.authorization.k8s.io/v1", "RoleBinding"), gvk("discovery.k8s.io/v1", "EndpointSlice"),
+		gvk("apiextensions.k8s.io/v1", "CustomResourceDefinition"), gvk("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+		gvk("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), capability.HTTPRoute, capability.KueueWorkload, capability.ServiceMonitor,
+	}}
+	for _, k := range kinds.All() {
+		w.served = append(w.served, k.GroupVersionKind)
 	}
-	key := types.NamespacedName{Namespace: "opendatahub", Name: webhookService}
-	f.Services[key] = 2
-	bundle := f.Certificate.Data[corev1.ServiceAccountRootCAKey]
-	for name, crd := range s.CRDs {
+	w.documents(strings.Replace(managerDeployment, "ALL", strings.Join(kinds.Names(), ","), 1))
+	s, certificate := ships(t), authority(t, noon.Add(-time.Hour))
+	w.add("v1", "Secret", certificate)
+	bundle := certificate.Data[corev1.ServiceAccountRootCAKey]
+	for name, crd := range s.crds {
 		live := crd.DeepCopy()
 		live.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-		if name == "modelregistries.modelregistry.opendatahub.io" {
+		if name == converted {
 			live.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: bundle, Service: &apiextensionsv1.ServiceReference{Namespace: key.Namespace, Name: key.Name}},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: bundle, Service: &apiextensionsv1.ServiceReference{Namespace: "opendatahub", Name: webhookService}},
 			}}
 		}
-		f.CRDs[name] = live
+		w.add("apiextensions.k8s.io/v1", "CustomResourceDefinition", live)
 	}
-	for name := range s.Configurations {
+	for _, name := range slices.Sorted(maps.Keys(s.configurations)) {
 		kind, configuration, _ := strings.Cut(name, " ")
-		f.Webhooks = append(f.Webhooks, Webhook{Kind: kind, Configuration: configuration, Name: "w", Policy: admissionregistrationv1.Fail, CABundle: bundle,
-			Service: &admissionregistrationv1.ServiceReference{Namespace: key.Namespace, Name: key.Name}})
+		w.add("admissionregistration.k8s.io/v1", kind, &admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: configuration},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "w", ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{Namespace: "opendatahub", Name: webhookService},
+			}}},
+		})
 	}
-	slices.SortFunc(f.Webhooks, func(a, b Webhook) int { return cmp.Compare(a.Kind+a.Configuration, b.Kind+b.Configuration) })
-	for _, role := range s.Roles {
-		if role.Inside {
-			f.Granted.Inside = append(f.Granted.Inside, role.Rules...)
-			continue
+	everywhere, inside := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "opendatahub"}}
+	for _, role := range s.roles {
+		if role.local {
+			inside.Rules = append(inside.Rules, role.rules...)
+		} else {
+			everywhere.Rules = append(everywhere.Rules, role.rules...)
 		}
-		f.Granted.Everywhere = append(f.Granted.Everywhere, role.Rules...)
 	}
-	return f
+	w.add("rbac.authorization.k8s.io/v1", "ClusterRole", everywhere)
+	w.add("rbac.authorization.k8s.io/v1", "Role", inside)
+	return w
 }
 
 // of returns the findings of one check that are not ok.

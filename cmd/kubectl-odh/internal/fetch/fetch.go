@@ -3,7 +3,6 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +25,13 @@ import (
 // atOnce bounds the requests on their way.
 const atOnce = 10
 
+// Map runs a task for each item, some at once, and returns their results in the order of the items.
+func Map[T, R any](items []T, task func(T) R) []R {
+	results := make([]R, len(items))
+	workqueue.ParallelizeUntil(context.Background(), atOnce, len(items), func(i int) { results[i] = task(items[i]) })
+	return results
+}
+
 // Reader reads from a cluster as far as its user may. A kind that is not served has no objects.
 type Reader struct {
 	Objects  dynamic.Interface
@@ -44,47 +50,31 @@ func (r Reader) Noting(gaps *Gaps) Reader {
 	return r
 }
 
-// Map runs a task for each item, some at once, and returns their results in the order of the items.
-func Map[T, R any](items []T, task func(T) R) []R {
-	results := make([]R, len(items))
-	workqueue.ParallelizeUntil(context.Background(), atOnce, len(items), func(i int) { results[i] = task(items[i]) })
-	return results
-}
-
-// Each is Map for tasks without a result.
-func Each[T any](items []T, task func(T)) {
-	Map(items, func(item T) struct{} {
-		task(item)
-		return struct{}{}
+// List reads all objects of a kind in a namespace, "" for all namespaces. An error is a [Gap].
+func (r Reader) List(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	return r.list(ctx, kind, namespace, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return r.Objects.Resource(kind.GVR()).Namespace(kind.scope(namespace)).List(ctx, o)
 	})
 }
 
-// List reads all objects of a kind in a namespace, "" for all namespaces. An error is a [Gap].
-func (r Reader) List(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	resource := r.Objects.Resource(kind.GVR()).Namespace(kind.scope(namespace))
-	return list[unstructured.Unstructured](ctx, r, kind, namespace, options, resource.List)
-}
-
 // ListMetadata is List for the metadata of the objects.
-func (r Reader) ListMetadata(
-	ctx context.Context, kind Kind, namespace string, options metav1.ListOptions,
-) ([]metav1.PartialObjectMetadata, error) {
-	resource := r.Metadata.Resource(kind.GVR()).Namespace(kind.scope(namespace))
-	return list[metav1.PartialObjectMetadata](ctx, r, kind, namespace, options, resource.List)
+func (r Reader) ListMetadata(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	return r.list(ctx, kind, namespace, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return r.Metadata.Resource(kind.GVR()).Namespace(kind.scope(namespace)).List(ctx, o)
+	})
 }
 
 // list requests one page after the other.
-func list[T any, L runtime.Object](ctx context.Context, r Reader, kind Kind, namespace string, options metav1.ListOptions,
-	page func(context.Context, metav1.ListOptions) (L, error),
-) ([]T, error) {
+func (r Reader) list(
+	ctx context.Context, kind Kind, namespace string, options metav1.ListOptions, page pager.ListPageFunc,
+) (all []unstructured.Unstructured, err error) {
 	if !kind.Served() {
 		return nil, nil
 	}
-	var all []T
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return page(ctx, o) })
-	err := pages.EachListItem(ctx, options, func(o runtime.Object) error {
-		all = append(all, *any(o).(*T))
-		return nil
+	err = pager.New(page).EachListItem(ctx, options, func(o runtime.Object) error {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		all = append(all, unstructured.Unstructured{Object: content})
+		return err
 	})
 	if err = r.outcome("list", kind, namespace, "", err); err != nil {
 		return nil, err
@@ -101,43 +91,30 @@ func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*un
 	if err != nil {
 		return nil, r.outcome("get", kind, namespace, name, err)
 	}
-	r.Note(nil)
 	return u, nil
 }
 
-// scope is the namespace of a request: none for kinds of cluster scope.
-func (k Kind) scope(namespace string) string {
-	if !k.Namespaced {
-		return ""
-	}
-	return namespace
+// Named is Get for a kind that is named as in "Deployment.apps"; nil also for what cannot be read, which is noted.
+func (r Reader) Named(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
+	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
+	return u
 }
 
-// outcome notes the result of a request, and returns an error for one that failed. A missing object or API is a valid answer.
+// outcome notes a request that failed, and returns that as an error. A missing object or API is a valid answer.
 func (r Reader) outcome(verb string, kind Kind, namespace, name string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		r.Note(nil)
 		return nil
 	}
-	gap := &Gap{Verb: verb, Resource: kind.GVR().GroupResource().String(), Name: name, Err: err}
+	gap := &Gap{Verb: verb, What: strings.TrimSuffix(kind.GVR().GroupResource().String()+"/"+name, "/"), Err: err}
 	switch {
 	case !kind.Namespaced:
 	case namespace == "":
-		gap.Where = "in all namespaces"
+		gap.What += " in all namespaces"
 	default:
-		gap.Where = "in namespace " + namespace
+		gap.What += " in namespace " + namespace
 	}
 	r.Note(gap)
 	return gap
-}
-
-// Notes say what could not be read.
-func (r Reader) Notes() []string {
-	notes := r.Lines()
-	for _, version := range r.Failed {
-		notes = append(notes, "the API "+version+" does not answer")
-	}
-	return notes
 }
 
 // As decodes an object into its type; nil for none. Fields of another type than expected stay empty.
@@ -152,97 +129,57 @@ func As[T any](u *unstructured.Unstructured) *T {
 
 // Gap is something that could not be read, as an error.
 type Gap struct {
-	// Verb and Resource, such as deployments.apps, of the request, Name of the object, "" for all, and Where, such as "in namespace team".
-	Verb, Resource, Name, Where string
-	Err                         error
+	// Verb of the request, and What it was for, such as "deployments.apps in namespace team".
+	Verb, What string
+	Err        error
 }
-
-// What is the resource, with the name of the object.
-func (g *Gap) What() string { return strings.TrimSuffix(g.Resource+"/"+g.Name, "/") }
-
-// Forbidden tells that the caller lacks the permission.
-func (g *Gap) Forbidden() bool { return apierrors.IsForbidden(g.Err) }
 
 // Error implements error.
 func (g *Gap) Error() string {
-	if g.Forbidden() {
-		return lacking(g.Verb, g.What(), g.Where)
+	if apierrors.IsForbidden(g.Err) {
+		return "not allowed to " + g.Verb + " " + g.What
 	}
 	cause := g.Err
 	if inner := errors.Unwrap(cause); inner != nil { // without the request that it is about
 		cause = inner
 	}
-	return fmt.Sprintf("%s could not be read: %s", g.What(), cause)
+	return fmt.Sprintf("%s could not be read: %s", g.What, cause)
 }
 
 // Unwrap returns the answer of the API server.
 func (g *Gap) Unwrap() error { return g.Err }
 
-func lacking(verb, what, where string) string {
-	return strings.TrimSpace("not allowed to " + verb + " " + what + " " + where)
-}
-
 // Gaps are what could not be read. It may be used by several tasks at once.
 type Gaps struct {
-	mu       sync.Mutex
-	all      []*Gap
-	answered bool
+	mu    sync.Mutex
+	lines []string
 }
 
-// Note records a [Gap], or an answer, which is nil.
+// Note records an error, if it is one.
 func (g *Gaps) Note(err error) {
-	if g == nil {
+	if g == nil || err == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	gap, is := errors.AsType[*Gap](err)
-	g.answered = g.answered || !is || gap.Forbidden()
-	if is {
-		g.all = append(g.all, gap)
-	}
+	g.lines = append(g.lines, err.Error())
 }
 
-// All returns the gaps.
-func (g *Gaps) All() []*Gap {
-	if g == nil {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.all)
-}
-
-// Unanswered returns an error when nothing at all was answered, as by a cluster that is away or does not know the caller.
-func (g *Gaps) Unanswered() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.answered || len(g.all) == 0 {
-		return nil
-	}
-	return fmt.Errorf("the cluster does not answer: %w", g.all[len(g.all)-1].Err)
-}
-
-// Lines say what the gaps are: one sentence for each permission that is lacking, with all resources that it is lacking for, and one for
-// each other failure.
+// Lines say what the gaps are, each once.
 func (g *Gaps) Lines() []string {
-	resources := map[[2]string][]string{} // that are not allowed, by verb and place
-	var denials, failures []string
-	for _, gap := range g.All() {
-		if !gap.Forbidden() {
-			failures = append(failures, gap.Error())
-			continue
-		}
-		permission := [2]string{gap.Verb, gap.Where}
-		resources[permission] = append(resources[permission], gap.What())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slices.Sort(g.lines)
+	return slices.Compact(slices.Clone(g.lines))
+}
+
+// Notes say what could not be read, and which APIs do not answer.
+func (r Reader) Notes() []string {
+	notes := r.Lines()
+	for _, version := range r.Failed {
+		notes = append(notes, "the API "+version+" does not answer")
 	}
-	for permission, all := range resources {
-		slices.Sort(all)
-		denials = append(denials, lacking(permission[0], strings.Join(slices.Compact(all), ", "), permission[1]))
-	}
-	slices.Sort(denials)
-	slices.Sort(failures)
-	return append(denials, slices.Compact(failures)...)
+	return notes
 }
 
 // Kind is a kind that is served; the zero value is one that is not.
@@ -252,92 +189,69 @@ type Kind struct {
 	Resource string
 	// Namespaced tells whether its objects are in namespaces, Listable whether they can be listed.
 	Namespaced, Listable bool
-	// Preferred tells whether it is the version that the group prefers.
-	Preferred bool
 }
 
 // GVR names the kind in requests.
-func (k Kind) GVR() schema.GroupVersionResource {
-	return k.GroupVersion().WithResource(k.Resource)
-}
+func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
 // Served tells whether the cluster has the kind.
 func (k Kind) Served() bool { return k.Resource != "" }
 
+// scope is the namespace of a request: none for kinds of cluster scope.
+func (k Kind) scope(namespace string) string {
+	if !k.Namespaced {
+		return ""
+	}
+	return namespace
+}
+
 // Set is what a cluster serves.
 type Set struct {
-	kinds []Kind
+	// Kinds are in the order of discovery, in which the version that a group prefers comes first.
+	Kinds []Kind
 	// Failed are group versions that could not be read, such as those of an aggregated API whose server is away.
 	Failed []string
 }
 
-// NewSet returns a set of these kinds.
-func NewSet(kinds ...Kind) Set { return Set{kinds: kinds} }
-
 // Discover asks the API server. An error means that nothing is known.
 func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, error) {
-	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
+	_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	var set Set
-	if failed, is := discovery.GroupDiscoveryFailedErrorGroups(err); is {
-		for version := range failed {
-			set.Failed = append(set.Failed, version.String())
-		}
-		slices.Sort(set.Failed)
-	} else if err != nil {
+	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partly {
 		return Set{}, fmt.Errorf("asking the API server what it serves: %w", err)
 	}
-	preferred := map[string]bool{}
-	for _, group := range groups {
-		preferred[group.PreferredVersion.GroupVersion] = true
+	for version := range failed {
+		set.Failed = append(set.Failed, version.String())
 	}
+	slices.Sort(set.Failed)
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		for _, r := range list.APIResources {
-			if err != nil || strings.Contains(r.Name, "/") {
-				continue // no version that a request could name, or a part of another resource
+			if err == nil && !strings.Contains(r.Name, "/") { // else no version that a request could name, or a part of another resource
+				set.Kinds = append(set.Kinds, Kind{version.WithKind(r.Kind), r.Name, r.Namespaced, slices.Contains(r.Verbs, "list")})
 			}
-			set.kinds = append(set.kinds, Kind{
-				GroupVersionKind: version.WithKind(r.Kind), Resource: r.Name, Namespaced: r.Namespaced, Listable: slices.Contains(r.Verbs, "list"),
-				Preferred: preferred[list.GroupVersion],
-			})
 		}
 	}
 	return set, nil
 }
 
-// Kind returns a kind, named as in "Deployment.apps", in the version that its group prefers, else in any.
+func (s Set) first(wanted func(Kind) bool) Kind {
+	if i := slices.IndexFunc(s.Kinds, wanted); i >= 0 {
+		return s.Kinds[i]
+	}
+	return Kind{}
+}
+
+// Kind returns a kind, named as in "Deployment.apps", in the version that its group prefers.
 func (s Set) Kind(name string) Kind {
-	wanted := schema.ParseGroupKind(name)
-	return s.best(func(k Kind) bool { return k.GroupKind() == wanted })
+	return s.first(func(k Kind) bool { return k.GroupKind() == schema.ParseGroupKind(name) })
 }
 
 // Exact returns a kind in a version.
 func (s Set) Exact(gvk schema.GroupVersionKind) Kind {
-	return s.best(func(k Kind) bool { return k.GroupVersionKind == gvk })
+	return s.first(func(k Kind) bool { return k.GroupVersionKind == gvk })
 }
 
 // Has reports whether a kind is served in that version.
 func (s Set) Has(gvk schema.GroupVersionKind) bool { return s.Exact(gvk).Served() }
-
-// best is a wanted kind, in the preferred version if that is among them.
-func (s Set) best(wanted func(Kind) bool) Kind {
-	var found Kind
-	for _, k := range s.kinds {
-		if wanted(k) && (!found.Served() || k.Preferred && !found.Preferred) {
-			found = k
-		}
-	}
-	return found
-}
-
-// Listable returns each kind that can be listed once, in the preferred version of its group, sorted.
-func (s Set) Listable() []Kind {
-	out := slices.DeleteFunc(slices.Clone(s.kinds), func(k Kind) bool {
-		chosen := s.best(func(other Kind) bool { return other.Listable && other.GroupKind() == k.GroupKind() })
-		return k.GroupVersionKind != chosen.GroupVersionKind
-	})
-	slices.SortFunc(out, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
-	})
-	return out
-}

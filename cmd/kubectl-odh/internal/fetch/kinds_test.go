@@ -35,7 +35,7 @@ func everything(t *testing.T) Set {
 func TestKinds(t *testing.T) {
 	set := everything(t)
 	registry := set.Kind("ModelRegistry.modelregistry.opendatahub.io")
-	if registry.Version != "v1beta1" || !registry.Preferred || !registry.Namespaced {
+	if registry.Version != "v1beta1" || !registry.Namespaced {
 		t.Errorf("%+v", registry)
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
@@ -53,30 +53,11 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestListable(t *testing.T) {
-	all := everything(t).Listable()
-	var registries, parts int
-	for _, k := range all {
-		if k.Kind == "ModelRegistry" {
-			registries++
-			if k.Version != "v1beta1" {
-				t.Errorf("%v", k)
-			}
+func TestParts(t *testing.T) {
+	for _, k := range everything(t).Kinds {
+		if !k.Listable || strings.Contains(k.Resource, "/") {
+			t.Errorf("%+v", k)
 		}
-		if strings.Contains(k.Resource, "/") {
-			parts++
-		}
-	}
-	if registries != 1 || parts != 0 {
-		t.Errorf("%d versions of one kind, %d parts of resources", registries, parts)
-	}
-	sorted := slices.IsSortedFunc(all, func(a, b Kind) int { return strings.Compare(a.Group+" "+a.Kind, b.Group+" "+b.Kind) })
-	if !sorted {
-		t.Error("the order varies")
-	}
-	one := NewSet(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Odd"}, Resource: "odds"})
-	if len(one.Listable()) != 0 {
-		t.Error("what cannot be listed is listable")
 	}
 }
 

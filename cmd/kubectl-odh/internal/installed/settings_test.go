@@ -18,7 +18,7 @@ import (
 const fileHead = "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
 
 // settingsOf reads the settings of a Deployment in a cluster with two ConfigMaps.
-func settingsOf(t *testing.T, pod string) Settings {
+func settingsOf(t *testing.T, pod string) Manager {
 	t.Helper()
 	d := &appsv1.Deployment{}
 	d.Namespace = "operators"
@@ -40,8 +40,10 @@ func settingsOf(t *testing.T, pod string) Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := fetch.NewSet(fetch.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true})
-	return readSettings(t.Context(), fetch.Reader{Objects: objects, Set: set}, d)
+	set := fetch.Set{Kinds: []fetch.Kind{fetch.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}}}
+	m := Manager{Deployment: d, Namespace: d.Namespace}
+	m.readSettings(t.Context(), fetch.Reader{Objects: objects, Set: set})
+	return m
 }
 
 func TestSettings(t *testing.T) {
@@ -90,23 +92,23 @@ volumes: [{name: file, configMap: {name: file}}]
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := settingsOf(t, c.pod)
-			if !got.Known {
-				t.Fatal(got.Problem)
+			if !got.Known() {
+				t.Fatal(got.SettingsProblem)
 			}
 			for _, component := range c.on {
-				if !got.Config.Enabled(component) {
+				if !got.Settings.Enabled(component) {
 					t.Errorf("%s is off", component)
 				}
 			}
 			for _, component := range c.off {
-				if got.Config.Enabled(component) {
+				if got.Settings.Enabled(component) {
 					t.Errorf("%s is on", component)
 				}
 			}
 		})
 	}
-	if got := settingsOf(t, `containers: [{name: manager, env: [{name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]}]`); got.Config.OperatorNamespace != "operators" {
-		t.Errorf("the manager's namespace is %q", got.Config.OperatorNamespace)
+	if got := settingsOf(t, `containers: [{name: manager, env: [{name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]}]`); got.Settings.OperatorNamespace != "operators" {
+		t.Errorf("the manager's namespace is %q", got.Settings.OperatorNamespace)
 	}
 }
 
@@ -130,8 +132,8 @@ func TestUnreadSettings(t *testing.T) {
 		if c.want != nil {
 			sentence = "settings of the manager that could not be read count as their defaults: " + strings.Join(c.want, ", ")
 		}
-		if !got.Known || got.Unreadable() != sentence {
-			t.Errorf("%s: %q, want %q (%s)", name, got.Unreadable(), sentence, got.Problem)
+		if !got.Known() || got.Unreadable() != sentence {
+			t.Errorf("%s: %q, want %q (%s)", name, got.Unreadable(), sentence, got.SettingsProblem)
 		}
 	}
 }
@@ -142,14 +144,14 @@ func TestSettingsInVain(t *testing.T) {
 		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
 		"a missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
 		"a hidden file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
-			"is in ConfigMap operators/hidden, which could not be read"},
+			"/c/x is in no ConfigMap of namespace operators that could be read"},
 		"a secret file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
-			"is in Secret operators/s, and Secrets are not read"},
+			"/c/x is in no ConfigMap"},
 		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
 	} {
 		got := settingsOf(t, c.pod)
-		if got.Known || got.Problem == "" || !strings.Contains(got.Problem, c.want) {
-			t.Errorf("%s: %+v", name, got.Problem)
+		if got.Known() || got.SettingsProblem == "" || !strings.Contains(got.SettingsProblem, c.want) {
+			t.Errorf("%s: %+v", name, got.SettingsProblem)
 		}
 	}
 }
@@ -161,7 +163,7 @@ func TestVersionOfAnImage(t *testing.T) {
 		"localhost:5000/p:latest":                "latest",
 		"p@sha256:0123456789abcdef":              "0123456789ab",
 		"quay.io/o/p:v1@sha256:0123456789abcdef": "v1@0123456789ab",
-		"p@sha256:01":                            "sha256:01",
+		"p@sha256:01":                            "01",
 		"":                                       "",
 	} {
 		if got := version(image); got != want {

@@ -31,6 +31,13 @@ type started struct {
 	stdout, stderr string
 }
 
+// printed is what -o json prints.
+type printed struct {
+	Kind  string
+	Items []any
+	Notes []string
+}
+
 // start runs the command with an input and, if there is one, a cluster.
 func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) started {
 	t.Helper()
@@ -38,7 +45,6 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) sta
 	o := cli.NewOptions("v9")
 	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs}
 	o.Lookup = func(string) (string, bool) { return "", false }
-	o.Terminal = func() (int, bool) { return 0, false }
 	o.Connect = func() (*cli.Cluster, error) {
 		if cluster == nil {
 			return nil, errors.New("no cluster")
@@ -68,7 +74,7 @@ func TestOffline(t *testing.T) {
 		t.Errorf("a model: %+v", s)
 	}
 	s = start(t, wrapper+"\n---\n"+predictor, nil, "-f", "-", "-o", "json")
-	var l list
+	var l printed
 	if err := json.Unmarshal([]byte(s.stdout), &l); err != nil || len(l.Items) != 1 || len(l.Notes) != 2 || l.Kind != "List" {
 		t.Errorf("as JSON: %v, %+v", err, s)
 	}
@@ -85,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"no file":      {wrapper, nil, "render -f FILE"},
+		"no file":      {wrapper, nil, `"filename" not set`},
 		"a lost file":  {"", []string{"-f", "gone.yaml"}, "gone.yaml"},
 		"nothing":      {"", []string{"-f", "-"}, "no custom resource"},
 		"no cluster":   {wrapper, []string{"-f", "-", "--cluster"}, "no cluster"},
@@ -160,8 +166,8 @@ func TestWithACluster(t *testing.T) {
 		t.Errorf("OpenShift and the version of the manager: %+v", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
-		"there is no Deployment odh-platform": fakeCluster(t, scheduler),
-		"cannot be read":                      fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
+		"there is no Deployment of the manager": fakeCluster(t, scheduler),
+		"cannot be read":                        fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: %+v", want, s)
@@ -178,7 +184,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 		return c
 	}
 	const settings = "Note: settings of the manager that could not be read count as their defaults: ENABLE_MLFLOW in ConfigMap odh/params\n"
-	const scheduling = "Note: not allowed to get configmaps/appwrapper-operator-config, configmaps/codeflare-operator-config in namespace odh; "
+	const scheduling = "Note: not allowed to get configmaps/appwrapper-operator-config in namespace odh; "
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
 		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
@@ -188,7 +194,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 			t.Errorf("%s: %s", flags, s.stdout)
 		}
 	}
-	var l list
+	var l printed
 	if err := json.Unmarshal([]byte(start(t, wrapper, refused(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
 		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settings, "Note: "))) {
 		t.Errorf("%v, %+v", err, l.Notes)

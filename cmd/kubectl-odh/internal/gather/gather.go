@@ -1,29 +1,152 @@
+// Package gather collects what a support case needs into an archive: the manager, resources, the objects that belong to them, events and
+// logs. Credentials are taken out of everything, see package redact.
 package gather
 
 import (
-	"cmp"
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/status"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
+
+const long = `Collect data for a support case into an archive. Nothing in the cluster is changed.
+
+Of Secrets it contains names, types and the names of keys. Their values, and other credentials that
+are recognized, are removed from everything else. Review the archive before you send it.
+
+What could not be read is listed in gaps.txt, and the exit code is then 3.`
+
+const examples = `  kubectl odh gather
+  kubectl odh gather -n team --file team.tar.gz`
+
+// Command collects.
+func Command(o *cli.Options) *cobra.Command {
+	var file string
+	var timeout time.Duration
+	var lines int64
+	c := &cobra.Command{
+		Use: "gather", Short: "Collect data for a support case into an archive", Long: long, Example: examples, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if file == "" {
+				file = "odh-gather-" + o.Clock.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			cluster, reader, err := o.Read(ctx)
+			if err != nil {
+				return err
+			}
+			g := &collector{Reader: reader, o: o, cluster: cluster, found: map[string]map[string]*unstructured.Unstructured{}}
+			return g.write(ctx, file, lines)
+		},
+	}
+	c.Flags().StringVar(&file, "file", "", "File to write. By default odh-gather-TIME.tar.gz in the current directory.")
+	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "Time after which nothing more is requested.")
+	c.Flags().Int64Var(&lines, "log-lines", 20000, "Lines of each log, from its end.")
+	return c
+}
+
+// write collects into a file.
+func (g *collector) write(ctx context.Context, file string, lines int64) error {
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating the archive: %w", err)
+	}
+	zip := gzip.NewWriter(out)
+	a := &archive{now: g.o.Clock.Now(), tar: tar.NewWriter(zip)}
+	g.archive = a
+	g.collect(ctx, lines)
+	a.add("status.yaml", g.report(ctx, status.Command, "status"))
+	a.add("doctor.yaml", g.report(ctx, doctor.Command, "doctor"))
+	notes := append(g.notes, g.Lines()...)
+	if ctx.Err() != nil {
+		notes = append(notes, "the time was over before everything was read; --timeout gives more")
+	}
+	for _, name := range a.cut {
+		notes = append(notes, name+" is not whole: it is too large")
+	}
+	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
+	if err := errors.Join(a.err, a.tar.Close(), zip.Close(), out.Close()); err != nil {
+		return fmt.Errorf("writing the archive: %w", err)
+	}
+	fmt.Fprintf(g.o.Out, "%s: %d files, %d KiB before compression\n", file, a.files, a.total/1024)
+	fmt.Fprint(g.o.ErrOut, cli.Notes(notes))
+	return cli.Judgement(false, len(notes) > 0)
+}
+
+// report runs another command of this program, and returns what it prints.
+func (g *collector) report(ctx context.Context, command cli.Command, name string) string {
+	var out bytes.Buffer
+	o := *g.o
+	o.Out, o.ErrOut, o.Print = &out, &out, genericclioptions.NewPrintFlags("")
+	cli.Run(ctx, &o, []string{name, "-o", "yaml"}, []cli.Command{command})
+	return redact.Text(out.String())
+}
+
+// Bounds of an archive, in bytes before compression.
+const (
+	maxFile  = 10 << 20
+	maxTotal = 200 << 20
+)
+
+// archive is a tar file.
+type archive struct {
+	now time.Time
+
+	mu           sync.Mutex
+	tar          *tar.Writer
+	files, total int
+	// err is the first error, and cut are files that are not whole.
+	err error
+	cut []string
+}
+
+// add writes a file, as far as there is room.
+func (a *archive) add(name, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if room := min(maxFile, maxTotal-a.total); len(text) > room {
+		a.cut = append(a.cut, name)
+		text = text[:room]
+	}
+	if a.err != nil || text == "" {
+		return
+	}
+	a.files++
+	a.total += len(text)
+	a.err = a.tar.WriteHeader(&tar.Header{Name: "odh-gather/" + name, Mode: 0o644, Size: int64(len(text)), ModTime: a.now})
+	if a.err == nil {
+		_, a.err = io.WriteString(a.tar, text)
+	}
+}
 
 // related are kinds of other operators and of Kubernetes that explain the state of our resources.
 var related = []string{
@@ -64,7 +187,7 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 		roots = append(roots, g.list(ctx, kind.GroupKind().String(), g.o.Namespace(), kind.Ours)...)
 	}
 	home := ""
-	if d := installed.Find(ctx, g.Reader, g.o.ManagerNamespace).Live; d != nil {
+	if d := installed.Find(ctx, g.Reader, g.o.ManagerNamespace, g.o.Clock.Now()).Live; d != nil {
 		home, roots = d.GetNamespace(), append(roots, d)
 	}
 	parts, notes := tree.Parts(ctx, g.Noting(&fetch.Gaps{}), roots)
@@ -74,6 +197,8 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 		namespaces[n.Namespace] = true
 		if n.Kind == "Secret" {
 			secrets[n.Namespace+"/"+n.Name] = true
+		} else {
+			g.keep(n.Live)
 		}
 	}
 	delete(namespaces, "") // of objects without one
@@ -93,23 +218,20 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 	for _, kind := range related {
 		g.list(ctx, kind, g.o.Namespace(), nil)
 	}
-	parts = slices.DeleteFunc(parts, func(n *tree.Node) bool { return n.Kind == "Secret" }) // they are there already
-	tree.Read(ctx, g.Reader, parts)
-	for _, n := range parts {
-		if n.Live != nil {
-			g.keep(n.Live)
+	fetch.Map(parts, func(n *tree.Node) struct{} {
+		if n.Kind == "Pod" {
+			g.logs(ctx, fetch.As[corev1.Pod](n.Live), lines)
 		}
-	}
-	g.logs(ctx, parts, lines)
+		return struct{}{}
+	})
 	g.writeObjects()
 }
 
 // list reads the objects of a kind that are wanted, and keeps them for the archive.
 func (g *collector) list(
 	ctx context.Context, kind, namespace string, wanted func(*unstructured.Unstructured) bool,
-) []*unstructured.Unstructured {
+) (out []*unstructured.Unstructured) {
 	found, _ := g.List(ctx, g.Kind(kind), namespace, metav1.ListOptions{})
-	var out []*unstructured.Unstructured
 	for i := range found {
 		if u := &found[i]; wanted == nil || wanted(u) {
 			out = append(out, u)
@@ -121,11 +243,11 @@ func (g *collector) list(
 
 // keep remembers an object for the archive.
 func (g *collector) keep(u *unstructured.Unstructured) {
-	kind := g.Kind(u.GroupVersionKind().GroupKind().String())
-	file := cmp.Or(u.GetNamespace(), "cluster") + "/" + kind.GVR().GroupResource().String() + ".yaml"
+	folder := "cluster/"
 	if u.GetNamespace() != "" {
-		file = "namespaces/" + file
+		folder = "namespaces/" + u.GetNamespace() + "/"
 	}
+	file := folder + g.Kind(u.GroupVersionKind().GroupKind().String()).GVR().GroupResource().String() + ".yaml"
 	if g.found[file] == nil {
 		g.found[file] = map[string]*unstructured.Unstructured{}
 	}
@@ -157,22 +279,16 @@ func (g *collector) writeObjects() {
 	}
 }
 
-// logs reads the logs of the containers of pods, and those of their predecessors.
-func (g *collector) logs(ctx context.Context, parts []*tree.Node, lines int64) {
-	fetch.Each(parts, func(n *tree.Node) {
-		if n.Kind != "Pod" || n.Live == nil {
-			return
+// logs reads the logs of the containers of a pod, and those of their predecessors.
+func (g *collector) logs(ctx context.Context, pod *corev1.Pod, lines int64) {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		g.log(ctx, pod, corev1.PodLogOptions{Container: c.Name, TailLines: &lines}, "")
+	}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.RestartCount > 0 {
+			g.log(ctx, pod, corev1.PodLogOptions{Container: s.Name, TailLines: &lines, Previous: true}, ".previous")
 		}
-		pod := fetch.As[corev1.Pod](n.Live)
-		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			g.log(ctx, pod, corev1.PodLogOptions{Container: c.Name, TailLines: &lines}, "")
-		}
-		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if s.RestartCount > 0 {
-				g.log(ctx, pod, corev1.PodLogOptions{Container: s.Name, TailLines: &lines, Previous: true}, ".previous")
-			}
-		}
-	})
+	}
 }
 
 // log reads one log. What came before an error is kept.
@@ -185,8 +301,7 @@ func (g *collector) log(ctx context.Context, pod *corev1.Pod, options corev1.Pod
 		_ = stream.Close() // only read
 	}
 	if err != nil {
-		what := fmt.Sprintf("the log of pod %s/%s, container %s", pod.Namespace, pod.Name, options.Container)
-		g.Note(&fetch.Gap{Verb: "read", Resource: what, Err: err})
+		g.Note(&fetch.Gap{Verb: "read", What: fmt.Sprintf("the log of pod %s/%s, container %s", pod.Namespace, pod.Name, options.Container), Err: err})
 	}
 	g.archive.add(fmt.Sprintf("namespaces/%s/logs/%s/%s%s.log", pod.Namespace, pod.Name, options.Container, suffix), redact.Text(string(text)))
 }

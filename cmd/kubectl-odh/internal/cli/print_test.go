@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
+)
+
+// Errors that new users meet say what to do.
+func TestExplain(t *testing.T) {
+	asked := func(err error) error {
+		return fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://one.invalid:6443/api?timeout=20s", Err: err})
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"an error":      {errors.New("no\nanswer\n"), []string{"no; answer"}},
+		"not there":     {asked(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "--context and --kubeconfig choose another"}},
+		"not logged in": {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
+	} {
+		got := explain(c.err)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) || strings.Contains(got, "\n") {
+				t.Errorf("%s: %q lacks %q", name, got, want)
+			}
+		}
+	}
+}
+
+// Without any kubeconfig the error says where one was expected.
+func TestConnectWithoutKubeconfig(t *testing.T) {
+	home, named := t.TempDir(), filepath.Join(t.TempDir(), "gone")
+	t.Setenv("HOME", home)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else this would be a pod
+	t.Setenv("KUBECONFIG", named)
+	if got := connect(t); got.code != ExitFailed || !strings.Contains(got.stderr, "finding the cluster: ") || !strings.Contains(got.stderr, "; set KUBECONFIG, or use --kubeconfig") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What needs attention is printed below its row, broken between words and without what plays tricks on a terminal.
+func TestTable(t *testing.T) {
+	table := Table{Columns: []string{"Name", "State"}}
+	long := strings.Repeat("word ", 30)
+	table.Add(Below("  ", health.Verdict{State: health.Failed, Message: long + "\x1b[31mred\nline"}), "  a", "Failed")
+	table.Add(Below("  ", health.Verdict{State: health.Healthy, Message: "not shown"}), "longer", "")
+	lines := strings.Split(table.String(), "\n")
+	want := []string{"NAME     STATE", "  a      Failed", "  " + strings.TrimSpace(strings.Repeat("word ", 21)), "  " + strings.Repeat("word ", 9) + "[31mred line", "longer", ""}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %q, want %q", lines, want)
+	}
+}

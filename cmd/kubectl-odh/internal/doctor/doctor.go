@@ -1,0 +1,357 @@
+// Package doctor checks an installation. Each check reads what it needs, all of them at once. If a permission is missing, the result of a
+// check is unknown and names the permission.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+)
+
+// check looks at one aspect of an installation.
+type check struct {
+	name string
+	// why says what a problem leads to, unless a finding has its own.
+	why string
+	// run reports problems, and returns what to say where there are none; "" where the check does not apply.
+	run func(context.Context, *examination) (fine string)
+	// ofManager limits the check to installations whose manager was found, and to complete facts.
+	ofManager bool
+}
+
+// checks in the order in which they are shown.
+var checks = []check{
+	{"server", "older API servers lack kinds and fields that the operator uses", checkServer, false},
+	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
+	{"version", "this program checks against the manifests of its own version", checkVersion, true},
+	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
+	{"originals", "a former operator and this one write the same objects in turns", checkOriginals, false},
+	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
+	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
+	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
+	{"certificate", "API servers do not call webhooks whose certificate they do not trust", checkCertificate, true},
+	{"webhooks", "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks, false},
+	{"references", "pods that use them do not start, or keep running with the values that they were started with", checkReferences, false},
+	{"runtimes", "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes, false},
+}
+
+// Result is the outcome of a check.
+type Result string
+
+// Results, from bad to good.
+const (
+	Fail    Result = "fail"
+	Warn    Result = "warn"
+	Unknown Result = "unknown"
+	OK      Result = "ok"
+)
+
+var rank = map[Result]int{Fail: 0, Warn: 1, Unknown: 2, OK: 3}
+
+// Finding is one thing that a check found.
+type Finding struct {
+	// Check is the name of the check.
+	Check  string `json:"check"`
+	Result Result `json:"result"`
+	// Subject is what it is about; empty where that is the cluster as a whole.
+	Subject string `json:"subject,omitempty"`
+	// Found is the problem, Why its consequence, and Fix a command or a step that solves it.
+	Found string `json:"found"`
+	Why   string `json:"why,omitempty"`
+	Fix   string `json:"fix,omitempty"`
+}
+
+// examination is what a check works with.
+type examination struct {
+	// Reader notes what the check could not read.
+	fetch.Reader
+	now time.Time
+	// plugin is the version of this program, server that of the API server, such as "v1.34.1".
+	plugin, server string
+	ships          shipped
+	manager        installed.Manager
+	found          []Finding
+}
+
+func (e *examination) report(result Result, subject, found, why, fix string) {
+	e.found = append(e.found, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
+}
+
+// examine runs all checks. An error means that nothing could be read.
+func examine(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
+	cluster, reader, err := o.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := examination{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
+	if version, err := cluster.Discovery.ServerVersion(); err == nil {
+		of.server = version.GitVersion
+	}
+	of.manager = installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
+	return slices.Concat(fetch.Map(checks, func(c check) []Finding {
+		e := of
+		if c.name != "manager" { // what was not read to find the manager is reported there
+			e.Reader = reader.Noting(&fetch.Gaps{})
+		}
+		return c.judge(ctx, &e)
+	})...), nil
+}
+
+// judge returns the findings of a check, the bad ones first.
+func (c check) judge(ctx context.Context, e *examination) []Finding {
+	fine := ""
+	if !c.ofManager || e.manager.Deployment != nil {
+		fine = c.run(ctx, e)
+	}
+	found := e.unread(c.name)
+	if !c.ofManager || len(found) == 0 {
+		found = append(found, e.found...)
+	}
+	if len(found) == 0 && fine != "" {
+		found = []Finding{{Result: OK, Found: fine}}
+	}
+	for i := range found {
+		found[i].Check = c.name
+		if found[i].Result == Fail || found[i].Result == Warn {
+			found[i].Why = cmp.Or(found[i].Why, c.why)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(rank[a.Result], rank[b.Result]) })
+	return found
+}
+
+// unread are findings about what could not be read.
+func (e *examination) unread(check string) (out []Finding) {
+	fix := "run this as a user who may, or try again"
+	if check == "manager" {
+		fix += "; --manager-namespace names the namespace of the manager"
+	}
+	for _, line := range e.Lines() {
+		out = append(out, Finding{Result: Unknown, Found: line, Fix: fix})
+	}
+	return out
+}
+
+// Report is the outcome of all checks.
+type Report struct {
+	// OK tells that no check failed.
+	OK bool `json:"ok"`
+	// Summary counts findings.
+	Summary  map[Result]int `json:"summary"`
+	Findings []Finding      `json:"findings"`
+}
+
+func newReport(found []Finding) Report {
+	count := map[Result]int{Fail: 0, Warn: 0, Unknown: 0, OK: 0}
+	for _, f := range found {
+		count[f.Result]++
+	}
+	return Report{OK: count[Fail] == 0, Summary: count, Findings: found}
+}
+
+// text has a line for each finding, and below it why it matters and how to fix it.
+func (r Report) text() string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%-8s %-13s %s\n", f.Result, f.Check, cli.OneLine(strings.TrimPrefix(f.Subject+": "+f.Found, ": ")))
+		for _, note := range [][2]string{{"why", f.Why}, {"fix", f.Fix}} {
+			if note[1] != "" {
+				fmt.Fprintf(&b, "         %s: %s\n", note[0], cli.OneLine(note[1]))
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%d failed, %d warnings, %d unknown, %d ok\n", r.Summary[Fail], r.Summary[Warn], r.Summary[Unknown], r.Summary[OK])
+	return b.String()
+}
+
+const long = `Check the installation of the whole cluster, and show how to fix problems.
+
+The exit code is 1 if a check fails, and 3 if none fails but one is unknown, for which you lack
+a permission. Warnings do not count. "status" shows the state of the resources.`
+
+const examples = `  kubectl odh doctor
+  kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
+
+// Command checks the installation.
+func Command(o *cli.Options) *cobra.Command {
+	c := &cobra.Command{
+		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ships, err := builtIn()
+			if err != nil {
+				return err
+			}
+			found, err := examine(c.Context(), o, ships)
+			if err != nil {
+				return err
+			}
+			r := newReport(found)
+			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.Judgement(!r.OK, r.Summary[Unknown] > 0)})
+		},
+	}
+	o.AddOutput(c)
+	return c
+}
+
+// naming are the kinds whose references are checked.
+var naming = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
+
+// all are the resources of a kind in all namespaces.
+func (e *examination) all(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
+	found, _ := e.List(ctx, e.Kind(kind.GroupKind().String()), "", metav1.ListOptions{})
+	return kind.Of(found)
+}
+
+// nameOf is the kind, namespace and name of a resource.
+func nameOf(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
+}
+
+// checkReferences looks for what resources of all namespaces name. What MLflow names is in the namespace of its server.
+func checkReferences(ctx context.Context, e *examination) (fine string) {
+	count := 0
+	for _, kind := range kinds.All() {
+		if !slices.Contains(naming, kind.Kind) {
+			continue
+		}
+		for _, u := range e.all(ctx, kind) {
+			for _, ref := range referencesOf(&u) {
+				count++
+				e.judgeReference(ctx, nameOf(&u), cmp.Or(u.GetNamespace(), e.manager.Settings.Namespace), ref)
+			}
+		}
+	}
+	return fmt.Sprintf("%d Secrets and ConfigMaps that resources name exist", count)
+}
+
+func (e *examination) judgeReference(ctx context.Context, by, namespace string, ref reference) {
+	if namespace == "" {
+		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
+			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
+		return
+	}
+	word, kubectl, name := strings.ToLower(ref.kind), "kubectl -n "+namespace, ref.kind+" "+namespace+"/"+ref.name
+	u, err := e.Get(ctx, e.Kind(ref.kind), namespace, ref.name)
+	if err != nil {
+		return
+	}
+	if u == nil {
+		create := kubectl + " create " + strings.Replace(word, "secret", "secret generic", 1) + " " + ref.name
+		for _, key := range ref.keys {
+			create += " --from-literal=" + key + "=..."
+		}
+		e.report(Fail, by, name+" does not exist", "", create)
+		return
+	}
+	missing := slices.DeleteFunc(slices.Clone(ref.keys), func(key string) bool { // Secrets and ConfigMaps alike; binaryData is for files
+		return nested.At(u.Object, "data", key) != nil || nested.At(u.Object, "binaryData", key) != nil
+	})
+	if len(missing) > 0 {
+		e.report(Fail, by, name+" has no key "+strings.Join(missing, ", "), "", kubectl+" edit "+word+" "+ref.name+", and add what is missing")
+	}
+}
+
+// reference is a Secret or a ConfigMap that a resource names, with the keys that it needs; none where any will do.
+type reference struct {
+	kind, name string
+	keys       []string
+}
+
+// impliedKeys are the keys that fields of a kind mean without naming them.
+var impliedKeys = map[string][]string{
+	"MLflowConfig artifactRootSecret": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT"},
+	"Catalog secretName":              {"database-name", "database-user", "database-password"},
+	"Catalog certificateSecretName":   {"tls.crt", "tls.key"},
+}
+
+// referencesOf returns what the spec of a resource names and is not optional, each object once. A field is recognized by its name,
+// which all APIs of Kubernetes, and ours, keep to.
+func referencesOf(u *unstructured.Unstructured) (out []reference) {
+	found := map[string]reference{}
+	walk("", u.Object["spec"], func(field string, value any) {
+		name, is := value.(string)
+		if !is {
+			name = nested.Text(value, "name")
+		}
+		kind := kindOf(field)
+		if kind == "" || name == "" {
+			return
+		}
+		keys := append(found[kind+" "+name].keys, impliedKeys[u.GetKind()+" "+field]...)
+		if key := nested.Text(value, "key"); key != "" {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		found[kind+" "+name] = reference{kind, name, slices.Compact(keys)}
+	})
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[id])
+	}
+	return out
+}
+
+// walk visits all fields of a value, and elements of lists as their field. What is optional is passed over.
+func walk(field string, value any, visit func(field string, value any)) {
+	if optional, _ := nested.At(value, "optional").(bool); optional {
+		return
+	}
+	visit(field, value)
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			walk(name, below, visit)
+		}
+	case []any:
+		for _, element := range v {
+			walk(field, element, visit)
+		}
+	}
+}
+
+// kindOf is what a field names; "" for neither Secret nor ConfigMap.
+func kindOf(field string) string {
+	word := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(field), "name"), "ref")
+	for suffix, kind := range map[string]string{
+		"secret": "Secret", "secrets": "Secret", "secretkey": "Secret", "urifrom": "Secret", "configmap": "ConfigMap", "configmapkey": "ConfigMap",
+	} {
+		if strings.HasSuffix(word, suffix) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// checkRuntimes judges the runtimes of ModelMesh. They have no status in which the manager could report that it refuses them.
+func checkRuntimes(ctx context.Context, e *examination) (fine string) {
+	if e.manager.Known() && !e.manager.On("modelmesh") {
+		return ""
+	}
+	refusal, count := render.Refusals(ctx, e.Reader, e.manager), 0
+	for _, kind := range kinds.All() {
+		if !kinds.IsRuntime(kind.GroupVersionKind) {
+			continue
+		}
+		for _, u := range e.all(ctx, kind) {
+			count++
+			if problem := refusal(&u); problem != "" {
+				e.report(Fail, nameOf(&u), problem, "", "correct its spec")
+			}
+		}
+	}
+	return fmt.Sprintf("ModelMesh can make pods of all runtimes that are for it: %d", count)
+}

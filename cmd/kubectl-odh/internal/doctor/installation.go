@@ -1,0 +1,362 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
+)
+
+// oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).
+const oldestServer = "1.30"
+
+// redeploy is the command that installs the manager, its roles and its webhooks again. It names the image: without one, the command
+// would deploy the default of the overlay.
+func (e *examination) redeploy() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
+
+func (e *examination) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
+
+func checkServer(_ context.Context, e *examination) (fine string) {
+	switch server, err := version.ParseGeneric(e.server); {
+	case err != nil:
+		e.report(Unknown, "", fmt.Sprintf("the API server reports version %q", e.server), "", "kubectl version")
+	case server.LessThan(version.MustParseGeneric(oldestServer)):
+		e.report(Fail, e.server, "older than "+oldestServer, "", "upgrade the cluster to "+oldestServer+" or newer")
+	}
+	for _, group := range e.Failed {
+		e.report(Warn, group, "this aggregated API does not answer", "deletion of namespaces and discovery of kinds fail or take long",
+			"kubectl get apiservices; repair or delete the one of "+group)
+	}
+	return "the API server has version " + e.server
+}
+
+func checkManager(_ context.Context, e *examination) (fine string) {
+	d, m := e.manager.Deployment, e.manager
+	if d == nil {
+		if len(e.Lines()) == 0 {
+			e.report(Fail, "Deployment "+installed.DeploymentName, "does not exist in any namespace that was searched", "",
+				"install the manager: "+e.redeploy()+"; or select its namespace with --manager-namespace")
+		}
+		return ""
+	}
+	kubectl, subject := "kubectl -n "+d.Namespace, "Deployment "+d.Namespace+"/"+d.Name
+	needsLeader := m.Lease != nil || !m.Hidden && (!m.Known() || m.Settings.LeaderElection.Enabled)
+	switch {
+	case m.State == health.Healthy && needsLeader && !m.Leads:
+		e.report(Warn, subject, "no replica holds the Lease", "controllers run on the leader only", kubectl+" logs deployment/"+d.Name)
+	case m.State == health.Healthy:
+	case ptr.Deref(d.Spec.Replicas, 1) == 0:
+		e.report(Fail, subject, "scaled to zero", "", kubectl+" scale deployment "+d.Name+" --replicas=1")
+	case m.State == health.Progressing:
+		e.report(Warn, subject, "not available yet: "+m.Message, "", kubectl+" get pods; wait, or check their events")
+	default:
+		e.report(Fail, subject, "not available: "+cmp.Or(m.Message, m.Reason, string(m.State)), "",
+			kubectl+" describe pods -l control-plane=controller-manager; "+kubectl+" logs deployment/"+d.Name)
+	}
+	for _, namespace := range m.Others {
+		e.report(Fail, "Deployment "+namespace+"/"+installed.DeploymentName, "a second manager, beside that of namespace "+d.Namespace,
+			"two managers write the same objects, and undo what the other did",
+			"kubectl -n "+namespace+" delete deployment "+installed.DeploymentName+" (keep the CRDs)")
+	}
+	return subject + " is available, image " + m.Image
+}
+
+// checkVersion compares what can be compared: two releases.
+func checkVersion(_ context.Context, e *examination) (fine string) {
+	image, _, _ := strings.Cut(e.manager.Version, "@")
+	here, wrong := version.ParseSemantic(e.plugin)
+	there, odd := version.ParseSemantic(image)
+	switch {
+	case wrong != nil || odd != nil: // such as "latest"
+		return fmt.Sprintf("not compared: this program is %q and the manager %q", e.plugin, e.manager.Version)
+	case here.Major() != there.Major() || here.Minor() != there.Minor():
+		e.report(Warn, "", fmt.Sprintf("this program is %s, the manager %s", here, there), "", "use kubectl-odh of release "+there.String())
+	}
+	return fmt.Sprintf("this program and the manager are of release %d.%d", here.Major(), here.Minor())
+}
+
+func checkSettings(_ context.Context, e *examination) (fine string) {
+	s := e.manager.Settings
+	if !e.manager.Known() {
+		e.report(Fail, "", e.manager.SettingsProblem, "", "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings")
+		return ""
+	}
+	for _, u := range e.manager.Unread {
+		e.report(Unknown, u, "could not be read, so the default is assumed", "", "read it as a user who may; this program reads no Secrets for settings")
+	}
+	if err := s.CheckComplete(); err != nil {
+		e.report(Fail, "", err.Error(), "", "see the message")
+	}
+	for _, notice := range s.Notices {
+		e.report(Warn, "", notice, "it is a setting of a former operator", "remove it")
+	}
+	on := strings.Join(s.EnabledComponents(), ", ")
+	if on == "" {
+		e.report(Warn, "", "no component is on", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
+	}
+	gateway := e.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
+	if e.manager.On("mlflow") && gateway && s.MLflow.ExternalURL == "" {
+		e.report(Warn, "mlflow-url", "no external address of MLflow is configured",
+			"links and the menu of the console do not work, and the server rejects browsers at that address",
+			"make deploy-to-platform PLATFORM=<odh or rhoai> IMG="+e.image()+", or set mlflow-url in params.env of the overlay")
+	}
+	published := (e.manager.On("modelregistry") || e.manager.On("modelcatalog")) && e.Kind("Ingress.config.openshift.io").Served() && gateway
+	if published && s.ModelRegistry.Gateway.Domain == "" && !e.manager.On("platform") {
+		e.report(Warn, "GATEWAY_DOMAIN", "empty", "registries and the catalog are published by Routes, and not behind the Gateway",
+			"set GATEWAY_DOMAIN in params.env, unless Routes are what you want")
+	}
+	return "on: " + on
+}
+
+// original is a former operator, whose work this one does.
+type original struct {
+	// deployment that runs it, and lease that its replicas compete for; "" where that is not known.
+	deployment, lease string
+	// components that take its place.
+	components []string
+}
+
+// formerOperators are all of them, by the names under which they are installed.
+var formerOperators = []original{
+	{"mlflow-operator-controller-manager", "a5eb1b3b.opendatahub.io", []string{"mlflow", "platform"}},
+	{"model-registry-operator-controller-manager", "85f368d1.opendatahub.io", []string{"modelregistry"}},
+	{"catalog-controller-manager", "catalog.opendatahub.io", []string{"modelcatalog"}},
+	{"aihub-controller-manager", "aihub-controller-manager", []string{"platform"}},
+	{"modelmesh-controller", "modelmesh-controller-leader-lock", []string{"modelmesh"}},
+	{"odh-model-controller", "", []string{"modelmesh"}},
+	{"codeflare-operator-manager", "", []string{"raycluster", "appwrapper"}},
+	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
+}
+
+// checkOriginals looks for the Deployments of former operators in all namespaces, and for Leases of theirs that a program holds.
+func checkOriginals(ctx context.Context, e *examination) (fine string) {
+	for _, o := range formerOperators {
+		components, holders := strings.Join(o.components, ", "), map[string]string{} // by namespace
+		if o.lease != "" {
+			leases, _ := e.List(ctx, e.Kind("Lease.coordination.k8s.io"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.lease})
+			for i := range leases {
+				if l := installed.ReadLease(&leases[i]); l.Held(e.now) {
+					holders[l.Namespace] = l.Holder
+				}
+			}
+		}
+		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
+		for i := range deployments {
+			d := fetch.As[appsv1.Deployment](&deployments[i])
+			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
+			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.On)) {
+				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "a former operator that does the work of "+components+" runs beside this one", "",
+					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/upgrade says how to hand over")
+			}
+			delete(holders, d.Namespace)
+		}
+		for namespace, holder := range holders {
+			e.report(Fail, "Lease "+namespace+"/"+o.lease,
+				"held by "+holder+", a replica of a former operator that does the work of "+components, "", "stop the program that holds it")
+		}
+	}
+	return "no former operator does the work of a component that is on"
+}
+
+const (
+	// certificateSecret holds the certificate that the manager issues for itself.
+	certificateSecret = names.OperatorName + "-webhook-cert"
+	// webhookService is in front of the manager's webhooks.
+	webhookService = names.OperatorName + "-webhook"
+	// servingCertificates is the end of the folder in which managers look for a mounted certificate, as OLM and others know it.
+	servingCertificates = "k8s-webhook-server/serving-certs"
+	// soon is how long before its end a certificate is reported. The manager renews its own long before.
+	soon = 7 * 24 * time.Hour
+)
+
+// checkWebhooks looks at the webhooks for our kinds, ours or not. Both kinds of configuration have the fields that matter in the same places.
+func checkWebhooks(ctx context.Context, e *examination) (fine string) {
+	groups, called, count := map[string]bool{}, map[string]bool{}, 0
+	for _, k := range kinds.All() {
+		groups[k.Group] = true
+	}
+	forOurs := func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		configurations, _ := e.List(ctx, e.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
+		for i := range configurations {
+			c := fetch.As[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
+			for _, w := range c.Webhooks {
+				if service := w.ClientConfig.Service; e.ships.configurations[kind+" "+c.Name] != "" || slices.ContainsFunc(w.Rules, forOurs) {
+					called[kind+" "+c.Name], count = true, count+1
+					called[kind+" "+ptr.Deref(ptr.Deref(service, admissionregistrationv1.ServiceReference{}).Path, "")] = true
+					e.judgeWebhook(ctx, kind, c.Name, w)
+				}
+			}
+		}
+	}
+	if len(e.Lines()) > 0 {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.ships.configurations)) {
+		// OLM makes a configuration of another name for each webhook, which calls the same path.
+		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
+		if component := e.ships.configurations[name]; e.manager.On(component) && !called[name] && missing {
+			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeploy())
+		}
+	}
+	return fmt.Sprintf("all %d webhooks are reachable", count)
+}
+
+func (e *examination) judgeWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {
+	service := w.ClientConfig.Service
+	if service == nil {
+		return
+	}
+	f := Finding{Result: Fail, Subject: kind + " " + configuration + " (" + w.Name + ")", Fix: e.redeploy()}
+	ignored := ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore
+	if ignored {
+		f.Result = Warn
+	}
+	ours := e.ships.configurations[kind+" "+configuration] != ""
+	if !ours {
+		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
+	}
+	if e.judgeClient(ctx, service, w.ClientConfig.CABundle, f) && ignored && ours && e.isManager(service) {
+		e.report(Warn, f.Subject, "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away", f.Fix)
+	}
+}
+
+// judgeClient reports a webhook if its Service or a pod behind that is missing, or if the API server would not trust the manager there. It
+// returns true where nothing is wrong. What it may not read is noted by the checks of what is called, and counts as good.
+func (e *examination) judgeClient(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
+	name := service.Namespace + "/" + service.Name
+	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)
+	switch distrust := e.distrust(ctx, bundle); {
+	case err != nil:
+	case u == nil:
+		f.Found = "calls Service " + name + ", which does not exist"
+	case !e.ready(ctx, fetch.As[corev1.Service](u)):
+		f.Found = "calls Service " + name + ", which has no ready pod"
+		f.Fix = "kubectl -n " + service.Namespace + " get pods,endpointslices"
+	case e.isManager(service) && distrust != "":
+		f.Found = distrust
+		f.Fix = "kubectl -n " + service.Namespace + " rollout restart deployment " + e.manager.Deployment.Name +
+			": the manager writes the caBundle when it starts; if this does not help, see check rights"
+	}
+	if f.Found != "" {
+		e.found = append(e.found, f)
+	}
+	return f.Found == ""
+}
+
+// ready tells whether something behind a Service takes requests, as far as that is known.
+func (e *examination) ready(ctx context.Context, service *corev1.Service) bool {
+	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
+	found, err := e.List(ctx, e.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
+	for i := range found {
+		for _, endpoint := range fetch.As[discoveryv1.EndpointSlice](&found[i]).Endpoints {
+			if ptr.Deref(endpoint.Conditions.Ready, true) && len(endpoint.Addresses) > 0 {
+				return true
+			}
+		}
+	}
+	return err != nil || service.Spec.ExternalName != ""
+}
+
+// isManager tells whether a Service is that of the manager's webhooks.
+func (e *examination) isManager(s *admissionregistrationv1.ServiceReference) bool {
+	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
+}
+
+// distrust says why API servers do not trust the manager's own certificate by a bundle; "" when they do, or when the certificate is
+// another one and not known.
+func (e *examination) distrust(ctx context.Context, bundle []byte) string {
+	quiet := e.Noting(nil) // the check of the certificate reports it
+	own := fetch.As[corev1.Secret](quiet.Named(ctx, "Secret", e.manager.Namespace, certificateSecret))
+	switch {
+	case len(bytes.TrimSpace(bundle)) == 0 && own == nil:
+		return "" // the platform may inject it, or the certificate may be one that every API server trusts
+	case len(bytes.TrimSpace(bundle)) == 0:
+		return "has no caBundle"
+	case !x509.NewCertPool().AppendCertsFromPEM(bundle):
+		return "its caBundle holds no certificate"
+	case own == nil:
+		return ""
+	}
+	if leaf := certs.FirstCertificate(own.Data[corev1.TLSCertKey]); leaf != nil && !signedBy(leaf, bundle, e.now) {
+		return "its caBundle does not verify the certificate of the manager"
+	}
+	return ""
+}
+
+func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err == nil
+}
+
+// checkCertificate checks the certificate that the manager issues for itself. Where the platform mounts one there is no such Secret,
+// which is right if webhooks know a CA.
+func checkCertificate(ctx context.Context, e *examination) (fine string) {
+	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
+	own := fetch.As[corev1.Secret](e.Named(ctx, "Secret", e.manager.Namespace, certificateSecret))
+	switch {
+	case own == nil && e.certificateMounted():
+		return "the certificate is mounted by the platform"
+	case own == nil:
+		e.report(Warn, subject, "does not exist", "unless the platform mounts a certificate, webhooks cannot be called",
+			kubectl+" logs deployment/"+e.manager.Deployment.Name+" | grep certs")
+		return ""
+	}
+	result, found, until := Fail, "", ""
+	leaf, host := certs.FirstCertificate(own.Data[corev1.TLSCertKey]), webhookService+"."+e.manager.Namespace+".svc"
+	if leaf != nil {
+		until = leaf.NotAfter.UTC().Format(time.DateOnly)
+	}
+	switch {
+	case leaf == nil:
+		found = "holds no certificate"
+	case e.now.After(leaf.NotAfter):
+		found = "expired on " + until
+	case leaf.VerifyHostname(host) != nil:
+		found = "is not valid for " + host
+	case !signedBy(leaf, own.Data[corev1.ServiceAccountRootCAKey], e.now):
+		found = "was not signed by the CA beside it"
+	case leaf.NotAfter.Sub(e.now) < soon:
+		result, found = Warn, "expires on "+until+" and was not renewed"
+	default:
+		return subject + " is valid until " + until
+	}
+	e.report(result, subject, found, "", kubectl+" delete secret "+certificateSecret+"; the manager issues another one within minutes")
+	return ""
+}
+
+// certificateMounted tells whether the platform, such as OLM, has put a certificate where the manager looks for one.
+func (e *examination) certificateMounted() bool {
+	s, known := e.manager.Settings.Webhook, e.manager.Known()
+	return known && s.Mode == "mounted" ||
+		slices.ContainsFunc(e.manager.Deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+				return strings.HasSuffix(path.Clean(m.MountPath), servingCertificates) || known && m.MountPath == s.CertDir
+			})
+		})
+}

@@ -1,0 +1,239 @@
+// Package render has the command that shows what the manager would create for custom resources, without a cluster or with the settings of
+// one.
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+const long = `Show the objects that the manager would create for custom resources, as YAML documents.
+
+What the webhooks of the manager would refuse is an error. Actions that are not objects, such as the
+registration of a model in its mesh, are printed before them as a comment.
+
+Without --cluster, no cluster is read: --platform selects which APIs are assumed to be served, and
+settings come from the variables that the manager reads, such as MLFLOW_IMAGE, and from its flags,
+such as --namespace, which can follow after "--". With --cluster, served APIs, settings and UIDs come
+from the current cluster. What could not be read is reported on the standard error, with exit code 3.
+
+Kinds:
+  `
+
+const examples = `  kubectl odh render -f mlflow.yaml
+  kubectl odh render -f ray.yaml -n team --platform openshift
+  kubectl odh render -f mlflow.yaml -- --namespace=tracking
+  kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -`
+
+// mlflowVersion is the release that offline settings assume; that of a real manager is its own.
+const mlflowVersion = "3.14.0"
+
+// options are the flags of the command.
+type options struct {
+	*cli.Options
+	file, platform string
+	cluster        bool
+}
+
+// Command shows what the manager would create for custom resources.
+func Command(common *cli.Options) *cobra.Command {
+	o := &options{Options: common}
+	c := &cobra.Command{
+		Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that the manager would create for custom resources",
+		Long: long + strings.Join(kinds.Table().Names(), "\n  "), Example: examples,
+		RunE: func(c *cobra.Command, args []string) error { return o.render(c.Context(), args) },
+	}
+	c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
+	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
+	_ = c.MarkFlagRequired("filename") // fails for unknown flags only
+	c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
+	o.AddOutput(c)
+	return c
+}
+
+// read reads the custom resources, and finds the cluster to assume.
+func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unstructured, *source, error) {
+	if o.cluster && len(args) > 0 {
+		return nil, nil, fmt.Errorf("%q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
+	}
+	in := o.In
+	if o.file != "-" {
+		text, err := os.ReadFile(o.file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the custom resources: %w", err)
+		}
+		in = bytes.NewReader(text)
+	}
+	documents, err := render.Documents(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.cluster {
+		s, err := o.connected(ctx)
+		return documents, s, err
+	}
+	s, err := o.offline(ctx, args)
+	return documents, s, err
+}
+
+// offline is an assumed cluster without objects, and with every component on, so that every kind can be rendered.
+func (o *options) offline(ctx context.Context, args []string) (*source, error) {
+	served, unknown := render.Platform(o.platform)
+	program := config.Program{Components: kinds.Names(), Selection: kinds.Names(), MLflowVersion: mlflowVersion}
+	loaded, wrong := config.Load(program, args, o.Lookup, os.ReadFile)
+	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}
+	return &source{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(unknown, wrong)
+}
+
+// render prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
+func (o *options) render(ctx context.Context, args []string) error {
+	documents, in, err := o.read(ctx, args)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	items, notes := []*unstructured.Unstructured{}, []string{}
+	for _, obj := range documents {
+		result, err := kinds.Table().Render(in.stored(ctx, obj))
+		if err == nil {
+			err = result.Write(&text)
+		}
+		if err != nil {
+			return err
+		}
+		items, notes = append(items, result.Objects...), append(notes, result.Notes...)
+	}
+	unread := in.notes()
+	fmt.Fprint(o.ErrOut, cli.Notes(unread))
+	if *o.Print.OutputFormat == "yaml" {
+		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
+	}
+	return o.Show(cli.View{
+		Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "notes": append(notes, unread...)},
+		Text:   text.String(), Err: cli.Judgement(false, len(unread) > 0),
+	})
+}
+
+// source is a cluster to render for.
+type source struct {
+	reader fetch.Reader
+	env    render.Env
+	// settings tells of those of the manager that could not be read.
+	settings string
+}
+
+// notes say what could not be read, so that a default or nothing is used instead.
+func (s *source) notes() []string {
+	var notes []string
+	if s.settings != "" {
+		notes = append(notes, s.settings)
+	}
+	for _, line := range s.reader.Lines() {
+		notes = append(notes, line+"; that counts as not there")
+	}
+	return notes
+}
+
+// connected reads what the cluster serves, and the settings of its manager.
+func (o *options) connected(ctx context.Context) (*source, error) {
+	cluster, reader, err := o.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gaps := &fetch.Gaps{} // apart from what is read later: the settings report by themselves what could not be read
+	manager := installed.Find(ctx, reader.Noting(gaps), o.ManagerNamespace, o.Clock.Now())
+	const advice = "name the namespace of the manager with --manager-namespace, or leave out --cluster"
+	switch {
+	case !manager.Found && manager.Hidden:
+		return nil, fmt.Errorf("%w: %s; %s", cli.ErrUnknown, strings.Join(gaps.Lines(), "; "), advice)
+	case !manager.Known():
+		return nil, fmt.Errorf("the settings of the manager cannot be read: %s; %s", manager.SettingsProblem, advice)
+	}
+	s := newSource(ctx, reader, manager, cluster.Namespace)
+	s.settings = manager.Unreadable()
+	if u := reader.Named(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
+		s.env.Domain = nested.Text(u.Object, "spec", "domain")
+	}
+	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
+		reader.Named(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
+	s.env.KubeRay = raycluster.KubeRayNamespaces(
+		reader.Named(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
+		reader.Named(ctx, "Deployment.apps", manager.Namespace, raycluster.KubeRayName),
+		reader.Named(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
+	return s, nil
+}
+
+// newSource has what the cluster serves, and the settings of a manager.
+func newSource(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *source {
+	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
+	env := render.Env{
+		Config: manager.Settings, Capabilities: capability.NewSet(known...), Version: manager.Version, Namespace: namespace,
+		Review: review.In(ctx), ConfigMaps: func(namespace, name string) *corev1.ConfigMap {
+			return fetch.As[corev1.ConfigMap](reader.Named(ctx, "ConfigMap", namespace, name))
+		},
+	}
+	env.Config.MLflow.Version = mlflowVersion
+	return &source{reader: reader, env: env}
+}
+
+// Refusals returns a function that says why a manager, whose settings are known, makes no pods of a runtime; "" when it does.
+func Refusals(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
+	s := newSource(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
+	return func(u *unstructured.Unstructured) string {
+		if !manager.Known() {
+			return ""
+		}
+		_, err := kinds.Table().Render(u, s.env)
+		if err == nil {
+			return ""
+		}
+		return "no pods are made or changed: " + cmp.Or(errors.Unwrap(err), err).Error()
+	}
+}
+
+// stored copies from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
+// was migrated, and the version of the manager that admitted a RayCluster.
+func (s *source) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+	env, kind := s.env, s.reader.Exact(obj.GroupVersionKind())
+	if kind.Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(env.Namespace)
+	}
+	u, _ := s.reader.Get(ctx, kind, obj.GetNamespace(), obj.GetName())
+	if u == nil {
+		return obj, env
+	}
+	obj.SetUID(u.GetUID())
+	obj.SetGeneration(u.GetGeneration())
+	switch obj.GetKind() {
+	case "MLflow":
+		if status, has := u.Object["status"]; has {
+			obj.Object["status"] = status
+		}
+	case raycluster.GVK.Kind:
+		env.Version = cmp.Or(u.GetAnnotations()[raycluster.AnnotationVersion], env.Version)
+	}
+	return obj, env
+}

@@ -1,0 +1,280 @@
+// Package status is the sub-command that shows on one screen how the manager is, which components run, and how every resource
+// that they look after is.
+//
+// A [Report] is gathered from the cluster and judged by package health; text and JSON show the same one.
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
+)
+
+const long = `Show the manager, its components and every resource that they reconcile.
+
+Resources of all namespaces are shown unless -n names one, those that need attention first.
+The exit code is 1 if the manager or a resource needs attention or is still starting,
+and 3 if nothing needs attention but something could not be read.`
+
+const examples = `  kubectl odh status
+  kubectl odh status -n team
+  kubectl odh status -o json | jq '.resources[] | select(.state == "Failed")'
+  watch kubectl odh status`
+
+// Command shows how everything is.
+func Command(o *cli.Options) *cobra.Command {
+	var selector string
+	c := &cobra.Command{
+		Use: "status", Short: "Show the manager, its components and their resources", Long: long, Example: examples, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := gather(c.Context(), o, selector)
+			if err != nil {
+				return err
+			}
+			return o.Show(cli.View{Kind: "Status", Object: r, Text: r.text(o.Clock.Now()), Err: cli.Judgement(!r.OK, len(r.Notes) > 0)})
+		},
+	}
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Show only resources with these labels, as in kubectl.")
+	o.AddOutput(c)
+	return c
+}
+
+// indent stands before what belongs to the line above.
+const indent = "  "
+
+func (r Report) text(now time.Time) string {
+	out := managerText(r.Manager, now) + "\n" + r.components() + "\n" + r.resources(now)
+	if len(r.Notes) > 0 {
+		out += "\n" + cli.Notes(r.Notes)
+	}
+	return out
+}
+
+func managerText(m installed.Manager, now time.Time) string {
+	lines := []string{m.Message, "image " + m.Image}
+	if m.Found {
+		lines[0] = fmt.Sprintf("%s in %s: %s", m.Name, m.Namespace, m.Message)
+	}
+	if m.Image == "" {
+		lines = lines[:1]
+	}
+	switch {
+	case m.Lease == nil:
+	case m.Leads:
+		lines = append(lines, fmt.Sprintf("Lease renewed %s ago by %s", cli.Age(m.Lease.Renewed, now), m.Lease.Holder))
+	case m.Lease.Holder == "":
+		lines = append(lines, "no replica leads: the Lease in "+m.Lease.Namespace+" was released")
+	default:
+		lines = append(lines, fmt.Sprintf("no replica leads: %s renewed the Lease %s ago", m.Lease.Holder, cli.Age(m.Lease.Renewed, now)))
+	}
+	if len(m.Others) > 0 {
+		lines = append(lines, "there is another one in "+strings.Join(m.Others, ", ")+"; two managers hinder each other")
+	}
+	out := "MANAGER  " + string(m.State) + "\n"
+	for _, line := range lines {
+		out += cli.Wrap(indent, line)
+	}
+	return out
+}
+
+func (r Report) components() string {
+	table := cli.Table{Columns: []string{"Component", "State", "Resources"}}
+	for _, c := range r.Components {
+		counts := fmt.Sprint(c.Resources)
+		if c.NotReady > 0 {
+			counts += fmt.Sprintf(", %d not ready", c.NotReady)
+		}
+		if len(c.WaitsFor) > 0 {
+			counts += "; the cluster does not serve " + strings.Join(c.WaitsFor, ", ")
+		}
+		table.Add("", c.Name, c.State, counts)
+	}
+	out := table.String()
+	if problem := r.Manager.SettingsProblem; problem != "" {
+		out += cli.Wrap(indent, "Which components are on is not known: "+problem+".")
+	}
+	return out
+}
+
+func (r Report) resources(now time.Time) string {
+	switch {
+	case len(r.Resources) == 0 && len(r.Notes) > 0:
+		return "No resources are to be seen; the notes tell what could not be read.\n"
+	case len(r.Resources) == 0:
+		return "There are no resources yet.\n"
+	}
+	table := cli.Table{Columns: []string{"State", "Namespace", "Resource", "Reason", "Age"}}
+	for _, x := range r.Resources {
+		began := x.Since
+		if began.IsZero() {
+			began = x.Created
+		}
+		table.Add(cli.Below(indent, x.Verdict), x.Word(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
+	}
+	return table.String()
+}
+
+// Report is what the command found out.
+type Report struct {
+	// OK tells that nothing is wrong.
+	OK         bool              `json:"ok"`
+	Manager    installed.Manager `json:"manager"`
+	Components []Component       `json:"components"`
+	// Resources are those that need attention first.
+	Resources []Resource `json:"resources"`
+	// Notes tell what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Component is how a component is.
+type Component struct {
+	Name string `json:"name"`
+	// State is on, off, waiting, or unknown where the settings of the manager could not be read.
+	State string `json:"state"`
+	// WaitsFor are the kinds that it requires and the cluster does not serve.
+	WaitsFor []string `json:"waitsFor,omitempty"`
+	// Resources counts what it looks after, and NotReady those that need attention.
+	Resources int `json:"resources"`
+	NotReady  int `json:"notReady"`
+}
+
+// Resource is how a resource is.
+type Resource struct {
+	Component  string    `json:"component"`
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	Created    time.Time `json:"created,omitzero"`
+	health.Verdict
+}
+
+// gatherer reads the cluster.
+type gatherer struct {
+	fetch.Reader
+	// namespace to look at, empty for all.
+	namespace string
+	// confined to the namespace of the context, since listing all is forbidden.
+	confined atomic.Bool
+}
+
+// gather finds out everything. An error means that nothing was found out.
+func gather(ctx context.Context, o *cli.Options, selector string) (Report, error) {
+	_, reader, err := o.Read(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	g := &gatherer{Reader: reader, namespace: o.Namespace()}
+	if g.namespace != "" {
+		if u, err := g.Noting(nil).Get(ctx, g.Kind("Namespace"), "", g.namespace); u == nil && err == nil {
+			return Report{}, fmt.Errorf("namespace %q does not exist", g.namespace)
+		}
+	}
+	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
+	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
+	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
+	judge := g.judge(ctx, manager)
+	all := kinds.All()
+	lists := fetch.Map(all, func(k kinds.Kind) []unstructured.Unstructured {
+		return k.Of(g.read(ctx, k.GroupKind().String(), selector))
+	})
+	for _, component := range kinds.Components() {
+		c := newComponent(component, manager, reader.Set)
+		for range component.Kinds {
+			for i := range lists[0] {
+				u := &lists[0][i]
+				x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, judge(u)}
+				r.Resources = append(r.Resources, x)
+				c.Resources++
+				if !x.State.OK() {
+					c.NotReady, r.OK = c.NotReady+1, false
+				}
+			}
+			lists = lists[1:]
+		}
+		r.Components = append(r.Components, c)
+	}
+	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
+		return cmp.Or(cmp.Compare(a.State.Rank(), b.State.Rank()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
+	})
+	if g.confined.Load() {
+		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.Own+" is shown, -n chooses another")
+	}
+	r.Notes = append(r.Notes, g.Notes()...)
+	if unread := manager.Unreadable(); unread != "" {
+		r.Notes = append(r.Notes, unread)
+	}
+	return r, nil
+}
+
+// read lists a kind in all namespaces, or at least in the one of the context.
+func (g *gatherer) read(ctx context.Context, name, selector string) []unstructured.Unstructured {
+	kind, quiet, options := g.Kind(name), g.Noting(nil), metav1.ListOptions{LabelSelector: selector}
+	found, err := quiet.List(ctx, kind, g.namespace, options)
+	if apierrors.IsForbidden(err) && kind.Namespaced && g.namespace == "" {
+		g.confined.Store(true)
+		found, err = quiet.List(ctx, kind, g.Own, options)
+	}
+	g.Note(err)
+	return found
+}
+
+// newComponent says whether a component runs, from the settings of the manager and from what is served.
+func newComponent(component kinds.Component, manager installed.Manager, set fetch.Set) Component {
+	c := Component{Name: component.Name, State: "on", WaitsFor: component.Missing(set.Has)}
+	switch {
+	case !manager.Known():
+		c.State = "unknown"
+	case !manager.On(c.Name):
+		c.State, c.WaitsFor = "off", nil
+	case len(c.WaitsFor) > 0:
+		c.State = "waiting"
+	}
+	return c
+}
+
+// judge returns a function that judges a resource: a runtime of ModelMesh, which has no status, also by why the manager refuses it, and by
+// the worst of the Deployments that it owns.
+func (g *gatherer) judge(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
+	workloads := g.read(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
+	refusal := render.Refusals(ctx, g.Reader, manager)
+	return func(u *unstructured.Unstructured) health.Verdict {
+		verdict := health.Of(u)
+		if verdict.State != health.Healthy || !kinds.IsRuntime(u.GroupVersionKind()) {
+			return verdict
+		}
+		worst := health.Verdict{
+			State: health.Idle, Reason: "NotDeployed",
+			Message: "it has no pods: no namespace that ModelMesh serves uses it, or its events say what is wrong with it",
+		}
+		for i := range workloads {
+			owned := slices.ContainsFunc(workloads[i].GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() })
+			if found := health.Of(&workloads[i]); owned && (worst.Reason == "NotDeployed" || found.State.Rank() < worst.State.Rank()) {
+				worst = found
+			}
+		}
+		if problem := refusal(u); problem != "" {
+			worst = health.Verdict{State: health.Failed, Reason: "InvalidRuntime", Message: problem}
+		}
+		worst.Paused = verdict.Paused
+		return worst
+	}
+}

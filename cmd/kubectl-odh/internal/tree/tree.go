@@ -1,0 +1,345 @@
+// Package tree is the sub-command that shows what a resource consists of in the cluster, down to the pods, and how each part is.
+//
+// What belongs to a resource is found by owner references, and where there are none, as with data that is kept, objects in
+// other namespaces and those of cluster scope, by labels. Of Secrets no more than metadata is read.
+package tree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
+)
+
+const long = `Show the objects that belong to a resource, down to the pods, and the state of each.
+
+Resources of any kind are named as in kubectl: mlflow/mlflow, deployment web, mr -l team=a.
+Objects without an owner reference, because they are in another namespace or cluster-scoped,
+are marked (by label); those that hold data and remain when the resource is deleted, (kept).
+
+The exit code is 1 if an object in a tree needs attention or is still starting,
+and 3 if none does but something could not be read.`
+
+const examples = `  kubectl odh tree mlflow/mlflow
+  kubectl odh tree -n team raycluster/demo appwrapper/train
+  kubectl odh tree -n team deployment web`
+
+// Result is what the command prints for programs.
+type Result struct {
+	// OK tells that nothing in the trees is wrong.
+	OK    bool    `json:"ok"`
+	Trees []*Node `json:"trees"`
+	// Notes tell what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Command shows what resources consist of.
+func Command(o *cli.Options) *cobra.Command {
+	var selector string
+	c := &cobra.Command{
+		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show the objects that belong to a resource, down to the pods",
+		Long: long, Example: examples,
+		RunE: func(c *cobra.Command, args []string) error { return show(c, o, args, selector) },
+	}
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Select the resources of a kind that have these labels.")
+	o.AddOutput(c)
+	return c
+}
+
+// show makes the trees of the resources that arguments name.
+func show(c *cobra.Command, o *cli.Options, args []string, selector string) error {
+	if len(args) == 0 || o.AllNamespaces {
+		return errors.New("tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
+	}
+	cluster, reader, err := o.Read(c.Context())
+	if err != nil {
+		return err
+	}
+	infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().Flatten().
+		LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Do().Infos()
+	if err != nil {
+		return err
+	}
+	g := newGatherer(reader)
+	result := Result{OK: true}
+	for _, info := range infos {
+		top := g.tree(c.Context(), info.Object.(*unstructured.Unstructured))
+		for _, n := range top.all() {
+			result.OK = result.OK && n.State.OK()
+		}
+		result.Trees = append(result.Trees, top)
+	}
+	result.Notes = g.notes()
+	return o.Show(cli.View{Kind: "Tree", Object: result, Text: result.text(o.Clock.Now()), Err: cli.Judgement(!result.OK, len(result.Notes) > 0)})
+}
+
+func (r Result) text(now time.Time) string {
+	var parts []string
+	for _, top := range r.Trees {
+		table := cli.Table{Columns: []string{"Resource", "Namespace", "State", "Reason", "Age"}}
+		top.draw(&table, now, "")
+		parts = append(parts, table.String())
+	}
+	if len(r.Notes) > 0 {
+		parts = append(parts, cli.Notes(r.Notes))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// marks follow the names of objects that have no owner.
+var marks = map[Relation]string{Kept: " (kept)", Labelled: " (by label)"}
+
+// draw adds rows for a node and what is below it, but for ReplicaSets of former pod templates, which are kept for rollbacks.
+func (n *Node) draw(table *cli.Table, now time.Time, indent string) {
+	if n.Kind == "ReplicaSet" && n.State == health.Idle && len(n.Children) == 0 {
+		return
+	}
+	name, below := indent+n.Kind+"/"+n.Name+marks[n.Relation], indent+"  "
+	table.Add(cli.Below(below, n.Verdict), name, n.Namespace, n.Word(), n.Reason, cli.Age(n.Created, now))
+	for _, child := range n.Children {
+		child.draw(table, now, below)
+	}
+}
+
+// Relation says why an object is part of a tree.
+type Relation string
+
+// Relations to the object above.
+const (
+	// Owned objects name the one above as their owner and go with it.
+	Owned Relation = "owned"
+	// Labelled objects are found by their labels; the manager removes them when the one above goes.
+	Labelled Relation = "labelled"
+	// Kept objects are found by their labels and stay when the one above goes: data.
+	Kept Relation = "kept"
+)
+
+// Node is an object in a tree.
+type Node struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	Relation   Relation  `json:"relation,omitempty"`
+	Created    time.Time `json:"created,omitzero"`
+	health.Verdict
+	Children []*Node `json:"children,omitempty"`
+
+	// Live is the object; of Secrets, its metadata.
+	Live *unstructured.Unstructured `json:"-"`
+}
+
+// all are a node and those below it.
+func (n *Node) all() []*Node {
+	out := []*Node{n}
+	for _, child := range n.Children {
+		out = append(out, child.all()...)
+	}
+	return out
+}
+
+// Selectors of objects that a resource has beside those that name it as their owner; NAME stands for that of the resource.
+const ofComponent = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
+
+var selectors = map[schema.GroupKind][]string{
+	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {ofComponent + "mlflow"}, // there is one MLflow at most
+	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {ofComponent + "platform"},
+	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {ofComponent + "modelregistry,app in (NAME,NAME-postgres)"},
+	{Group: "aihub.opendatahub.io", Kind: "Catalog"}: {
+		"app.kubernetes.io/created-by=model-registry-operator,component in (model-catalog,model-catalog-postgres)",
+	},
+	{Group: "ray.io", Kind: "RayCluster"}:                 {raycluster.LabelClusterName + "=NAME", "ray.io/cluster=NAME"},
+	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {"workload.codeflare.dev/appwrapper=NAME"},
+}
+
+// homes are labels that name the namespace of the resource on objects that are elsewhere.
+var homes = []string{"modelregistry.opendatahub.io/namespace", raycluster.LabelClusterNamespace}
+
+// noise are kinds that are left out of trees: they describe other objects, or are copies of them.
+var noise = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
+
+// clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
+// what users may not read.
+var clusterGroups = []string{"", "rbac.authorization.k8s.io", "console.openshift.io", "user.openshift.io", "kueue.x-k8s.io"}
+
+// gatherer reads what trees are made of.
+type gatherer struct {
+	fetch.Reader
+	byUID    map[types.UID]*Node
+	found    []*Node
+	searched map[string]bool // namespaces that were searched whole; "" for the objects of the manager in all
+	confined atomic.Bool     // objects of the manager in other namespaces cannot be searched
+}
+
+func newGatherer(reader fetch.Reader) *gatherer {
+	return &gatherer{Reader: reader, byUID: map[types.UID]*Node{}, searched: map[string]bool{}}
+}
+
+// Parts returns resources and the objects that belong to them, and notes about what could not be read.
+func Parts(ctx context.Context, reader fetch.Reader, resources []*unstructured.Unstructured) (parts []*Node, notes []string) {
+	g := newGatherer(reader)
+	seen := map[types.UID]bool{}
+	for _, live := range resources {
+		for _, n := range g.tree(ctx, live).all() {
+			if !seen[n.Live.GetUID()] {
+				parts = append(parts, n)
+			}
+			seen[n.Live.GetUID()] = true
+		}
+	}
+	return parts, g.notes()
+}
+
+// tree returns the tree of an object.
+func (g *gatherer) tree(ctx context.Context, live *unstructured.Unstructured) *Node {
+	root := g.add(live)
+	g.search(ctx, "")
+	namespaces := map[string]bool{}
+	for _, n := range g.grow(root).all() { // as far as the objects of the manager tell
+		namespaces[n.Namespace] = true
+	}
+	if live.GetNamespace() == "" && g.confined.Load() {
+		namespaces[g.Own] = true
+	}
+	g.search(ctx, slices.Sorted(maps.Keys(namespaces))...)
+	return g.grow(root)
+}
+
+// add records an object once: some objects are served in several API groups.
+func (g *gatherer) add(u *unstructured.Unstructured) *Node {
+	n := g.byUID[u.GetUID()]
+	if n == nil {
+		n = &Node{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), "", u.GetCreationTimestamp().Time, health.Of(u), nil, u}
+		g.byUID[u.GetUID()], g.found = n, append(g.found, n)
+	}
+	return n
+}
+
+// grow returns the tree below a root. Each object is in it once: below its controller, else below the owner that comes first.
+func (g *gatherer) grow(root *Node) *Node {
+	placed, top := map[types.UID]bool{root.Live.GetUID(): true}, *root
+	g.attach(&top, placed, g.owned)
+	g.attach(&top, placed, g.selected)
+	return &top
+}
+
+// attach puts objects that have no place yet, and what they own, below a node.
+func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o *Node) Relation) {
+	for _, o := range g.found {
+		relation := related(n, o)
+		if relation == "" || placed[o.Live.GetUID()] {
+			continue
+		}
+		placed[o.Live.GetUID()] = true
+		child := *o
+		child.Relation = relation
+		n.Children = append(n.Children, &child)
+		g.attach(&child, placed, g.owned)
+	}
+	slices.SortFunc(n.Children, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// controlled tells whether the controller of an object was found.
+func (g *gatherer) controlled(o *Node) bool {
+	ref := metav1.GetControllerOfNoCopy(o.Live)
+	return ref != nil && g.byUID[ref.UID] != nil
+}
+
+// owned tells whether an object is to be below one of its owners.
+func (g *gatherer) owned(n, o *Node) Relation {
+	for _, ref := range o.Live.GetOwnerReferences() {
+		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.controlled(o)) {
+			return Owned
+		}
+	}
+	return ""
+}
+
+// selected tells whether the labels of an object assign it to a node.
+func (g *gatherer) selected(n, o *Node) Relation {
+	near := n.Namespace == "" || o.Namespace == n.Namespace ||
+		slices.ContainsFunc(homes, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
+	matches := func(text string) bool {
+		s, err := labels.Parse(strings.ReplaceAll(text, "NAME", n.Name))
+		return err == nil && s.Matches(labels.Set(o.Live.GetLabels()))
+	}
+	switch {
+	case !near || g.controlled(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
+		return ""
+	case o.Kind == "PersistentVolumeClaim":
+		return Kept
+	}
+	return Labelled
+}
+
+// search lists the objects of namespaces once, since other controllers create what pods belong to. The namespace "" means the objects of the
+// manager in the whole cluster.
+func (g *gatherer) search(ctx context.Context, namespaces ...string) {
+	for _, namespace := range namespaces {
+		if g.searched[namespace] {
+			continue
+		}
+		g.searched[namespace] = true
+		wanted := slices.DeleteFunc(slices.Clone(g.Kinds), func(k fetch.Kind) bool {
+			foreign := !k.Namespaced && !slices.Contains(clusterGroups, k.Group) && kinds.ComponentOf(k.GroupKind()) == ""
+			return foreign || !k.Listable || slices.Contains(noise, k.Kind) || !k.Namespaced && namespace != "" || g.Kind(k.GroupKind().String()) != k
+		})
+		found := fetch.Map(wanted, func(k fetch.Kind) []unstructured.Unstructured { return g.list(ctx, k, namespace) })
+		for _, u := range slices.Concat(found...) {
+			g.add(&u)
+		}
+	}
+}
+
+// list lists a kind. That other namespaces cannot be searched is noted once for all kinds: the known namespaces are searched anyway.
+func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
+	options, list := metav1.ListOptions{}, g.Noting(nil).List
+	if namespace == "" {
+		options.LabelSelector = names.OperatorLabel + "=" + names.OperatorName
+	}
+	if kind.Kind == "Secret" {
+		list = g.Noting(nil).ListMetadata
+	}
+	found, err := list(ctx, kind, namespace, options)
+	if apierrors.IsForbidden(err) && kind.Namespaced && namespace == "" {
+		g.confined.Store(true)
+		return nil
+	}
+	g.Note(err)
+	for i := range found {
+		found[i].SetGroupVersionKind(kind.GroupVersionKind)
+	}
+	return found
+}
+
+// notes say what could not be read.
+func (g *gatherer) notes() []string {
+	if !g.confined.Load() {
+		return g.Notes()
+	}
+	searched := slices.Sorted(maps.Keys(g.searched))[1:] // without the ""
+	return append([]string{"not allowed to search all namespaces; searched: " + strings.Join(searched, ", ")}, g.Notes()...)
+}
