@@ -30,6 +30,8 @@ var judges = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 	{Group: "ray.io", Kind: "RayCluster"}:                     rayCluster,
 	{Group: "apps", Kind: "Deployment"}:                       deployment,
 	{Kind: "Pod"}:                                             pod,
+	{Kind: "PersistentVolumeClaim"}:                           claim,
+	{Group: "kueue.x-k8s.io", Kind: "Workload"}:               workload,
 	{Group: "route.openshift.io", Kind: "Route"}:              published("ingress"),
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   published("parents"),
 }
@@ -155,6 +157,22 @@ func pod(u *unstructured.Unstructured) Verdict {
 		}
 	}
 	return verdict
+}
+
+// claim fails for good when its volume was deleted.
+func claim(u *unstructured.Unstructured) Verdict {
+	if nested.Text(u.Object, "status", "phase") == string(corev1.ClaimLost) {
+		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted"}
+	}
+	return general(u)
+}
+
+// workload waits in a queue of Kueue until quota is reserved for it.
+func workload(u *unstructured.Unstructured) Verdict {
+	if c := of(u).condition("QuotaReserved"); c.Status == metav1.ConditionFalse {
+		return verdictOf(c, Idle)
+	}
+	return general(u)
 }
 
 // published judges what each router or gateway says of a route; none may refuse it.

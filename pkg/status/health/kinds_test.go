@@ -84,9 +84,9 @@ func mesh() map[string]said {
 		"a service with a new model":  {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: InProgress}`), Progressing, "InProgress", "the former model answers"},
 		"a service with a bad update": {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: BlockedByFailedLoad, lastFailureInfo: {reason: ModelLoadFailed, message: no such key}}`), Degraded, "ModelLoadFailed", "no such key"},
 
-		"a runtime":              {runtime(`multiModel: true, grpcEndpoint: "port:8085", containers: [{name: a, image: x}]`), Healthy, "", ""},
-		"a runtime that is off":  {runtime(`multiModel: true, disabled: true, containers: [{name: a, image: x}]`), Idle, "NotServed", "spec.disabled"},
-		"a runtime of KServe":    {runtime(`containers: [{name: a, image: x}]`), Idle, "NotServed", "KServe"},
+		"a runtime":             {runtime(`multiModel: true, grpcEndpoint: "port:8085", containers: [{name: a, image: x}]`), Healthy, "", ""},
+		"a runtime that is off": {runtime(`multiModel: true, disabled: true, containers: [{name: a, image: x}]`), Idle, "NotServed", "spec.disabled"},
+		"a runtime of KServe":   {runtime(`containers: [{name: a, image: x}]`), Idle, "NotServed", "KServe"},
 	}
 }
 
@@ -148,6 +148,8 @@ func others() map[string]said {
 	return map[string]said{
 		"a claim":                   {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Bound}}`, Healthy, "", ""},
 		"a claim that waits":        {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Pending}}`, Progressing, "NotBound", "Pending"},
+		"a lost claim":              {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Lost}}`, Failed, "Lost", "deleted"},
+		"a Workload in the queue":   {`{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
 		"an accepted route":         {route(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
 		"a refused route":           {route(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
 		"a route without a gateway": {route(``), Idle, "", "no router or gateway"},
