@@ -67,6 +67,25 @@ func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 	return true, nil
 }
 
+// addressKeys are the prefixes under which an API server of a real node stores its own address in etcd.
+var addressKeys = []string{"/registry/masterleases/", "/registry/services/endpoints/default/kubernetes", "/registry/endpointslices/default/kubernetes"}
+
+// forgetAddress removes the address of the API server that made a snapshot, which may have come so far: the next one has another port, and
+// corrects only the IP.
+func (i *Instance) forgetAddress(ctx context.Context) error {
+	client, err := i.etcdClient()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing is lost
+	for _, key := range addressKeys {
+		if _, err := client.Delete(ctx, key, clientv3.WithPrefix()); err != nil {
+			return fmt.Errorf("removing %s from etcd: %w", key, err)
+		}
+	}
+	return nil
+}
+
 // save writes a snapshot of etcd and removes the oldest ones. Several instances may save the same one.
 func (i *Instance) save(ctx context.Context, snapshot string) error {
 	if err := os.MkdirAll(filepath.Dir(snapshot), 0o755); err != nil {

@@ -62,10 +62,12 @@ func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomReso
 	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
 		return err
 	}
-	if !restored {
-		if err := i.seed(ctx, crds); err != nil {
-			return err
-		}
+	begin := func(ctx context.Context) error { return i.seed(ctx, crds) }
+	if restored {
+		begin = i.forgetAddress
+	}
+	if err := begin(ctx); err != nil {
+		return err
 	}
 	if err := i.run(ctx, i.apiServer()); err != nil {
 		return err
