@@ -18,6 +18,7 @@ const (
 	caDays       = 365
 	serialLength = 120 // bits
 	masters      = "system:masters"
+	frontProxy   = "front-proxy-client"
 )
 
 // authority signs the certificates of one instance.
@@ -36,19 +37,34 @@ type subject struct {
 
 // newAuthority creates the CA and the service-account key pair of an instance in dir.
 func newAuthority(dir string, now time.Time) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := selfSigned(dir, subject{file: "ca", name: "testcluster"}, now)
 	if err != nil {
-		return nil, fmt.Errorf("generating the CA key: %w", err)
-	}
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "testcluster"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	a := &authority{dir: dir, certificate: template, key: key, now: now}
-	if err := a.write(subject{file: "ca"}, template, key); err != nil {
 		return nil, err
 	}
 	return a, a.signingKey()
+}
+
+func selfSigned(dir string, s subject, now time.Time) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating the key of %s: %w", s.file, err)
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: s.name}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	a := &authority{dir: dir, certificate: template, key: key, now: now}
+	return a, a.write(s, template, key)
+}
+
+// issueFrontProxy writes the certificate with which the API server hands on requests to servers of aggregated APIs, and its CA. That CA signs
+// nothing else: servers believe whatever user a client with such a certificate names.
+func issueFrontProxy(dir string, now time.Time) error {
+	ca, err := selfSigned(dir, subject{file: "front-proxy-ca", name: "testcluster-front-proxy"}, now)
+	if err != nil {
+		return err
+	}
+	return ca.issue(subject{file: "front-proxy", name: frontProxy})
 }
 
 // issue writes <file>.crt and <file>.key.

@@ -56,6 +56,32 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// Servers believe whatever user a client with this certificate names, so its CA is trusted for nothing else.
+func TestFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	if _, err := newAuthority(dir, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := issueFrontProxy(dir, now); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "front-proxy.crt"), filepath.Join(dir, "front-proxy.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, trusted := range map[string]bool{"front-proxy-ca.crt": true, "ca.crt": false} {
+		pool := x509.NewCertPool()
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !pool.AppendCertsFromPEM(content) {
+			t.Fatalf("reading the CA: %v", err)
+		}
+		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if (err == nil) != trusted || pair.Leaf.Subject.CommonName != frontProxy {
+			t.Errorf("%s: %v, of %s", file, err, pair.Leaf.Subject)
+		}
+	}
+}
+
 func TestCertificatesNeedAFolder(t *testing.T) {
 	if _, err := newAuthority(filepath.Join(t.TempDir(), "missing"), time.Now()); err == nil {
 		t.Error("writing into a missing folder is no error")

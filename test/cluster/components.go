@@ -64,6 +64,10 @@ func (i *Instance) apiServer() *Process {
 		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + i.secret("sa.pub"), "--service-account-signing-key-file=" + i.secret("sa.key"),
+		"--requestheader-client-ca-file=" + i.secret("front-proxy-ca.crt"), "--requestheader-allowed-names=" + frontProxy,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + i.secret("front-proxy.crt"), "--proxy-client-key-file=" + i.secret("front-proxy.key"),
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
 		"--shutdown-delay-duration=0s", "--profiling=false",

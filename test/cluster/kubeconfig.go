@@ -23,6 +23,9 @@ func (i *Instance) prepare() error {
 	if err != nil {
 		return err
 	}
+	if err := issueFrontProxy(i.secret(""), i.clock.Now()); err != nil {
+		return err
+	}
 	for _, s := range i.subjects() {
 		if err := ca.issue(s); err != nil {
 			return err
