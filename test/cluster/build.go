@@ -27,7 +27,7 @@ const (
 // key names the results of a build: equal keys mean equal binaries.
 func (m module) key(goMod, goSum []byte, toolchain string) string {
 	hash := sha256.New()
-	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags + m.cgoTags), []byte(strings.Join(m.packages, " "))} {
+	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags + m.cgoTags + m.tags), []byte(strings.Join(m.packages, " "))} {
 		fmt.Fprintf(hash, "%d:", len(part))
 		hash.Write(part)
 	}
@@ -89,12 +89,25 @@ func DownloadPeer(ctx context.Context, peer Peer) error {
 	return command.Run()
 }
 
+// BuildOLM makes sure that the programs of the Operator Lifecycle Manager exist and returns their paths by name, as [Build] does.
+func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
+	return buildAll(ctx, progress, olmModule())
+}
+
+// OLMFiles returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
+func OLMFiles(ctx context.Context) (string, error) { return olmModule().files(ctx) }
+
 // PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
 func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	m, ok := peers[peer]
 	if !ok {
 		return "", fmt.Errorf("unknown peer %q", peer)
 	}
+	return m.files(ctx)
+}
+
+// files returns the folder of the module that has the first package.
+func (m module) files(ctx context.Context) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -260,7 +273,7 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 		cgo = "CGO_ENABLED=1"
 	}
 	command := exec.CommandContext(ctx, "go", append([]string{
-		"build", "-buildvcs=false", "-tags", m.cgoTags, "-ldflags", "-s -w " + m.ldflags, "-o", partial + "/",
+		"build", "-buildvcs=false", "-tags", m.cgoTags + m.tags, "-ldflags", "-s -w " + m.ldflags, "-o", partial + "/",
 	}, packages...)...)
 	command.Dir = source
 	// Go moves a program into its place in one step within a file system only.

@@ -80,6 +80,10 @@ func TestProgramNames(t *testing.T) {
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("programs of a real node are %q, want %q", got, want)
 	}
+	want = "olm catalog package-server copy-content cpb opm grpc-health-probe"
+	if got := strings.Join(programNames(olmModule().packages), " "); got != want {
+		t.Errorf("programs of OLM are %q, want %q", got, want)
+	}
 }
 
 // smallModule writes a module with one program and returns the folder of modules.

@@ -14,6 +14,7 @@ type module struct {
 	dir      string // of the Go module that requires them, below test/cluster/binaries; most stand in that folder itself
 	ldflags  string // beside those that every program has
 	cgoTags  string // build tags of a program that needs the C compiler
+	tags     string // build tags of one that does not
 	packages []string
 }
 
@@ -41,6 +42,22 @@ func nodeModules() []module {
 		}},
 		{ldflags: versionStamp(), packages: []string{"k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"}},
 		{packages: []string{modulePath + "/test/cluster/binaries/coredns"}},
+	}
+}
+
+// olmVersion is what the Operator Lifecycle Manager calls itself, and the version of its module.
+const olmVersion = "v0.46.0"
+
+// olmModule lists the programs of the Operator Lifecycle Manager and of its catalogs. The tags are those of its Makefile that do without
+// libraries in C.
+func olmModule() module {
+	const repository = "github.com/operator-framework/operator-lifecycle-manager/"
+	return module{
+		dir: "olm", tags: "json1,containers_image_openpgp,exclude_graphdriver_btrfs", ldflags: "-X " + repository + "pkg/version.OLMVersion=" + olmVersion,
+		packages: []string{
+			repository + "cmd/olm", repository + "cmd/catalog", repository + "cmd/package-server", repository + "cmd/copy-content", repository + "util/cpb",
+			"github.com/operator-framework/operator-registry/cmd/opm", "github.com/grpc-ecosystem/grpc-health-probe",
+		},
 	}
 }
 

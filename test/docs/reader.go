@@ -64,7 +64,7 @@ func (r *Reader) Read(ctx context.Context) {
 	for _, block := range Blocks(string(text)) {
 		switch {
 		case block.Language == "yaml" && block.Value("file") != "":
-			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(block.Text), 0o600)).To(gomega.Succeed())
+			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(r.replaced(block.Text)), 0o600)).To(gomega.Succeed())
 		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Meets, block.Value("needs"))):
 			for _, command := range block.Commands() {
 				r.run(ctx, command, block.Line)
@@ -85,6 +85,13 @@ func (r *Reader) file(name string) string {
 	return r.Saved[name]
 }
 
+func (r *Reader) replaced(text string) string {
+	if r.Replace == nil {
+		return text
+	}
+	return r.Replace.Replace(text)
+}
+
 // written is a file that a command writes into the folder where its reader is.
 var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 
@@ -94,10 +101,7 @@ func (r *Reader) run(ctx context.Context, command string, line int) {
 	for _, found := range written.FindAllStringSubmatch(command, -1) {
 		r.file(found[1])
 	}
-	script := command
-	if r.Replace != nil {
-		script = r.Replace.Replace(script)
-	}
+	script := r.replaced(command)
 	for name, path := range r.Saved {
 		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
 	}

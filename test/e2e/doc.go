@@ -12,6 +12,8 @@
 // The spec of a release makes one with `make release` and types the first page in a cluster of its own, whose node pulls the image from
 // a registry on loopback.
 //
+// OLM comes from its modules too, with its chart, and installs, upgrades and removes the bundle of such a release in another cluster.
+//
 // Specs with the label `ci` cover data, guards and the rollout of the operator, for machines that have little time: `make e2e-ci`.
 //
 // Of ModelMesh the routing layer is a fake, see package test/modelmesh/instance, and so is the REST proxy; adapter, model server,

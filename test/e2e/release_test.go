@@ -43,13 +43,14 @@ type release struct {
 	page *docs.Reader
 }
 
-// newRelease starts the cluster and the registry, and has a reader with Helm and kubectl open the first page.
-func newRelease(ctx context.Context) *release {
+// newRelease starts the cluster and the registry, and has a reader with Helm and kubectl open a page. Its name is that of the page.
+func newRelease(ctx context.Context, page string) *release {
 	GinkgoHelper()
+	name := strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md"))
 	r := &release{dist: filepath.Join(GinkgoT().TempDir(), "dist")}
 	var err error
 	r.Instance, err = cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("e2e-release-%d", os.Getpid()), Platform: cluster.Bare, Sets: []cluster.Set{cluster.KServe, cluster.KubeRay}, Real: true, Ports: 1,
+		Name: fmt.Sprintf("e2e-%s-%d", name, os.Getpid()), Platform: cluster.Bare, Sets: []cluster.Set{cluster.KServe, cluster.KubeRay}, Real: true, Ports: 1,
 		Ephemeral: true, Progress: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -68,7 +69,7 @@ func newRelease(ctx context.Context) *release {
 	Expect(err).NotTo(HaveOccurred())
 
 	r.packOperands(ctx)
-	r.page = r.reader(ctx)
+	r.page = r.reader(ctx, page)
 	return r
 }
 
@@ -87,7 +88,7 @@ func (r *release) packOperands(ctx context.Context) {
 
 // reader types the pages as they stand. Only the registry is another, which speaks no TLS, and the release is for this machine alone and
 // not in the checkout.
-func (r *release) reader(ctx context.Context) *docs.Reader {
+func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
 	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -97,7 +98,7 @@ func (r *release) reader(ctx context.Context) *docs.Reader {
 	}
 	here := "linux/" + runtime.GOARCH
 	return &docs.Reader{
-		Page: "README.md", Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Meets: []string{"registry"},
+		Page: page, Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Meets: []string{"registry"},
 		Replace: strings.NewReplacer(exampleRegistry, r.registry, "dist/", r.dist+"/", "helm install ", "helm install --plain-http "),
 		Env: []string{
 			"DIST=" + r.dist, "PLATFORMS=" + here, "SYSTEMS=" + here, "ALLOW_DIRTY=1",
@@ -138,11 +139,11 @@ func (r *release) digest() string {
 }
 
 // runsPacked checks that the operator runs the packed image, which was pulled from the registry.
-func (r *release) runsPacked(ctx context.Context) {
+func (r *release) runsPacked(ctx context.Context, version string) {
 	GinkgoHelper()
 	image := r.registry + "/odh-platform-operator"
 	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.template.spec.containers[*].image}")).
-		To(Equal(image + ":v0.2.0@" + r.digest()))
+		To(Equal(image + ":v" + version + "@" + r.digest()))
 	Eventually(ctx, func(ctx context.Context) string {
 		return r.kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o",
 			`jsonpath={range .items[*].status.containerStatuses[*]}{.imageID} {.ready}{"\n"}{end}`)
@@ -199,11 +200,11 @@ func (r *release) uninstall(ctx context.Context) {
 var _ = Describe("A release", func() {
 	It("is installed from its registry by Helm, and by kubectl, and does what the first page says", func(ctx SpecContext) {
 		const kept = "kept"
-		r := newRelease(ctx)
+		r := newRelease(ctx, "README.md")
 		var before string
 		r.page.After = map[string]func(context.Context){
 			"helm install": func(ctx context.Context) {
-				r.runsPacked(ctx)
+				r.runsPacked(ctx, "0.2.0")
 				r.kubectl(ctx, "create", "namespace", kept)
 				r.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 				r.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
@@ -213,7 +214,7 @@ var _ = Describe("A release", func() {
 				Expect(r.stays(ctx, kept)).To(Equal(before))
 			},
 			"kubectl -n opendatahub rollout status": func(ctx context.Context) {
-				r.runsPacked(ctx)
+				r.runsPacked(ctx, "0.2.0")
 				r.repairs(ctx, kept)
 				Expect(r.stays(ctx, kept)).To(Equal(before))
 				// The page has a registry of that name, and names of registries are unique.

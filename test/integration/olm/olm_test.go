@@ -1,12 +1,8 @@
-package bundle_test
+package olm_test
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"os"
-	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,13 +18,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	// allExamples is the number of examples for the console.
-	allExamples = 22
-	// quiet is how long a spec watches that nothing is sent.
-	quiet = 4 * time.Second
-)
-
 func serviceMonitor() *unstructured.Unstructured {
 	return framework.Untyped(capability.ServiceMonitor, namespace, "odh-platform-operator-metrics")
 }
@@ -41,14 +30,45 @@ func example(name string) *unstructured.Unstructured {
 	return framework.Untyped(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
 }
 
-// examples lists the examples that the manager created.
-func examples(ctx context.Context) []metav1.PartialObjectMetadata {
-	GinkgoHelper()
+// examples lists the examples that the manager created. Discovery lists their kind a moment after it is served.
+func examples(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(capability.ConsoleYAMLSample.GroupVersion().WithKind("ConsoleYAMLSampleList"))
-	Expect(env.Admin.List(ctx, list, client.MatchingLabels(names.Labels(controller.ComponentName)))).To(Succeed())
-	return list.Items
+	if err := env.Admin.List(ctx, list, client.MatchingLabels(names.Labels(controller.ComponentName))); err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range list.Items {
+		all = append(all, list.Items[i].Name)
+	}
+	return all, nil
 }
+
+var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
+	It("are not created on a cluster without the APIs of monitoring and the console", createsNothing, NodeTimeout(specTimeout))
+	It("are examples as soon as the console's API appears, which are repaired", createsExamples, NodeTimeout(specTimeout))
+	It("are monitors, and a foreign alert is left alone", createsMonitors, NodeTimeout(specTimeout))
+
+	It("are examples of enabled components only", func(ctx SpecContext) {
+		manager.Stop(ctx)
+		manager = start(ctx, "one-off", "ENABLE_MODELREGISTRY=false")
+		Eventually(ctx, examples).
+			Should(And(HaveLen(allExamples-5), Not(ContainElement(ContainSubstring("modelregistry")))))
+
+		manager.Stop(ctx)
+		manager = start(ctx, "all-off", "ENABLE_APPWRAPPER=false", "ENABLE_MLFLOW=false", "ENABLE_MODELCATALOG=false", "ENABLE_MODELMESH=false",
+			"ENABLE_MODELREGISTRY=false", "ENABLE_RAYCLUSTER=false")
+		Eventually(ctx, examples).Should(BeEmpty())
+		env.Get(ctx, serviceMonitor())
+	}, NodeTimeout(specTimeout))
+
+	// The manager of the spec before ended with it.
+	It("go with what owns them", func(ctx SpecContext) {
+		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
+		env.WaitGone(ctx, serviceMonitor())
+		env.WaitGone(ctx, alerts())
+	}, NodeTimeout(specTimeout))
+})
 
 func createsNothing(context.Context) {
 	env.Settle(manager.User, quiet/2, specTimeout)
@@ -61,12 +81,10 @@ func createsNothing(context.Context) {
 
 func createsExamples(ctx SpecContext) {
 	Expect(cluster.InstallCRD(ctx, env.Config, "consoleyamlsamples.console.openshift.io")).To(Succeed())
-	Eventually(func() []metav1.PartialObjectMetadata { return examples(ctx) }).WithContext(ctx).Should(HaveLen(allExamples))
-	for _, e := range examples(ctx) {
-		Expect(e.OwnerReferences).To(ConsistOf(HaveField("Kind", "CustomResourceDefinition")))
-	}
+	Eventually(ctx, examples).Should(HaveLen(allExamples))
 	remote := example("mlflow-remote")
 	env.Get(ctx, remote)
+	Expect(remote.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "CustomResourceDefinition")))
 	text, err := os.ReadFile("../../../config/samples/mlflow_remote.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(remote.Object["spec"]).To(And(
@@ -103,21 +121,16 @@ func createsMonitors(ctx SpecContext) {
 	Expect(monitor.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "Deployment")))
 	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 	Expect(err).NotTo(HaveOccurred())
+	const service = "odh-platform-operator-controller-manager-service"
 	Expect(endpoints).To(ConsistOf(HaveKeyWithValue("tlsConfig", map[string]any{
-		"ca":         map[string]any{"secret": map[string]any{"name": lcm.service() + "-cert", "key": "olmCAKey"}},
-		"serverName": lcm.service() + "." + namespace + ".svc",
+		"ca":         map[string]any{"secret": map[string]any{"name": service + "-cert", "key": "olmCAKey"}},
+		"serverName": service + "." + namespace + ".svc",
 	})))
-	content, err := os.ReadFile(filepath.Join(lcm.root, "tmp/k8s-webhook-server/serving-certs/tls.crt"))
-	Expect(err).NotTo(HaveOccurred())
-	block, _ := pem.Decode(content)
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(certificate.VerifyHostname(lcm.service() + "." + namespace + ".svc")).To(Succeed())
 
 	Eventually(func(g Gomega) {
 		events := &corev1.EventList{}
 		g.Expect(env.Admin.List(ctx, events, client.InNamespace(namespace))).To(Succeed())
-		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", lcm.deployment().Name),
+		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", env.Installed.Deployment.Name),
 			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not made by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
 	env.Settle(manager.User, quiet/2, specTimeout)
@@ -133,5 +146,4 @@ func createsMonitors(ctx SpecContext) {
 	groups, _, err := unstructured.NestedSlice(rule.Object, "spec", "groups")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(groups).To(HaveLen(2))
-	webhooksAnswer(ctx)
 }
