@@ -119,6 +119,19 @@ func (o *olmCluster) subscribe(ctx context.Context, version string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// serveStoredVersion types what the page says to do before an installation while registries exist.
+func (o *olmCluster) serveStoredVersion(ctx context.Context) {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
+	Expect(err).NotTo(HaveOccurred())
+	for _, block := range docs.Blocks(string(text)) {
+		if block.Value("needs") == "trouble" {
+			o.page.Type(ctx, block.Commands()[0])
+		}
+	}
+	Expect(o.kubectl(ctx, "get", "crd", "modelregistries.modelregistry.opendatahub.io", "-o", "jsonpath={.spec.versions[*].served}")).To(ContainSubstring("false"))
+}
+
 func csvName(version string) string { return "odh-platform-operator.v" + version }
 
 // csv reads a ClusterServiceVersion.

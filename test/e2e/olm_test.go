@@ -144,6 +144,7 @@ var _ = Describe("OLM", Ordered, func() {
 		// OLM looks for the APIs of OpenShift when it starts.
 		o.kubectl(ctx, "-n", olmNamespace, "rollout", "restart", "deployment/olm-operator", "deployment/catalog-operator")
 		o.olmReady(ctx)
+		o.serveStoredVersion(ctx)
 		o.subscribe(ctx, "0.3.0")
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
 		o.runsPacked(ctx, "0.3.0")
