@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,12 @@ func TestStatusGolden(t *testing.T) {
 		got := run(t, cluster, "status "+flags)
 		got.expect(t, 1)
 		framework.GoldenText(t, "testdata/golden/status-"+name+".txt", got.stdout)
+		if name == "text" {
+			page, err := os.ReadFile("../../docs/kubectl-odh.md")
+			if err != nil || !strings.Contains(string(page), got.stdout) {
+				t.Errorf("docs/kubectl-odh.md shows other output: %v", err)
+			}
+		}
 	}
 }
 
