@@ -25,7 +25,7 @@ func TestDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
 		name: fmt.Sprintf("demo-test-%d", os.Getpid()), samples: "test/demo/testdata/broken", ephemeral: true,
-		patience: 5 * time.Second, clock: clock.RealClock{}, out: &out, progress: &progress,
+		patience: 15 * time.Second, clock: clock.RealClock{}, out: &out, progress: &progress,
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stopTimeout)
@@ -114,7 +114,7 @@ func expectFailure(t *testing.T, err error) {
 	if err == nil {
 		t.Fatal("a server whose image cannot be pulled counts as ready")
 	}
-	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, MigrationRunning",
+	expectContains(t, "failure", err.Error(), "not ready: after 15s", "MLflow mlflow: Available is False, MigrationRunning",
 		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret does not matter here
 		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
 		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")

@@ -152,15 +152,7 @@ var formerOperators = []original{
 // checkOriginals looks for the Deployments of former operators in all namespaces, and for Leases of theirs that a program holds.
 func checkOriginals(ctx context.Context, e *examination) (fine string) {
 	for _, o := range formerOperators {
-		components, holders := strings.Join(o.components, ", "), map[string]string{} // by namespace
-		if o.lease != "" {
-			leases, _ := e.List(ctx, e.Kind("Lease.coordination.k8s.io"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.lease})
-			for i := range leases {
-				if l := installed.ReadLease(&leases[i]); l.Held(e.now) {
-					holders[l.Namespace] = l.Holder
-				}
-			}
-		}
+		components, holders := strings.Join(o.components, ", "), e.holders(ctx, o.lease)
 		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
 		for i := range deployments {
 			d := fetch.As[appsv1.Deployment](&deployments[i])
@@ -179,6 +171,21 @@ func checkOriginals(ctx context.Context, e *examination) (fine string) {
 	return "no former operator does the work of a component that is on"
 }
 
+// holders returns who holds a Lease of this name, by namespace.
+func (e *examination) holders(ctx context.Context, lease string) map[string]string {
+	holders := map[string]string{}
+	if lease == "" {
+		return holders
+	}
+	leases, _ := e.List(ctx, e.Kind("Lease.coordination.k8s.io"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + lease})
+	for i := range leases {
+		if l := installed.ReadLease(&leases[i]); l.Held(e.now) {
+			holders[l.Namespace] = l.Holder
+		}
+	}
+	return holders
+}
+
 const (
 	// certificateSecret holds the certificate that the manager issues for itself.
 	certificateSecret = names.OperatorName + "-webhook-cert"
@@ -192,23 +199,18 @@ const (
 
 // checkWebhooks looks at the webhooks for our kinds, ours or not. Both kinds of configuration have the fields that matter in the same places.
 func checkWebhooks(ctx context.Context, e *examination) (fine string) {
-	groups, called, count := map[string]bool{}, map[string]bool{}, 0
-	for _, k := range kinds.All() {
-		groups[k.Group] = true
-	}
-	forOurs := func(r admissionregistrationv1.RuleWithOperations) bool {
-		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
-	}
+	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		configurations, _ := e.List(ctx, e.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
 		for i := range configurations {
 			c := fetch.As[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
 			for _, w := range c.Webhooks {
-				if service := w.ClientConfig.Service; e.ships.configurations[kind+" "+c.Name] != "" || slices.ContainsFunc(w.Rules, forOurs) {
-					called[kind+" "+c.Name], count = true, count+1
-					called[kind+" "+ptr.Deref(ptr.Deref(service, admissionregistrationv1.ServiceReference{}).Path, "")] = true
-					e.judgeWebhook(ctx, kind, c.Name, w)
+				if e.ships.configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, forOurs) {
+					continue
 				}
+				called[kind+" "+c.Name], count = true, count+1
+				called[kind+" "+ptr.Deref(ptr.Deref(w.ClientConfig.Service, admissionregistrationv1.ServiceReference{}).Path, "")] = true
+				e.judgeWebhook(ctx, kind, c.Name, w)
 			}
 		}
 	}
@@ -223,6 +225,11 @@ func checkWebhooks(ctx context.Context, e *examination) (fine string) {
 		}
 	}
 	return fmt.Sprintf("all %d webhooks are reachable", count)
+}
+
+// forOurs reports whether a rule is about one of our groups.
+func forOurs(r admissionregistrationv1.RuleWithOperations) bool {
+	return slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return slices.Contains(r.APIGroups, k.Group) })
 }
 
 func (e *examination) judgeWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {

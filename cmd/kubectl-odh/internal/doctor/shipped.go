@@ -182,11 +182,9 @@ func checkCapabilities(ctx context.Context, e *examination) (fine string) {
 				"install a release of its operator that serves "+kind.Version)
 		}
 	}
+	fixes := map[string]string{"raycluster": "install KubeRay, or switch the component off with ENABLE_RAYCLUSTER=false"}
 	for _, c := range kinds.Components() {
-		fix := installCRDs
-		if c.Name == "raycluster" {
-			fix = "install KubeRay, or switch the component off with ENABLE_RAYCLUSTER=false"
-		}
+		fix := cmp.Or(fixes[c.Name], installCRDs)
 		if missing := c.Missing(e.Has); e.manager.On(c.Name) && len(missing) > 0 {
 			e.report(Warn, "component "+c.Name, "on, and waits for "+strings.Join(missing, ", "), "", fix)
 		}

@@ -241,7 +241,8 @@ func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 	stored, read := p.maps[name]
 	if !read {
 		if u, err := p.reader.Get(p.ctx, p.reader.Kind("ConfigMap"), p.namespace, name); err == nil {
-			stored = &ptr.To(ptr.Deref(fetch.As[corev1.ConfigMap](u), corev1.ConfigMap{})).Data
+			object := ptr.Deref(fetch.As[corev1.ConfigMap](u), corev1.ConfigMap{})
+			stored = &object.Data
 		}
 		p.maps[name] = stored
 	}

@@ -40,7 +40,7 @@ func settingsOf(t *testing.T, pod string) Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := fetch.Set{Kinds: []fetch.Kind{fetch.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}}}
+	set := fetch.Set{Kinds: []fetch.Kind{{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}}}
 	m := Manager{Deployment: d, Namespace: d.Namespace}
 	m.readSettings(t.Context(), fetch.Reader{Objects: objects, Set: set})
 	return m

@@ -196,20 +196,8 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 		return k.Of(g.read(ctx, k.GroupKind().String(), selector))
 	})
 	for _, component := range kinds.Components() {
-		c := newComponent(component, manager, reader.Set)
-		for range component.Kinds {
-			for i := range lists[0] {
-				u := &lists[0][i]
-				x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, judge(u)}
-				r.Resources = append(r.Resources, x)
-				c.Resources++
-				if !x.State.OK() {
-					c.NotReady, r.OK = c.NotReady+1, false
-				}
-			}
-			lists = lists[1:]
-		}
-		r.Components = append(r.Components, c)
+		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), judge)
+		lists = lists[len(component.Kinds):]
 	}
 	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
 		return cmp.Or(cmp.Compare(a.State.Rank(), b.State.Rank()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
@@ -223,6 +211,20 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 		r.Notes = append(r.Notes, unread)
 	}
 	return r, nil
+}
+
+// add adds a component and its objects.
+func (r *Report) add(c Component, objects []unstructured.Unstructured, judge func(*unstructured.Unstructured) health.Verdict) {
+	for i := range objects {
+		u := &objects[i]
+		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, judge(u)}
+		r.Resources = append(r.Resources, x)
+		c.Resources++
+		if !x.State.OK() {
+			c.NotReady, r.OK = c.NotReady+1, false
+		}
+	}
+	r.Components = append(r.Components, c)
 }
 
 // read lists a kind in all namespaces, or at least in the one of the context.
