@@ -217,6 +217,12 @@ func checkWebhooks(ctx context.Context, e *examination) (fine string) {
 	if len(e.Lines()) > 0 {
 		return ""
 	}
+	e.reportUncalled(called)
+	return fmt.Sprintf("all %d webhooks are reachable", count)
+}
+
+// reportUncalled reports each configuration of a component that is on, unless it, or all that it would call, is among those that exist.
+func (e *examination) reportUncalled(called map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(e.ships.configurations)) {
 		// OLM makes a configuration of another name for each webhook, which calls the same path.
 		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
@@ -224,7 +230,6 @@ func checkWebhooks(ctx context.Context, e *examination) (fine string) {
 			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeploy())
 		}
 	}
-	return fmt.Sprintf("all %d webhooks are reachable", count)
 }
 
 // forOurs reports whether a rule is about one of our groups.
