@@ -41,7 +41,7 @@ func whole(t *testing.T) *fakecluster.Cluster {
 	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 }
 
-// has tells whether a part is printed, however its words are aligned and its lines end, unless the part itself ends a line.
+// has reports whether a part is printed, however its words are aligned and its lines end, unless the part itself ends a line.
 func (o outcome) has(part string) bool {
 	text := o.stdout + o.stderr
 	if !strings.HasSuffix(part, "\n") {

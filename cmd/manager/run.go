@@ -99,7 +99,7 @@ func runManager(ctx context.Context, p process) error {
 		log.Info("A setting has no effect", "reason", notice)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
-	if err = followTLS(ctx, env, restConfig, log); err == nil {
+	if err = followTLS(ctx, env, restConfig, log); err == nil { // which changes the configuration that the table is made from
 		err = serve(ctx, env, p.table(env), restConfig, needed, log)
 	}
 	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.

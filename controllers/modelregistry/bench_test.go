@@ -37,6 +37,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
+// wholeObject is short for the many objects of other APIs that these tests read.
+var wholeObject = shared.Unstructured
+
 var now = time.Unix(1700000000, 0)
 
 // bench is a controller before a fake API server that is its cache as well.

@@ -194,7 +194,7 @@ func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d
 	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.of(m).platform.Served.Has(capability.Route) {
 		return finding{}, nil
 	}
-	route := wholeObject(capability.Route)
+	route := common.Unstructured(capability.Route)
 	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,11 +276,4 @@ func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
 func refersTo(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
 	all := slices.Concat(references(m), servingReferences(m), reference.OfPods(&m.Spec.Pods))
 	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
-}
-
-// wholeObject is an empty object of a kind that has no Go type here.
-func wholeObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	return u
 }

@@ -109,18 +109,17 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 		}
 	}
 	m.Status.Releases = []platformv1alpha1.Release{{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository}}
-	err := checkVersion(version)
-	if version != "" && err != nil {
+	if err := checkVersion(version); version != "" && err != nil {
 		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
 			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
 			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
 			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
 				r.versionKey, versionKey, version, err),
 		})
-		m.Status.Distribution = distribution(r.platformType, "")
-		return nil
+		version = ""
+	} else {
+		removeCondition(&m.Status.Conditions, ConditionVersion)
 	}
-	removeCondition(&m.Status.Conditions, ConditionVersion)
 	m.Status.Distribution = distribution(r.platformType, version)
 	if version != "" {
 		m.Status.Releases = slices.Insert(m.Status.Releases, 0, platformv1alpha1.Release{Name: platformRelease, Version: version})

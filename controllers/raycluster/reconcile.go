@@ -249,7 +249,5 @@ func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
 
 // wholeCluster is an empty RayCluster.
 func wholeCluster() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(raycluster.GVK)
-	return u
+	return common.Unstructured(raycluster.GVK)
 }

@@ -39,7 +39,7 @@ func (a *Applier) fitting(c child) (child, error) {
 	return c, nil
 }
 
-// strip removes a field wherever it stands.
+// strip removes a field at every depth.
 func strip(tree any, field string) {
 	switch t := tree.(type) {
 	case map[string]any:

@@ -58,6 +58,13 @@ func dropUnset(value any) bool {
 	}
 }
 
+// Unstructured returns an empty object of a kind.
+func Unstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
 // Decode reads an object of another API into its Go type. The error names the object.
 func Decode[T any](object *unstructured.Unstructured) (*T, error) {
 	into := new(T)

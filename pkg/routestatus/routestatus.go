@@ -33,7 +33,7 @@ import (
 // Condition exists only while what publishes a server is refused, where it is False, or no Gateway has answered, where it is Unknown.
 const Condition = "RouteAccepted"
 
-// Reasons of problems, beside those that Gateways give.
+// Reasons of problems, in addition to those that Gateways give.
 const (
 	ReasonNotAccepted = "NotAccepted"
 	ReasonNotSeen     = "NotSeen"
@@ -73,7 +73,7 @@ func Read(ctx context.Context, whole client.Reader, gateway resources.Gateway, o
 		if read == nil {
 			continue
 		}
-		object := wholeOf(kind)
+		object := resources.Unstructured(kind)
 		err = whole.Get(ctx, name, object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
@@ -241,13 +241,8 @@ func (r Report) Await() error {
 func Watch(ctx context.Context, served *capability.Watcher, from cache.Cache, c capability.Controller, kinds []schema.GroupVersionKind,
 	h handler.EventHandler, only ...predicate.Predicate) {
 	for _, kind := range kinds {
-		served.Watch(ctx, c, kind, func() source.Source { return source.Kind[client.Object](from, wholeOf(kind), h, only...) })
+		served.Watch(ctx, c, kind, func() source.Source {
+			return source.Kind[client.Object](from, resources.Unstructured(kind), h, only...)
+		})
 	}
-}
-
-// wholeOf is an empty object of a kind.
-func wholeOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	return object
 }

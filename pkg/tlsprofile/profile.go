@@ -140,7 +140,7 @@ func ForPods(obj *unstructured.Unstructured) Profile {
 		server.Spec.TLSAdherence == configv1.TLSAdherencePolicyLegacyAdheringComponentsOnly {
 		return Profile{}
 	}
-	p, _, _ := FromAPIServer(obj) // Intermediate for one that is incomplete; Watcher logs why
+	p, _, _ := profileOf(server) // Intermediate for one that is incomplete; Watcher logs why
 	return p
 }
 
@@ -161,6 +161,10 @@ func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
 	if err != nil {
 		return Intermediate(), nil, err
 	}
+	return profileOf(server)
+}
+
+func profileOf(server *configv1.APIServer) (Profile, []string, error) {
 	chosen := server.Spec.TLSSecurityProfile
 	switch {
 	case chosen == nil || chosen.Type != configv1.TLSProfileCustomType && configv1.TLSProfiles[chosen.Type] == nil:

@@ -56,8 +56,8 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 	return annotations
 }
 
-// Published lists what makes the server reachable from outside of the cluster. Routes stay beside an HTTPRoute, because
-// clients know their addresses.
+// Published lists what makes the server reachable from outside of the cluster. Routes stay in addition to an HTTPRoute,
+// because clients know their addresses.
 func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {

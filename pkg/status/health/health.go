@@ -113,7 +113,7 @@ func of(u *unstructured.Unstructured) status {
 	return s
 }
 
-// is tells whether a condition is True.
+// is reports whether a condition is True.
 func (s status) is(kind string) bool { return meta.IsStatusConditionTrue(s.Conditions, kind) }
 
 // condition returns the one of a type; one without a type when there is none.
@@ -136,7 +136,7 @@ func sum(s status) (metav1.Condition, bool) {
 }
 
 var (
-	// negative conditions are bad when they are True, beside those that conditions.Bad knows.
+	// negative conditions are bad when they are True, in addition to those that conditions.Bad knows.
 	negative = map[string]bool{"Unhealthy": true, "UnusedDatabase": true}
 	// resting are reasons for which users and queues keep an object from being ready.
 	resting = map[string]bool{conditions.Suspended: true, "ScalingDisabled": true}

@@ -55,14 +55,14 @@ func (o *Options) Show(view View) error {
 	return cmp.Or(printer.PrintObj(object, o.Out), view.Err)
 }
 
-// Table has rows of cells, and what stands under each row.
+// Table has rows of cells, each with an optional text below it.
 type Table struct {
 	Columns []string
 	Rows    [][]any
 	Below   []string
 }
 
-// Add adds a row, under which a text stands.
+// Add adds a row with a text below it.
 func (t *Table) Add(below string, cells ...any) {
 	t.Rows, t.Below = append(t.Rows, cells), append(t.Below, below)
 }
@@ -105,7 +105,7 @@ func Wrap(indent, text string) string {
 	return strings.TrimPrefix(b.String()+"\n", "\n")
 }
 
-// Below is what stands below an object that needs attention.
+// Below returns the text below an object that needs attention.
 func Below(indent string, v health.Verdict) string {
 	if v.State.OK() {
 		return ""

@@ -47,7 +47,7 @@ func TestConnectWithoutKubeconfig(t *testing.T) {
 	}
 }
 
-// What needs attention is printed below its row, broken between words and without what plays tricks on a terminal.
+// Messages are printed below their row, broken between words and without control characters.
 func TestTable(t *testing.T) {
 	table := Table{Columns: []string{"Name", "State"}}
 	long := strings.Repeat("word ", 30)

@@ -243,7 +243,7 @@ func rightsFaults() map[string]fault {
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *world) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
-		// Roles that stand beside resources may be bound in the namespaces of those only.
+		// Roles that are marked as local may be bound in the namespaces of the resources only.
 		"no Leases":       {func(w *world) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
 		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user who may"},
 	}

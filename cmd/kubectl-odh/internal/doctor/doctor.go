@@ -149,7 +149,7 @@ func (e *examination) unread(check string) (out []Finding) {
 
 // Report is the outcome of all checks.
 type Report struct {
-	// OK tells that no check failed.
+	// OK reports that no check failed.
 	OK bool `json:"ok"`
 	// Summary counts findings.
 	Summary  map[Result]int `json:"summary"`

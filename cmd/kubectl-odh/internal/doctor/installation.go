@@ -279,7 +279,7 @@ func (e *examination) judgeClient(ctx context.Context, service *admissionregistr
 	return f.Found == ""
 }
 
-// ready tells whether something behind a Service takes requests, as far as that is known.
+// ready reports whether a pod behind a Service takes requests, as far as that is known.
 func (e *examination) ready(ctx context.Context, service *corev1.Service) bool {
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
 	found, err := e.List(ctx, e.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
@@ -293,7 +293,7 @@ func (e *examination) ready(ctx context.Context, service *corev1.Service) bool {
 	return err != nil || service.Spec.ExternalName != ""
 }
 
-// isManager tells whether a Service is that of the manager's webhooks.
+// isManager reports whether a Service is that of the manager's webhooks.
 func (e *examination) isManager(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
@@ -362,7 +362,7 @@ func checkCertificate(ctx context.Context, e *examination) (fine string) {
 	return ""
 }
 
-// certificateMounted tells whether the platform, such as OLM, has put a certificate where the manager looks for one.
+// certificateMounted reports whether the platform, such as OLM, has put a certificate where the manager looks for one.
 func (e *examination) certificateMounted() bool {
 	s, known := e.manager.Settings.Webhook, e.manager.Known()
 	return known && s.Mode == "mounted" ||

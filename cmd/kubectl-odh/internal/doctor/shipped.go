@@ -45,7 +45,7 @@ type shipped struct {
 // shippedRole is a role with the folder that it comes from.
 type shippedRole struct {
 	component, name string
-	// local tells that it applies, or may be bound, in single namespaces.
+	// local roles apply, or may be bound, in single namespaces.
 	local bool
 	rules []rbacv1.PolicyRule
 }
@@ -164,7 +164,7 @@ func (e *examination) judgeCRD(ctx context.Context, live, wanted *apiextensionsv
 	}
 }
 
-// same tells that two CRDs say the same of their versions: schemas, subresources, columns, which is served and which is stored. What an
+// same reports whether two CRDs declare the same versions: schemas, subresources, columns, which is served and which is stored. What an
 // API server fills in, and where conversion goes, counts for nothing.
 func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.Spec.Group == b.Spec.Group && a.Spec.Scope == b.Spec.Scope && equality.Semantic.DeepEqual(a.Spec.Versions, b.Spec.Versions)
@@ -263,7 +263,7 @@ func (e *examination) granted(ctx context.Context, kind string, account rbacv1.S
 	return rules
 }
 
-// concerns tells whether an account is among the subjects of a binding, by itself or by a group of all accounts of its namespace.
+// concerns reports whether an account is among the subjects of a binding, by itself or by a group of all accounts of its namespace.
 func concerns(subjects []rbacv1.Subject, home string, account rbacv1.Subject) bool {
 	names := []string{
 		"system:serviceaccount:" + account.Namespace + ":" + account.Name,

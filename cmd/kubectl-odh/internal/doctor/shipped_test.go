@@ -74,7 +74,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// What the account may not do is listed one permission at a time.
+// Each missing permission of the account is a finding.
 func TestWithheld(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}

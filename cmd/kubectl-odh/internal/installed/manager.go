@@ -58,10 +58,10 @@ type Manager struct {
 	Unread []string `json:"-"`
 }
 
-// Known tells whether the settings are known.
+// Known reports whether the settings are known.
 func (m Manager) Known() bool { return m.SettingsProblem == "" }
 
-// On tells whether a component is on; false where the settings are not known.
+// On reports whether a component is on; false where the settings are not known.
 func (m Manager) On(component string) bool { return m.Known() && m.Settings.Enabled(component) }
 
 // Unreadable is a sentence about the settings that could not be read; empty when all could.

@@ -56,7 +56,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// indent stands before what belongs to the line above.
+// indent precedes each line that belongs to the line above.
 const indent = "  "
 
 func (r Report) text(now time.Time) string {
@@ -133,7 +133,7 @@ func (r Report) resources(now time.Time) string {
 
 // Report is what the command found out.
 type Report struct {
-	// OK tells that nothing is wrong.
+	// OK reports that nothing is wrong.
 	OK         bool              `json:"ok"`
 	Manager    installed.Manager `json:"manager"`
 	Components []Component       `json:"components"`
@@ -239,7 +239,7 @@ func (g *gatherer) read(ctx context.Context, name, selector string) []unstructur
 	return found
 }
 
-// newComponent says whether a component runs, from the settings of the manager and from what is served.
+// newComponent returns whether a component runs, from the settings of the manager and from what is served.
 func newComponent(component kinds.Component, manager installed.Manager, set fetch.Set) Component {
 	c := Component{Name: component.Name, State: "on", WaitsFor: component.Missing(set.Has)}
 	switch {

@@ -1,7 +1,7 @@
 // Package tree is the sub-command that shows what a resource consists of in the cluster, down to the pods, and how each part is.
 //
-// What belongs to a resource is found by owner references, and where there are none, as with data that is kept, objects in
-// other namespaces and those of cluster scope, by labels. Of Secrets no more than metadata is read.
+// Objects of a resource are found by owner references, and without these (data that is kept, objects in other namespaces and those of
+// cluster scope) by labels. Of Secrets no more than metadata is read.
 package tree
 
 import (
@@ -47,7 +47,7 @@ const examples = `  kubectl odh tree mlflow/mlflow
 
 // Result is what the command prints for programs.
 type Result struct {
-	// OK tells that nothing in the trees is wrong.
+	// OK reports that nothing in the trees is wrong.
 	OK    bool    `json:"ok"`
 	Trees []*Node `json:"trees"`
 	// Notes tell what could not be found out.
@@ -159,7 +159,7 @@ func (n *Node) all() []*Node {
 	return out
 }
 
-// Selectors of objects that a resource has beside those that name it as their owner; NAME stands for that of the resource.
+// Selectors of objects of a resource that do not name it as their owner; NAME is replaced by the name of the resource.
 const ofComponent = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
 
 var selectors = map[schema.GroupKind][]string{
@@ -262,13 +262,13 @@ func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o 
 	})
 }
 
-// controlled tells whether the controller of an object was found.
+// controlled reports whether the controller of an object was found.
 func (g *gatherer) controlled(o *Node) bool {
 	ref := metav1.GetControllerOfNoCopy(o.Live)
 	return ref != nil && g.byUID[ref.UID] != nil
 }
 
-// owned tells whether an object is to be below one of its owners.
+// owned reports whether an object is to be below one of its owners.
 func (g *gatherer) owned(n, o *Node) Relation {
 	for _, ref := range o.Live.GetOwnerReferences() {
 		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.controlled(o)) {
@@ -278,7 +278,7 @@ func (g *gatherer) owned(n, o *Node) Relation {
 	return ""
 }
 
-// selected tells whether the labels of an object assign it to a node.
+// selected reports whether the labels of an object assign it to a node.
 func (g *gatherer) selected(n, o *Node) Relation {
 	near := n.Namespace == "" || o.Namespace == n.Namespace ||
 		slices.ContainsFunc(homes, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
