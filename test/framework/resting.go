@@ -38,7 +38,10 @@ func (e *Env) checkRest(context.Context) {
 			(entry.At.Before(e.Unstored.From) || entry.Received.After(e.Unstored.To)) &&
 			slices.ContainsFunc(e.watched.accounts, func(a account) bool { return a.user == entry.User })
 	})
-	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes that changed nothing:\n%s", unchanged)
+	before := all.Where(func(entry Entry) bool {
+		return slices.ContainsFunc(unchanged, func(u Entry) bool { return u.UID == entry.UID && u.ResourceVersion == entry.ResourceVersion })
+	})
+	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes that changed nothing, with those of the same version:\n%s", before)
 }
 
 // onlyVersion is a patch that asks for nothing: admission looks at the object again, or the answer says whether the cache is up to date.

@@ -15,9 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// neutral are the resources that a manager without components looks at: definitions, for what it may have to start, and
-// the configurations that have to trust the certificate of its webhooks. The certificate itself is a Secret.
-var neutral = []string{"customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+// neutral are the resources that a manager without components looks at: definitions, for what it may have to start, the
+// configurations that have to trust the certificate of its webhooks, and, once, the TLS profile of the cluster. The certificate itself is
+// a Secret.
+var neutral = []string{"apiservers", "customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 const webhookCertificate = "odh-platform-operator-webhook-cert"
 
