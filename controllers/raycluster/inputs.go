@@ -1,7 +1,9 @@
 package raycluster
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -48,6 +50,9 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 	if in.KubeRay, known = r.kubeRay(settings); !known {
 		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: lookAgain}
 	}
+	if in.HostTaken, err = r.hostTaken(ctx, cluster, c, in); err != nil {
+		return in, err
+	}
 	if in.Pods, err = pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID()); err != nil {
 		return in, err
 	}
@@ -65,6 +70,38 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 		in.Cookie = known.cookie
 	}
 	return in, err
+}
+
+// hostTaken reports whether an older RayCluster has the host of this one: cluster a-b in namespace c has that of cluster a in namespace b-c.
+// Controllers of Ingresses serve both under one host, while a router of OpenShift refuses the later Route.
+func (r *clusters) hostTaken(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) (bool, error) {
+	if in.Published(c) && in.Domain != "" && !in.OpenShift && !in.ViaGateway() {
+		others, err := r.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		for i := range others.Items {
+			if other := &others.Items[i]; raycluster.View(other.Object).DashboardHost() == c.DashboardHost() && older(other, cluster) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// older reports whether a was created before b. Creation times have whole seconds; of two equal ones the UIDs decide.
+func older(a, b *unstructured.Unstructured) bool {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID())) < 0
+}
+
+// list returns all RayClusters of the cache, which must not be changed.
+func (r *clusters) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
+	if err := r.whole.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing RayClusters: %w", err)
+	}
+	return list, nil
 }
 
 // forCertificates are the inputs of the certificates, in the mode as the pods are made.

@@ -130,6 +130,9 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 		errs = append(errs, err, said.Await())
 		r.tell(cluster, c, in, said)
 	}
+	if in.HostTaken {
+		errs = append(errs, &reconciler.Wait{For: "the host of the dashboard to be free", Retry: strangerRetry})
+	}
 	err = errors.Join(errs...)
 	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
 		return err

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -187,10 +186,9 @@ func byBinding(_ context.Context, object client.Object) []reconcile.Request {
 // everyCluster maps whatever happened to all RayClusters.
 func (r *clusters) everyCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
-		if err := r.whole.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing RayClusters")
+		list, err := r.list(ctx)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Enqueueing all RayClusters")
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(list.Items))

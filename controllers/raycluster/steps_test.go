@@ -3,8 +3,10 @@ package raycluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -112,6 +114,31 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 	}
 	if writes := strings.Join(s.must(u), "\n"); strings.Contains(writes, "delete Pod") {
 		t.Errorf("writes %s", writes)
+	}
+}
+
+// [B-5] Of two clusters with the same host below the ingress domain only the older one has an Ingress, until it goes.
+func TestHostTaken(t *testing.T) {
+	s := newScene(t)
+	s.served = capability.Set{}
+	put := func(name, namespace string, created int64) *unstructured.Unstructured {
+		return s.put(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
+			name, namespace, name, time.Unix(created, 0).UTC().Format(time.RFC3339), hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	}
+	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
+	s.must(older)
+	if writes, again, err := s.once(younger); err != nil || again != strangerRetry || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
+	}
+	if said := s.said(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
+		t.Errorf("reported %q", said)
+	}
+	if err := s.server.Delete(t.Context(), older); err != nil {
+		t.Fatal(err)
+	}
+	s.must(older) // which releases it
+	if writes := s.must(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
+		t.Errorf("writes %q", writes)
 	}
 }
 

@@ -139,7 +139,7 @@ var (
 		"mlflow", "mlflow-sa", "mlflow-gc", "mlflow-gc-sa", "mlflow-trace-archival", "mlflow-trace-archival-sa",
 		"etcd", "modelmesh-serving", "modelmesh-controller",
 	}
-	reservedBeginnings = []string{names.OperatorName, "modelmesh-serving-"}
+	reservedBeginnings = []string{names.OperatorName, "modelmesh-serving-", "ray-dashboard-", "rayclient-"}
 	reservedEnds       = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 

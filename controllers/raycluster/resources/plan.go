@@ -22,6 +22,8 @@ type Inputs struct {
 	Gateway, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, set or discovered; "" when none is known.
 	Domain string
+	// HostTaken: an older RayCluster has the same host below Domain.
+	HostTaken bool
 	// KubeRay are the namespaces from which KubeRay reaches the heads.
 	KubeRay []string
 	// Pods are those that the cluster controls.

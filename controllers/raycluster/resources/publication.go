@@ -26,7 +26,7 @@ func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 	case in.OpenShift:
 		p.Host = longHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
-	case in.Domain != "":
+	case in.Domain != "" && !in.HostTaken:
 		ingress := p.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
 		if !in.RayCluster.Exposure.Ingress() {
 			ingress.Spec.TLS = nil // as the CodeFlare operator left it
@@ -73,7 +73,7 @@ func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	case in.OpenShift:
 		p.Host = longHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
-	case in.Domain != "":
+	case in.Domain != "" && !in.HostTaken:
 		p.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
 		ingress := p.Ingress(meta, cmp.Or(in.RayCluster.Exposure.IngressClass, "nginx"), map[string]string{
 			"nginx.ingress.kubernetes.io/rewrite-target":  "/",

@@ -129,6 +129,8 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		"the name of the catalog":             {"", "model-catalog", "{}", "belong to something else"},
 		"the name of a catalog of another":    {"", "demo-catalog", "{}", "belong to something else"},
 		"the name of another's database":      {"", "demo-postgres", "{}", "belong to something else"},
+		"the host of a Ray dashboard [B-5]":   {"", "ray-dashboard-c-x", "{}", "belong to something else"},
+		"the host of a Ray client [B-5]":      {"", "rayclient-c-x", "{}", "belong to something else"},
 		"the name of the webhooks":            {operatorNamespace, "odh-platform-operator-webhook", "{}", "belong to something else"},
 		"the name of ModelMesh":               {"", "modelmesh-serving", "{}", "belong to something else"},
 		"the Service of a Ray head":           {"", "demo-head-svc", "{}", "belong to something else"},
