@@ -25,7 +25,7 @@ type rendered struct {
 	objects []*unstructured.Unstructured
 }
 
-func render(t *testing.T, spec mlflowv1.MLflowSpec) rendered {
+func render(t *testing.T, spec mlflowv1.MLflowSpec, changes ...func(*resources.Inputs)) rendered {
 	t.Helper()
 	m := &mlflowv1.MLflow{Spec: spec}
 	m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
@@ -39,6 +39,9 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec) rendered {
 	settings := mlflow.Settings{Inputs: resources.Inputs{
 		Namespace: "opendatahub", Image: "quay.io/example/mlflow:v3", Version: oldest, TLS: tlsprofile.Profile{MinVersion: tls.VersionTLS13},
 	}}
+	for _, change := range changes {
+		change(&settings.Inputs)
+	}
 	objects, err := mlflow.Render(settings, capability.NewSet(capability.ServiceMonitor), &unstructured.Unstructured{Object: object})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,74 @@
+//go:build operands
+
+package operands
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+)
+
+// health asks for a URL and prints the status. The certificate is that of localhost, which may resolve to an address of the other family.
+const health = `import ssl, sys, urllib.request
+context = ssl.create_default_context(cafile=sys.argv[2])
+context.check_hostname = False
+print(urllib.request.urlopen(sys.argv[1], context=context, timeout=10).status)`
+
+// TestOneFamily starts MLflow in a network that has addresses of one family only, where the kubelet has no other to probe. [BR-F6]
+func TestOneFamily(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ipv6          bool
+		kept, removed string
+	}{
+		"IPv6": {true, "[::1]", "127.0.0.1/8"},
+		"IPv4": {false, "127.0.0.1", "::1/128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			p.port = "8443" // of a network that nothing else uses
+			spec := mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true, Storage: &corev1.PersistentVolumeClaimSpec{}}
+			if end := p.migrate(spec, oldest); end.code != 0 {
+				t.Fatalf("the migration: %+v", end)
+			}
+			container := render(t, spec, func(in *resources.Inputs) { in.IPv6 = c.ipv6 }).server().Containers[0]
+			server := p.command(t.Context(), &container)
+			isolate(server, c.removed)
+			log, err := os.Create(p.path("server.log"))
+			p.must(err)
+			defer log.Close()
+			server.Stdout, server.Stderr = log, log
+			p.must(server.Start())
+			ended := make(chan struct{})
+			go func() { _ = server.Wait(); close(ended) }()
+			t.Cleanup(func() { _ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL); <-ended })
+			NewWithT(t).Eventually(func(g Gomega) {
+				g.Expect(ended).NotTo(BeClosed())
+				client := exec.CommandContext(t.Context(), "nsenter", "--net=/proc/"+strconv.Itoa(server.Process.Pid)+"/ns/net",
+					p.image.Path("python"), "-c", health, "https://"+c.kept+":"+p.port+container.LivenessProbe.HTTPGet.Path, p.path("pki/custom/ca.crt"))
+				answer, err := client.CombinedOutput()
+				g.Expect(err).NotTo(HaveOccurred(), string(answer))
+				g.Expect(strings.TrimSpace(string(answer))).To(Equal("200"))
+			}, startExpiry, poll).Should(Succeed(), func() string { return p.read("server.log") })
+			report.add("MLflow "+p.image.release+", network with "+name+" alone", "200")
+		})
+	}
+}
+
+// isolate gives a command a network of its own, with the loopback interface and without one of its addresses.
+func isolate(command *exec.Cmd, removed string) {
+	script := `export PATH="$PATH:/usr/sbin:/sbin"; ip link set lo up && ip address delete ` + removed + ` dev lo && exec "$@"`
+	command.Args = append([]string{"sh", "-c", script, "sh", command.Path}, command.Args[1:]...)
+	command.Path = "/bin/sh"
+	command.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
+}
