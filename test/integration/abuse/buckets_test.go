@@ -43,7 +43,7 @@ var _ = Describe("An editor of Secrets, under the admission policy of the page a
 			Should(MatchError(ContainSubstring("an administrator must list AWS_S3_BUCKET")))
 		Expect(env.Admin.Patch(ctx, &corev1.Namespace{ObjectMeta: meta("", namespace)},
 			merge(`{"metadata": {"annotations": {"example.com/mlflow-buckets": "`+
-			base64.StdEncoding.EncodeToString([]byte("ours"))+","+base64.StdEncoding.EncodeToString([]byte("archive-of-ours"))+`"}}}`))).To(Succeed())
+				base64.StdEncoding.EncodeToString([]byte("ours"))+","+base64.StdEncoding.EncodeToString([]byte("archive-of-ours"))+`"}}}`))).To(Succeed())
 		Eventually(secret).WithContext(ctx).WithTimeout(patience).WithArguments("mlflow-artifact-connection", "ours").Should(Succeed())
 		Expect(secret("mlflow-archive-secret", "everybodys")).To(MatchError(ContainSubstring("an administrator must list")))
 		Expect(secret("mlflow-archive-secret", "archive-of-ours")).To(Succeed())
