@@ -80,7 +80,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 	if a.read != nil {
 		return *a.read, nil
 	}
-	var older []config.OlderConfig
+	var older []config.LegacyConfig
 	for _, o := range kinds.OlderConfigs {
 		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
 		stored := &corev1.ConfigMap{}
@@ -91,7 +91,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 		if err != nil {
 			return config.AppWrapper{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		older = append(older, config.OlderConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
+		older = append(older, config.LegacyConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
 	}
 	got, notes, err := a.config.AppWrapper(older...)
 	if err != nil {

@@ -45,7 +45,7 @@ type Env struct {
 // Applier makes appliers on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
 func (e *Env) Applier(o apply.Options) func(ctrl.Manager) *apply.Applier {
 	return func(mgr ctrl.Manager) *apply.Applier {
-		o.Client, o.Live, o.Whole, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
+		o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
 		return apply.New(o)
 	}
 }

@@ -125,7 +125,7 @@ func usage(p process) string {
 // program is what the configuration must know about this build.
 func program(p process) config.Program {
 	return config.Program{
-		Components: component.Known(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion,
+		Components: component.Names(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion,
 		Selection: p.selection, Defaults: p.defaults,
 	}
 }

@@ -56,7 +56,7 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 			return apply.New(apply.Options{
 				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,
-				Whole: []schema.GroupVersionKind{access.RoleBindingKind},
+				FullObjectKinds: []schema.GroupVersionKind{access.RoleBindingKind},
 			})
 		})
 	servers := mlflow.Setup(settings, env.served, applier, env.clock, groups)

@@ -40,7 +40,7 @@ func modelCatalogRow(env *Env) row {
 				Clock:  env.clock,
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), Whole: env.Whole,
+						Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.Whole,
 						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
 						LegacyManagers:   []string{modelcatalog.LegacyManager},
 						StripAnnotations: []string{modelcatalog.LastApplied},

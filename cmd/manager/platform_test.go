@@ -24,7 +24,7 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 		"neither":         {[]string{"--components=platform"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := component.Known(bare(components(&Env{})))
+			known := component.Names(bare(components(&Env{})))
 			cfg, err := config.Load(config.Program{Components: known, MLflowVersion: "1"}, tc.args,
 				func(name string) (string, bool) {
 					v, ok := map[string]string{"REGISTRIES_NAMESPACE": "set"}[name]

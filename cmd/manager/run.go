@@ -67,7 +67,7 @@ func runManager(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
-	left := cfg.LeaveOutIncomplete()
+	left := cfg.DisableIncompleteComponents()
 	if err := cfg.CheckComplete(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func runManager(ctx context.Context, p process) error {
 	for _, reason := range left {
 		log.Error(reason, "A component stays off")
 	}
-	for _, notice := range cfg.Notices {
+	for _, notice := range cfg.Warnings {
 		log.Info("A setting has no effect", "reason", notice)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
@@ -169,12 +169,12 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
-	env.Whole = component.WholeKinds(component.Enabled(all, env.Config.Enabled))
+	env.Whole = component.FullObjectKinds(component.Enabled(all, env.Config.Enabled))
 	if err := component.Setup(ctx, mgr, env.Capabilities, all, env.Config.Enabled); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
-	if errors.Is(err, component.ErrGone) {
+	if errors.Is(err, component.ErrAPIRemoved) {
 		log.Info("Ending, to be started again without what is gone", "reason", err.Error())
 		return nil
 	}

@@ -53,8 +53,8 @@ const FieldOwner = "appwrapper"
 // our own, which is limited to objects with the label of an AppWrapper.
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
-		{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true},
-		{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Everything: true},
+		{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), FullObjects: true, IncludeForeign: true},
+		{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), IncludeForeign: true},
 	}
 }
 

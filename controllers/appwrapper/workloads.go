@@ -33,15 +33,15 @@ func newWorkloads(settings Settings, applier *apply.Applier, k *kinds, mapper me
 // logic is what the shell runs.
 func (w *workloads) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 	return reconciler.Logic[*awv1beta2.AppWrapper]{
-		Phases:         []reconciler.Phase[*awv1beta2.AppWrapper]{{Name: "deciding", Run: w.step}},
-		Main:           conditions.Ready,
-		Summary:        w.summarize,
-		IgnoresPause:   func(aw *awv1beta2.AppWrapper) bool { return aw.Spec.Suspend },
-		Finalizer:      awv1beta2.Finalizer,
-		NeedsFinalizer: needsFinalizer,
-		Finalize:       w.finalize,
-		Gone:           w.memory.forget,
-		Written:        w.written,
+		Phases:            []reconciler.Phase[*awv1beta2.AppWrapper]{{Name: "deciding", Run: w.step}},
+		ReadyCondition:    conditions.Ready,
+		Summary:           w.summarize,
+		IgnoresPause:      func(aw *awv1beta2.AppWrapper) bool { return aw.Spec.Suspend },
+		Finalizer:         awv1beta2.Finalizer,
+		NeedsFinalizer:    needsFinalizer,
+		Finalize:          w.finalize,
+		OnDeleted:         w.memory.forget,
+		AfterStatusUpdate: w.written,
 	}
 }
 

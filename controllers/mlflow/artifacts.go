@@ -66,7 +66,7 @@ func (j *storeJudge) judge(ctx context.Context, namespace string, store resource
 		return "", nil // what stands in the spec, the schema judges
 	}
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
-	head, err := capability.Head(ctx, j.cached, secretKind, name)
+	head, err := capability.GetMetadata(ctx, j.cached, secretKind, name)
 	if err != nil {
 		return "", err
 	}
@@ -110,5 +110,5 @@ func (r *objects) stopArtifacts(ctx context.Context, m *mlflowv1.MLflow, d *migr
 	if err != nil || !metav1.IsControlledBy(unwanted, m) {
 		return client.IgnoreNotFound(err)
 	}
-	return r.applier.Adjust(ctx, unwanted, func() { unwanted.Spec.Replicas = new(int32(0)) })
+	return r.applier.PatchExisting(ctx, unwanted, func() { unwanted.Spec.Replicas = new(int32(0)) })
 }

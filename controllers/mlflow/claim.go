@@ -51,12 +51,12 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *trou
 
 // adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
 func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	reason, err := ReasonApplyFailed, r.applier.Adjust(ctx, claim, func() { markClaim(claim, m) })
+	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { markClaim(claim, m) })
 	if err == nil {
-		reason, err = ReasonExpansionRefused, r.applier.Adjust(ctx, claim, func() { growClaim(claim, m) })
+		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { growClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.Adjust(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err

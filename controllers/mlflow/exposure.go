@@ -37,7 +37,7 @@ func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 	for _, object := range exposed {
 		err := r.applier.Apply(ctx, m, apply.Desired{object})
 		aside.add("publishing the server", err)
-		if err == nil || apply.Vanishing(err) {
+		if err == nil || apply.IsTerminating(err) {
 			continue
 		}
 		condition, ok := reportPublication(m, err)

@@ -112,7 +112,7 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources
 		return r.createJob(ctx, m, resources.CheckJob(m, in, d.Subject))
 	case migration.StepDelete:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
-		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
+		if err := r.applier.DeleteOwned(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
 			return failMigration(m, err)
 		}
 	case migration.StepUnmark:

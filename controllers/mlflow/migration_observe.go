@@ -98,7 +98,7 @@ func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
 	}
 	own = metav1.IsControlledBy(job, m)
 	relied := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return !apply.OfEarlierLife(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
+		return !apply.RefersToPreviousUID(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
 	})
 	return own, !own && !relied && apply.IsOurs(job, ComponentName)
 }

@@ -111,7 +111,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 		switch {
 		case waits:
 			err = wait
-		case apply.Only(err, isRefusal):
+		case apply.OnlyErrors(err, isRefusal):
 			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
 			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
 		}
@@ -204,7 +204,7 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 	}
 	p := resources.NewPlan(m, in)
 	for name, stamp := range stamps {
-		stamp.Mark(p.Server.Deployment(name))
+		stamp.Apply(p.Server.Deployment(name))
 	}
 	d, err := r.planMigration(ctx, m, in)
 	if err != nil {
@@ -242,11 +242,11 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 	if err != nil || !united {
 		return err
 	}
-	head, err := capability.Head(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
+	head, err := capability.GetMetadata(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
 	if err != nil || head == nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
 		return err
 	}
-	return r.applier.Remove(ctx, m.UID, head)
+	return r.applier.DeleteOwned(ctx, m.UID, head)
 }
 
 // notApplied reports what could not be written, if anything. What is just going away is no fault of anything, and waited for.
@@ -254,7 +254,7 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 	if err == nil {
 		return nil
 	}
-	if apply.Vanishing(err) {
+	if apply.IsTerminating(err) {
 		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 	}
 	failApply(m, err)
@@ -263,7 +263,7 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 
 // stamps decides for each server whether running pods must be replaced because something they consume has changed since its Deployment
 // was written, and says what of it does not exist.
-func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.Stamp, error) {
+func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
 	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
 		return nil, err
 	}
-	stamps := map[string]reference.Stamp{}
+	stamps := map[string]reference.RolloutHash{}
 	for _, s := range resources.Servers(m) {
 		d, err := r.deployment(ctx, s, r.cached, r.live)
 		if client.IgnoreNotFound(err) != nil {
@@ -282,7 +282,7 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 			ref, hash := resources.ArchivalReference(m)
 			refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
 		}
-		if stamps[s.Name], err = reference.NextOn(d, resolved.Hashes, refs); err != nil {
+		if stamps[s.Name], err = reference.ForDeployment(d, resolved.Hashes, refs); err != nil {
 			return nil, err
 		}
 	}
@@ -378,6 +378,6 @@ func (r *objects) read(ctx context.Context, name string, child client.Object, fr
 }
 
 func (r *objects) configMapExists(ctx context.Context, name string) (bool, error) {
-	head, err := capability.Head(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	head, err := capability.GetMetadata(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
 	return head != nil, err
 }

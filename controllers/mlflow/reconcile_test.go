@@ -72,7 +72,7 @@ func startOn(t testing.TB, server client.Client) (*objects, func() (ctrl.Result,
 		applier: apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
 	r.certificates, r.stores = r.keepers(), &storeJudge{cached: server, live: server}
-	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
+	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.forget})
 	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}

@@ -46,7 +46,7 @@ func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespa
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
 		return isServing(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
 	})
-	absent, err := r.references.Absent(ctx, namespace, mounted(m))
+	absent, err := r.references.FindMissing(ctx, namespace, mounted(m))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
-	stampOf := func(r *objects) reference.Stamp {
+	stampOf := func(r *objects) reference.RolloutHash {
 		t.Helper()
 		stamps, err := r.stamps(t.Context(), m, "opendatahub")
 		if err != nil {
@@ -75,7 +75,7 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		t.Fatalf("a new Deployment: %+v", first)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}}
-	d.Annotations = map[string]string{reference.BaselineAnnotation: first.Baseline}
+	d.Annotations = map[string]string{reference.HashesAnnotation: first.Baseline}
 	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "rolled before"}
 	for name, tc := range map[string]struct {
 		uri  string

@@ -158,8 +158,8 @@ func Optional() []schema.GroupVersionKind {
 // metadata of all in the operand namespace.
 func Caches(namespace string) []component.CacheNeed {
 	return []component.CacheNeed{
-		{Kind: deploymentKind, Namespace: namespace, Whole: true},
-		{Kind: claimKind, Namespace: namespace, Whole: true},
+		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
+		{Kind: claimKind, Namespace: namespace, FullObjects: true},
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
@@ -169,14 +169,14 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: jobKind, Namespace: namespace},
 		{Kind: roleKind},
 		{Kind: bindingKind},
-		{Kind: secretKind, Namespace: namespace, Everything: true},
-		{Kind: configMapKind, Namespace: namespace, Everything: true},
+		{Kind: secretKind, Namespace: namespace, IncludeForeign: true},
+		{Kind: configMapKind, Namespace: namespace, IncludeForeign: true},
 		{Kind: capability.ServiceMonitor, Namespace: namespace},
 		{Kind: capability.HTTPRoute, Namespace: namespace},
 		{Kind: capability.BackendTLSPolicy, Namespace: namespace},
 		{Kind: capability.ConsoleLink},
-		{Kind: mlflowOperatorKind, Everything: true},
-		{Kind: artifactstore.Kind, Whole: true, Everything: true},
+		{Kind: mlflowOperatorKind, IncludeForeign: true},
+		{Kind: artifactstore.Kind, FullObjects: true, IncludeForeign: true},
 	}
 }
 
@@ -222,7 +222,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), Gone: r.forget, Advice: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+		Phases: r.phases(), OnDeleted: r.forget, InformationalConditions: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())

@@ -34,10 +34,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -139,15 +139,15 @@ func (b *bench) restart() {
 		settings: settings, cached: cached, live: cached, whole: cached, side: side, clock: b.clock,
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
-			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{registry.Deployment}}),
+			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment}}),
 		references: reference.NewTracker(side.routed(cached), cached),
 	}
 	b.r.certificates = registry.NewCertificates(side.routed(cached), cached, b.r.applier, b.clock)
-	b.r.admins, b.r.proxy = &follow.Value[[]string]{}, &follow.Value[resources.EgressProxy]{}
+	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
-	b.r.keys.TakeAll(b.hubKeys)
+	b.r.keys.OnList(b.hubKeys)
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
-		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,
+		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, OnDeleted: b.r.forget,
 	})
 }
 

@@ -54,7 +54,7 @@ type bootstrap struct {
 
 // Start implements manager.Runnable. It tries again until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
-	registry.UntilDone(ctx, b.clock, bootstrapMin, bootstrapMax, b.run, func(err error, after time.Duration) {
+	registry.Retry(ctx, b.clock, bootstrapMin, bootstrapMax, b.run, func(err error, after time.Duration) {
 		b.log.Info("The start of the catalog failed and is tried again", "reason", err.Error(), "after", after)
 	})
 	return nil
@@ -97,7 +97,7 @@ func (b *bootstrap) sweep(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{}
 	err := b.live.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
 	if err == nil && ours(binding) {
-		return b.applier.Remove(ctx, "", binding)
+		return b.applier.DeleteOwned(ctx, "", binding)
 	}
 	return client.IgnoreNotFound(err)
 }
@@ -194,7 +194,7 @@ func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) err
 	var errs []error
 	for i := range all {
 		if c := &all[i]; c.Annotations[CreatedAtStart] == "true" && c.Name == aihubv1alpha1.CatalogName && metav1.GetControllerOfNoCopy(c) == nil {
-			errs = append(errs, b.applier.Remove(ctx, c.UID, c))
+			errs = append(errs, b.applier.DeleteOwned(ctx, c.UID, c))
 		}
 	}
 	if len(all) > 0 {

@@ -112,14 +112,14 @@ func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 	if b.get(server) {
 		t.Error("the server runs already")
 	}
-	proxy.Denied()
+	proxy.OnUnavailable()
 	b.settle()
 	if got := proxyVariables(must(b, server).Spec.Template.Spec); got != nil {
 		t.Errorf("variables %v", got)
 	}
-	proxy.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
+	proxy.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
 	b.settle()
-	proxy.Denied() // which takes back nothing
+	proxy.OnUnavailable() // which takes back nothing
 	b.settle()
 	if got, want := proxyVariables(must(b, server).Spec.Template.Spec), []string{"catalog NO_PROXY=.svc"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)

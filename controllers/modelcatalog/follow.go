@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // sideCaches hold what the cache of the manager does not, few objects each.
@@ -49,7 +49,7 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 	}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
-		c, err := component.Narrow(mgr, capability.MetadataOf(registry.Secret), by, apply.Transform(FieldOwner))
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Secret), by, apply.Transform(FieldOwner))
 		if err != nil {
 			return nil, err
 		}
@@ -57,13 +57,13 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 	}
 	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
 	var err error
-	s.labelled, err = component.Narrow(mgr, &corev1.ConfigMap{}, by, condense)
+	s.labelled, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, by, condense)
 	return s, err
 }
 
 // routed is a client that finds the Secrets in their caches.
 func (s *sideCaches) routed(main client.Client) client.Client {
-	return &component.Routed{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == registry.Secret {
 			if c, held := s.secrets[key.Name]; held {
 				return c
@@ -99,9 +99,9 @@ func adminGroups(auth *unstructured.Unstructured) []string {
 }
 
 // newAdmins follows the groups of administrators while Auth is served.
-func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *follow.Value[[]string] {
+func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *singleton.Value[[]string] {
 	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
-	groups := follow.NewValue(follow.Options{
+	groups := singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"),
 	}, adminGroups)
 	served.Follow(ctx, func(s capability.Set) { groups.SetServed(s.Has(capability.PlatformAuth)) })
@@ -113,14 +113,14 @@ const clusterProxyName = "cluster"
 
 // newClusterProxy follows the proxy of the cluster. One that may not be read is none: the server then runs as it would elsewhere. One that
 // was read stays in force, or the loss of a right would replace the pod.
-func newClusterProxy(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *follow.Value[resources.EgressProxy] {
+func newClusterProxy(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
-	var proxy *follow.Value[resources.EgressProxy]
-	proxy = follow.NewValue(follow.Options{
+	var proxy *singleton.Value[resources.EgressProxy]
+	proxy = singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: clusterProxyName, Clock: clk, Log: log.WithName("proxy"),
-		Denied: func() {
+		OnUnavailable: func() {
 			if _, known := proxy.Current(); !known {
-				proxy.Take(nil)
+				proxy.OnUpdate(nil)
 			}
 		},
 	}, resources.ClusterProxy)

@@ -28,10 +28,10 @@ func (b *bench) setHubKeys(secrets ...string) {
 		if len(words) > 2 {
 			o.Object["data"] = map[string]any{"apiKey": words[2]}
 		}
-		b.r.keys.Condense(o)
+		b.r.keys.Transform(o)
 		b.hubKeys = append(b.hubKeys, o)
 	}
-	b.r.keys.TakeAll(b.hubKeys)
+	b.r.keys.OnList(b.hubKeys)
 }
 
 // Keys for Hugging Face are variables of the server alone, a change of one replaces its pods once, and what is of no use is named.

@@ -27,7 +27,7 @@ func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // isGood reports whether an object is, as the cache has it, the one that was found good before.
 func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	h, err := capability.Head(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	h, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	return h != nil && r.remembered(c.UID).good[name] == versionOf(h), err
 }
 
@@ -56,7 +56,7 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 	if err != nil {
 		return err
 	}
-	if err := r.applier.Adjust(ctx, live, func() { tidy(ctx, live) }); err != nil {
+	if err := r.applier.PatchExisting(ctx, live, func() { tidy(ctx, live) }); err != nil {
 		return err
 	}
 	r.remembered(c.UID).good[name] = versionOf(live)
@@ -81,7 +81,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 		return nil // its event brings us back
 	}
 	data := completed(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
-	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data), Keeps: true}})
+	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
 	if err := r.applier.Apply(ctx, c, objects); err != nil {
 		return r.notApplied(c, err)
 	}

@@ -24,13 +24,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
@@ -61,8 +61,8 @@ type catalogs struct {
 	whole        client.Reader // objects of which cached holds the metadata only
 	side         *sideCaches
 	applier      *apply.Applier
-	admins       *follow.Value[[]string]
-	proxy        *follow.Value[resources.EgressProxy]
+	admins       *singleton.Value[[]string]
+	proxy        *singleton.Value[resources.EgressProxy]
 	keys         *huggingface.Watcher
 	clock        clock.Clock
 	references   *reference.Tracker
@@ -133,7 +133,7 @@ func (r *catalogs) awaitHub(c *aihubv1alpha1.Catalog) error {
 	if err := r.hub.Await(); err != nil {
 		return err
 	}
-	r.remembered(c.UID).platform = registry.Take(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	r.remembered(c.UID).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
 	return nil
 }
 
@@ -277,7 +277,7 @@ func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desir
 // notApplied reports what stays until a user acts, and says when to try again. What passes by itself is retried, and the
 // status stays as it is.
 func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
-	if apply.Vanishing(err) {
+	if apply.IsTerminating(err) {
 		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: soon}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
@@ -299,7 +299,7 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	}
 	c.Status.Scale = common.Scaled(d, resources.Selector(resources.Name))
 	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
-	a, err := registry.Judge(ctx, r.cached, r.live, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
+	a, err := registry.EvaluateDeployment(ctx, r.cached, r.live, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {
 		return err
 	}

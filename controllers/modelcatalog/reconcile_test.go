@@ -19,9 +19,9 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -269,14 +269,14 @@ func TestAdministrators(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	unread := func() { // as a new process begins
-		b.r.admins = follow.NewValue(follow.Options{}, adminGroups)
+		b.r.admins = singleton.NewValue(singleton.Options{}, adminGroups)
 		b.r.admins.SetServed(true)
 	}
 	unread()
 	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
 		t.Errorf("before Auth was read: %v", err)
 	}
-	b.r.admins.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
+	b.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
 	b.settle()
 	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
 		t.Errorf("binding %+v", binding)
@@ -284,7 +284,7 @@ func TestAdministrators(t *testing.T) {
 	unread()
 	b.settle()
 	must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)})
-	b.r.admins.Take(nil)
+	b.r.admins.OnUpdate(nil)
 	b.settle()
 	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
 		t.Error("the binding outlives the groups")

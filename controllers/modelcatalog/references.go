@@ -53,7 +53,7 @@ const presence = 10 * time.Minute
 // of it is cached; what was not is looked for at each reconcile, and the pods that wait for it cause one when it comes.
 func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
 	present := r.remembered(c.UID).present
-	return reference.Absent(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
+	return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
 		name := string(ref.Kind) + "/" + ref.Name
 		if r.clock.Since(present[name]) < presence {
 			return true, nil
@@ -93,11 +93,11 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 		if err != nil {
 			return err
 		}
-		stamp, err := reference.NextOn(live, resolved.Hashes, references(c, *d.Name))
+		stamp, err := reference.ForDeployment(live, resolved.Hashes, references(c, *d.Name))
 		if err != nil {
 			return err
 		}
-		stamp.Mark(d)
+		stamp.Apply(d)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 		{"sources, which the server reads by itself", func() { b.change(sources, func() { sources.Data[resources.SourcesKey] = "catalogs: [] # mine\n" }) }, nil},
 		{"a Secret that is not its own", func() { b.change(other, func() { other.Data[resources.KeyPassword] = []byte("b") }) }, nil},
 		{"the manager of before, which recorded nothing", func() {
-			b.change(server, func() { delete(server.Annotations, reference.BaselineAnnotation) })
+			b.change(server, func() { delete(server.Annotations, reference.HashesAnnotation) })
 			b.restart()
 		}, nil},
 		{"a password after that", func() { b.change(own, func() { own.Data[resources.KeyPassword] = []byte("again") }) }, []string{resources.Name, resources.DatabaseName}},
@@ -104,7 +104,7 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 			t.Errorf("%s: rolled %v, want %v", step.name, got, step.want)
 		}
 	}
-	if must(b, server).Annotations[reference.BaselineAnnotation] == "" {
+	if must(b, server).Annotations[reference.HashesAnnotation] == "" {
 		t.Error("what the pods have read is not recorded")
 	}
 }

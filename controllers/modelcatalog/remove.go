@@ -35,7 +35,7 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 
 // removeOutside removes our objects of a kind that has no owner, of this Catalog, but for those in the namespace that is kept.
 func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
-	return r.applier.RemoveLabelled(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
+	return r.applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return keep != "" && o.GetNamespace() == keep
 	})
 }
@@ -62,7 +62,7 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 
 // removeLive removes one object by name, as the API server has it.
 func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
-	return r.applier.RemoveNamed(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
+	return r.applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
 		of, said := found.Labels[resources.LabelNamespace]
 		if !madeHere(found) || said {
 			return madeHere(found) && of == c.Namespace, nil

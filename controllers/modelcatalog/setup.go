@@ -88,7 +88,7 @@ type Environment struct {
 // Caches says what is held in memory: children by our label. What belongs to users is held in narrow caches.
 func Caches(namespace string) []component.CacheNeed {
 	return append(registry.Caches(namespace),
-		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), Whole: true, Everything: true},
+		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
 		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace})
 }
 
@@ -138,14 +138,14 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
-		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, Gone: r.forget,
+		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
 	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
 	b := registry.OwnsServer(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(catalog, builder.WithPredicates(reconciler.Changed()))).
 		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
-		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
-		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
+		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
+		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
@@ -186,5 +186,5 @@ func comesAndGoes() predicate.Predicate {
 // keep objects of the same kinds in the cache.
 func ofCatalog() predicate.Predicate {
 	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
-	return predicate.Or(apply.MadeBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
+	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
 }

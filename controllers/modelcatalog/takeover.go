@@ -62,7 +62,7 @@ func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog
 func removeMade(ctx context.Context, applier *apply.Applier, forOwner types.UID, places []place) error {
 	var errs []error
 	for _, p := range places {
-		errs = append(errs, applier.RemoveNamed(ctx, forOwner, p.kind, p.NamespacedName,
+		errs = append(errs, applier.DeleteIf(ctx, forOwner, p.kind, p.NamespacedName,
 			func(found *metav1.PartialObjectMetadata) (bool, error) { return madeHere(found), nil }))
 	}
 	return errors.Join(errs...)
@@ -77,7 +77,7 @@ func madeHere(o metav1.Object) bool {
 // same created-by, and a registry may be called as the catalog is.
 func ofAnother(o metav1.Object) bool {
 	former, said := o.GetLabels()[resources.LabelComponent]
-	return apply.OfAnother(o, ComponentName) || said && former != resources.Name && former != resources.DatabaseName
+	return apply.ManagedByOther(o, ComponentName) || said && former != resources.Name && former != resources.DatabaseName
 }
 
 // formerOwner recognises the owners that the catalog had before there was a Catalog.
@@ -96,10 +96,10 @@ func formerOwner(ref metav1.OwnerReference) bool {
 // unless its labels say that it was made for a registry; elsewhere it must bear their label.
 func adopting(objects apply.Desired) apply.Desired {
 	for i := range objects {
-		objects[i].Disowns = formerOwner
-		objects[i].Adopts = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
-		if kind, _, err := objects[i].Place(); err == nil && (kind == registry.ClusterBinding || kind.Kind == capability.HTTPRoute.Kind) {
-			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return madeHere(live) }
+		objects[i].DropOwnerReferences = formerOwner
+		objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
+		if kind, _, err := objects[i].Key(); err == nil && (kind == registry.ClusterBinding || kind.Kind == capability.HTTPRoute.Kind) {
+			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return madeHere(live) }
 		}
 	}
 	return objects
@@ -125,7 +125,7 @@ func (r *catalogs) replaceOutdated(ctx context.Context, c *aihubv1alpha1.Catalog
 		return r.notApplied(c, err)
 	}
 	for _, d := range outdated {
-		if err := r.applier.Discard(ctx, c.UID, d); err != nil {
+		if err := r.applier.DeleteForeground(ctx, c.UID, d); err != nil {
 			return err
 		}
 	}

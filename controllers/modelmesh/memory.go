@@ -90,7 +90,7 @@ func NewContents[T any](cached, live client.Reader, derive func(*corev1.Secret) 
 
 // Get returns what derive makes of a Secret, and false when there is none.
 func (c *Contents[T]) Get(ctx context.Context, name types.NamespacedName) (value T, found bool, err error) {
-	head, err := capability.Head(ctx, c.cached, corev1.SchemeGroupVersion.WithKind("Secret"), name)
+	head, err := capability.GetMetadata(ctx, c.cached, corev1.SchemeGroupVersion.WithKind("Secret"), name)
 	if err != nil {
 		return value, false, err
 	}

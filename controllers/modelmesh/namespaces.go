@@ -53,7 +53,7 @@ func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, err
 	if err != nil {
 		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
 	}
-	labelled, err := component.Narrow(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
+	labelled, err := component.NewSelectorCache(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	if n.OnlyOwn() {
 		return nil, nil
 	}
-	return capability.Head(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
+	return capability.GetMetadata(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
 }
 
 // Metadata returns that of a namespace; nil for one that is gone. One without the label is not in memory: it is read, the manager's
@@ -82,7 +82,7 @@ func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.Partial
 	if known := n.home.Load(); known != nil && name == n.Home {
 		return known, nil
 	}
-	head, err = capability.Head(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
+	head, err = capability.GetMetadata(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
 	if head != nil && name == n.Home && head.DeletionTimestamp == nil {
 		n.home.Store(head)
 	}

@@ -123,7 +123,7 @@ func NarrowToMesh(mgr ctrl.Manager, object client.Object, namespaces *Namespaces
 	}
 	by := namespaces.Narrow()
 	by.Label = has
-	return component.Narrow(mgr, object, by, transform)
+	return component.NewSelectorCache(mgr, object, by, transform)
 }
 
 // Shared is what the parts of the component have in common during one run of it.

@@ -78,7 +78,7 @@ func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		clock: clocktesting.NewFakeClock(now), cached: writing, whole: w.server, live: w.server, pods: w.server,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
-			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
+			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
 		}),
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
 		readLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
@@ -158,7 +158,7 @@ func (w *bench) recording() interceptor.Funcs {
 	}
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			kind, name, err := apply.Object{Config: config}.Place()
+			kind, name, err := apply.Object{Config: config}.Key()
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) (s
 	s.wrote = database.Wrote(claim, server, wanted)
 	if isOurs(claim) {
 		maps.Copy(notes, s.wrote.Annotations())
-		if err := r.applier.Adjust(ctx, claim, func() {
+		if err := r.applier.PatchExisting(ctx, claim, func() {
 			adjustData(claim, m)
 			for key, value := range notes {
 				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
@@ -98,7 +98,7 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 		return "", nil
 	}
 	if isOurs(claim) {
-		if err := r.applier.Adjust(ctx, claim, func() { common.ClassForUnbound(claim, wish.StorageClassName) }); err != nil {
+		if err := r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, wish.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
@@ -148,7 +148,7 @@ func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim
 		return before.because, nil
 	}
 	asked := refusedSize{version: claim.ResourceVersion, size: wish.String()}
-	err := r.applier.Adjust(ctx, claim, func() {
+	err := r.applier.PatchExisting(ctx, claim, func() {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: wish}
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
@@ -224,7 +224,7 @@ func (r *registries) writeBackup(ctx context.Context, m, used *v1beta1.ModelRegi
 		return nil
 	}
 	err := r.applier.Apply(ctx, m, resources.BuildBackup(used, in))
-	if !apply.Only(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
+	if !apply.OnlyErrors(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
 		return err
 	}
 	r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(

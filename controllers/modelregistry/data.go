@@ -69,7 +69,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
 func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	head, err := capability.Head(ctx, r.cached, registry.Secret, key)
+	head, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 		}
 	}
 	if isOurs(secret) {
-		if err := r.applier.Adjust(ctx, secret, func() { adjustData(secret, m) }); err != nil {
+		if err := r.applier.PatchExisting(ctx, secret, func() { adjustData(secret, m) }); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 // owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
 func (r *registries) owned(ctx context.Context, m *v1beta1.ModelRegistry) bool {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
-		object, err := capability.Head(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
 		if err == nil && object != nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
 			return true
 		}
@@ -160,7 +160,7 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 			continue
 		}
 		stays = stays || retains(m)
-		if err := r.applier.Adjust(ctx, object, func() { adjustData(object, m) }); err != nil {
+		if err := r.applier.PatchExisting(ctx, object, func() { adjustData(object, m) }); err != nil {
 			return stays, err
 		}
 	}

@@ -120,10 +120,10 @@ func TestCaches(t *testing.T) {
 				t.Errorf("%s is declared twice", need.Kind)
 			}
 			seen[need.Kind.String()] = true
-			if need.Everything && need.Kind != registry.Secret && need.Kind != registry.ConfigMap {
+			if need.IncludeForeign && need.Kind != registry.Secret && need.Kind != registry.ConfigMap {
 				t.Errorf("%s owned by others is held", need.Kind)
 			}
-			if need.Whole && (need.Kind == registry.Secret || need.Kind == registry.ConfigMap) {
+			if need.FullObjects && (need.Kind == registry.Secret || need.Kind == registry.ConfigMap) {
 				t.Errorf("the content of %s is held", need.Kind)
 			}
 			if scoped := need.Namespace != ""; scoped && need.Namespace != namespace {

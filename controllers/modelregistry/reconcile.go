@@ -94,11 +94,11 @@ func (r *registries) forget(uid types.UID) {
 
 func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 	return reconciler.Logic[*v1beta1.ModelRegistry]{
-		Phases:    r.phases(),
-		Finalizer: v1beta1.Finalizer,
-		Finalize:  r.finalize,
-		Gone:      r.forget,
-		Advice:    []string{ConditionLeftover, ConditionBackup, servingcert.ReasonExpires},
+		Phases:                  r.phases(),
+		Finalizer:               v1beta1.Finalizer,
+		Finalize:                r.finalize,
+		OnDeleted:               r.forget,
+		InformationalConditions: []string{ConditionLeftover, ConditionBackup, servingcert.ReasonExpires},
 	}
 }
 
@@ -125,10 +125,10 @@ func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegist
 		if _, waits := errors.AsType[*reconciler.Wait](err); err == nil || waits {
 			return err
 		}
-		if apply.Vanishing(err) {
+		if apply.IsTerminating(err) {
 			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
-		if apply.Only(err, apierrors.IsConflict) {
+		if apply.OnlyErrors(err, apierrors.IsConflict) {
 			return err // another client wrote in between: the next reconcile sees it
 		}
 		reportFailure(m, err)
@@ -168,7 +168,7 @@ func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) e
 
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
 func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	ctx, changes := apply.Count(ctx)
+	ctx, changes := apply.CountChanges(ctx)
 	s := r.of(m)
 	used := complete(cmp.Or(s.admitted, m), &s.platform, s.credentials)
 	r.keepVersion(m, used)

@@ -25,7 +25,7 @@ func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRe
 	if err != nil {
 		return err
 	}
-	absent, err := r.references.Absent(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	absent, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
 	if err != nil {
 		return err
 	}
@@ -41,15 +41,15 @@ func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRe
 // stamp decides whether running pods must be replaced because something they consume has changed.
 func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
 	resolved reference.Resolved, refs []reference.Reference,
-) (reference.Stamp, error) {
+) (reference.RolloutHash, error) {
 	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, deployment)
 	if err == nil {
 		err = r.recreate(ctx, m, d, selector)
 	}
 	if err != nil {
-		return reference.Stamp{}, err
+		return reference.RolloutHash{}, err
 	}
-	return reference.NextOn(d, resolved.Hashes, refs)
+	return reference.ForDeployment(d, resolved.Hashes, refs)
 }
 
 // references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The

@@ -37,7 +37,7 @@ type place struct {
 func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
 	wanted := map[place]bool{}
 	for _, o := range desired {
-		kind, name, err := o.Place()
+		kind, name, err := o.Key()
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
 // HTTPRoutes is a setting that may have changed, so they may be anywhere.
 func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, wanted map[place]bool) error {
 	mine := map[string]string{resources.LabelApp: resources.LabelOf(m.Name), resources.LabelNamespace: m.Namespace}
-	return r.applier.RemoveLabelled(ctx, m.UID, kind, mine, func(o client.Object) bool {
+	return r.applier.DeleteByLabels(ctx, m.UID, kind, mine, func(o client.Object) bool {
 		return wanted[place{kind, client.ObjectKeyFromObject(o)}]
 	})
 }
@@ -130,7 +130,7 @@ func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelReg
 	}
 	var errs []error
 	for _, kind := range publishedKinds(in) {
-		errs = append(errs, r.removePublished(ctx, m, kind, nil), r.applier.RemoveNamed(ctx, m.UID, kind, older[kind], leftFor(m)))
+		errs = append(errs, r.removePublished(ctx, m, kind, nil), r.applier.DeleteIf(ctx, m.UID, kind, older[kind], leftFor(m)))
 	}
 	return errors.Join(errs...)
 }

@@ -76,10 +76,10 @@ var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 // namespace is all. Pods have a cache of their own, see Setup.
 func Caches(namespace string) []component.CacheNeed {
 	return append(registry.Caches(namespace),
-		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, Whole: true},
-		component.CacheNeed{Kind: cronJobKind, Namespace: namespace, Whole: true},
-		component.CacheNeed{Kind: registry.Secret, Namespace: namespace, Everything: true},
-		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace, Everything: true},
+		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: cronJobKind, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: registry.Secret, Namespace: namespace, IncludeForeign: true},
+		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace, IncludeForeign: true},
 		component.CacheNeed{Kind: capability.UserGroup})
 }
 
@@ -177,7 +177,7 @@ func podCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	if namespace != "" {
 		by.Namespaces = map[string]cache.Config{namespace: {}}
 	}
-	return component.Narrow(mgr, &corev1.Pod{}, by, slimPod)
+	return component.NewSelectorCache(mgr, &corev1.Pod{}, by, slimPod)
 }
 
 // slimPod keeps of a pod its labels, the names of its containers and its status.

@@ -25,7 +25,7 @@ func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error
 	if err := r.hub.Await(); err != nil {
 		return err
 	}
-	r.of(m).platform = registry.Take(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	r.of(m).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) e
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
 		return nil
 	}
-	if err := r.applier.Adjust(ctx, m, func() { moveProxy(&m.Spec, openShift) }); err != nil {
+	if err := r.applier.PatchExisting(ctx, m, func() { moveProxy(&m.Spec, openShift) }); err != nil {
 		return err
 	}
 	return &reconciler.Wait{For: "the change of its own spec"} // which is an event

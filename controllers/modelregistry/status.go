@@ -149,7 +149,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
 	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
 	before := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
-	s, err := registry.Judge(ctx, r.cached, r.live, d, service, r.clock.Now(), before)
+	s, err := registry.EvaluateDeployment(ctx, r.cached, r.live, d, service, r.clock.Now(), before)
 	switch available := s.Status == metav1.ConditionTrue; {
 	case err != nil:
 		return s, err

@@ -73,7 +73,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue
 		}
-		err := r.applier.RemoveNamed(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, leftFor(m))
+		err := r.applier.DeleteIf(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, leftFor(m))
 		if err == nil || apierrors.IsConflict(err) { // another object has the name
 			delete(found, at)
 			continue
@@ -182,7 +182,7 @@ type sweeper struct {
 
 // Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
 func (s *sweeper) Start(ctx context.Context) error {
-	registry.UntilDone(ctx, s.clock, sweepRetry, sweepRetry, s.sweep, func(err error, after time.Duration) {
+	registry.Retry(ctx, s.clock, sweepRetry, sweepRetry, s.sweep, func(err error, after time.Duration) {
 		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
 	})
 	return nil
@@ -232,5 +232,5 @@ func (s *sweeper) removeLeft(ctx context.Context, o client.Object, kind string, 
 		return fmt.Errorf("reading ModelRegistry %s: %w", of, err)
 	}
 	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", of.String())
-	return s.applier.Remove(ctx, "", o)
+	return s.applier.DeleteOwned(ctx, "", o)
 }

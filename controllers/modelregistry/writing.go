@@ -57,7 +57,7 @@ func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, liv
 	}
 	if live.DeletionTimestamp == nil {
 		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
-		if err := r.applier.Discard(ctx, m.UID, live); err != nil {
+		if err := r.applier.DeleteForeground(ctx, m.UID, live); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (h held) without(desired apply.Desired) apply.Desired {
 		return desired
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-		switch kind, _, _ := o.Place(); kind {
+		switch kind, _, _ := o.Key(); kind {
 		case capability.Route, capability.HTTPRoute, registry.Ingress:
 			return true
 		case registry.Service:
@@ -134,7 +134,7 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 	var errs []error
 	free := make(apply.Desired, 0, len(published))
 	for _, o := range published {
-		kind, key, err := o.Place()
+		kind, key, err := o.Key()
 		var live *metav1.PartialObjectMetadata
 		if err == nil {
 			live, err = r.present(ctx, m, kind, key)
@@ -145,7 +145,7 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 		case kind == capability.UserGroup:
 			errs = append(errs, r.keepGroup(ctx, m, live))
 		default:
-			o.Adopts = adoptable(m)
+			o.AdoptIf = adoptable(m)
 			free = append(free, o)
 		}
 	}
@@ -205,7 +205,7 @@ func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry
 // ofAnother says whether its labels name another component as the one that an object was made for.
 func ofAnother(object client.Object) bool {
 	former, said := object.GetLabels()[resources.LabelComponent]
-	return apply.OfAnother(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
+	return apply.ManagedByOther(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
 }
 
 func foreignError(live client.Object) *apply.ForeignError {
@@ -222,7 +222,7 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry, li
 	if !isOurs(live) && !written { // labels may have been taken away
 		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
 	}
-	return r.applier.Adjust(ctx, live, func() {
+	return r.applier.PatchExisting(ctx, live, func() {
 		adjustMarks(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
 	})
 }

@@ -89,7 +89,7 @@ func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, nam
 // conclude reports names that are taken by an Event, once; other errors are retried.
 func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
-	case err == nil, apply.Vanishing(err):
+	case err == nil, apply.IsTerminating(err):
 		r.reported.Forget(owner.GetUID())
 		return reconcile.Result{}, nil
 	case !apply.Blocked(err):

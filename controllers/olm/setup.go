@@ -89,7 +89,7 @@ func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager
 			return fmt.Errorf("building the controller: %w", err)
 		}
 		for _, kind := range kinds {
-			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.ownerOf), apply.MadeBy(ComponentName))
+			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.ownerOf), apply.ManagedByPredicate(ComponentName))
 		}
 		return nil
 	}

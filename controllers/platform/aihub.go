@@ -86,11 +86,11 @@ func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 			{Name: "listing the releases", Run: r.listReleases},
 			{Name: "providing for registries and the catalog", Run: r.provide},
 		},
-		Main:      ConditionReady,
-		Summary:   func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
-		Finalizer: platformv1alpha1.AIHubFinalizer,
-		Finalize:  r.finalize,
-		Gone:      func(types.UID) { r.former.forget() },
+		ReadyCondition: ConditionReady,
+		Summary:        func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
+		Finalizer:      platformv1alpha1.AIHubFinalizer,
+		Finalize:       r.finalize,
+		OnDeleted:      func(types.UID) { r.former.forget() },
 	}
 }
 
@@ -226,7 +226,7 @@ func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *pla
 		if key.Name != aihubv1alpha1.CatalogName || key == but || !metav1.IsControlledBy(c, a) {
 			continue
 		}
-		if err := r.applier.Remove(ctx, a.UID, c); err != nil {
+		if err := r.applier.DeleteOwned(ctx, a.UID, c); err != nil {
 			return nil, err
 		}
 		going = append(going, "Catalog "+key.String())

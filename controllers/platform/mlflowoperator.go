@@ -53,10 +53,10 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 		Phases: []reconciler.Phase[*platformv1alpha1.MLflowOperator]{
 			{Name: "reporting", Run: r.report},
 		},
-		Main:      ConditionReady,
-		Summary:   func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
-		Finalizer: platformv1alpha1.MLflowOperatorFinalizer,
-		Finalize:  r.finalize,
+		ReadyCondition: ConditionReady,
+		Summary:        func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
+		Finalizer:      platformv1alpha1.MLflowOperatorFinalizer,
+		Finalize:       r.finalize,
 	}
 }
 

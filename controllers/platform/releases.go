@@ -47,7 +47,7 @@ func checkVersion(text string) error {
 
 // versionCache holds the ConfigMap of a name in which the platform reports its version, in one namespace or, for "", in all.
 func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	return component.Narrow(mgr, &corev1.ConfigMap{}, versionSelection(namespace, name), apply.Transform())
+	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelection(namespace, name), apply.Transform())
 }
 
 func versionSelection(namespace, name string) cache.ByObject {

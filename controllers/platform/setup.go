@@ -115,9 +115,9 @@ func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []comp
 
 // Caches says what is held in memory: the few objects of cluster scope.
 func Caches() []component.CacheNeed {
-	needs := []component.CacheNeed{{Kind: namespaceKind, Everything: true}}
+	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
 	for _, kind := range Optional() {
-		needs = append(needs, component.CacheNeed{Kind: kind, Whole: true, Everything: true})
+		needs = append(needs, component.CacheNeed{Kind: kind, FullObjects: true, IncludeForeign: true})
 	}
 	return needs
 }

@@ -41,7 +41,7 @@ func removeCondition(list *[]platformv1alpha1.Condition, kind string) {
 }
 
 // access lets the shell of reconciles see and set the conditions of a resource of the platform.
-func access[T reconciler.Target](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
+func access[T reconciler.StatusObject](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
 	return reconciler.Conditions[T]{
 		List: func(o T) []metav1.Condition { return standard(*of(o)) },
 		Set: func(o T, c metav1.Condition) {

@@ -54,7 +54,7 @@ func newFormerPrograms(mgr ctrl.Manager, home string, h handler.EventHandler) (*
 	var sources []source.Source
 	for _, name := range []string{formerRegistry, formerCatalog} {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.Narrow(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -85,7 +85,7 @@ func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *
 
 // removeOne deletes one Deployment, as remove does.
 func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
-	d, err := capability.Head(ctx, f.readers[key.Name], registry.Deployment, key)
+	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
@@ -95,7 +95,7 @@ func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, 
 		return fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
 			"delete Deployment %s, which makes it, and then this one", key, formerHub), nil
 	}
-	if err := applier.Discard(ctx, a.UID, d); err != nil {
+	if err := applier.DeleteForeground(ctx, a.UID, d); err != nil {
 		return "", err
 	}
 	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}

@@ -104,7 +104,7 @@ func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid
 		if head == nil || !belongs(head, c) {
 			continue
 		}
-		if err := r.applier.Remove(ctx, uid, head); err != nil {
+		if err := r.applier.DeleteOwned(ctx, uid, head); err != nil {
 			return fmt.Errorf("removing the binding: %w", err)
 		}
 	}
@@ -113,7 +113,7 @@ func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid
 
 // bindingHead reads the metadata of a binding; nil when there is none.
 func bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	return capability.Head(ctx, reader, bindingKind, client.ObjectKey{Name: name})
+	return capability.GetMetadata(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
 // belongs tells whether a binding was made for the cluster. Names alone do not: those of cluster a-b in c and of cluster a

@@ -22,10 +22,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // newInputs are what the objects depend on where there are no pods and no Secrets yet.
@@ -111,17 +111,17 @@ func forCertificates(in resources.Inputs, c raycluster.Cluster) certificates.Inp
 
 // locator finds out from which namespaces KubeRay reaches the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
 type locator struct {
-	binding, deployment, initialization *follow.Value[[]string]
+	binding, deployment, initialization *singleton.Value[[]string]
 }
 
 // newLocator returns a locator for a manager in the namespace own.
 func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own string) *locator {
 	type object = *unstructured.Unstructured
-	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *follow.Value[[]string] {
-		var v *follow.Value[[]string]
-		v = follow.NewValue(follow.Options{
+	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *singleton.Value[[]string] {
+		var v *singleton.Value[[]string]
+		v = singleton.NewValue(singleton.Options{
 			Client: client.Resource(kind).Namespace(namespace), Resource: kind.GroupResource(), Name: name, Clock: clk, Log: log,
-			Denied: func() { v.Take(nil) },
+			OnUnavailable: func() { v.OnUpdate(nil) },
 		}, read)
 		return v
 	}
@@ -138,8 +138,8 @@ func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own 
 	return l
 }
 
-func (l *locator) sources() []*follow.Value[[]string] {
-	return []*follow.Value[[]string]{l.binding, l.deployment, l.initialization}
+func (l *locator) sources() []*singleton.Value[[]string] {
+	return []*singleton.Value[[]string]{l.binding, l.deployment, l.initialization}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only a leader looks.

@@ -96,7 +96,7 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 
 // isConflict tells whether an error consists of nothing but conflicts, and waits: one beside a failure must not hide it.
 func isConflict(err error) bool {
-	return apply.Only(err, func(err error) bool {
+	return apply.OnlyErrors(err, func(err error) bool {
 		if _, waits := reconciler.AsWait(err); waits {
 			return true
 		}
@@ -203,7 +203,7 @@ func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructure
 	again = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: pauseRetry}
 	allowed := in.AllowPause
 	if !allowed {
-		namespace, err := capability.Head(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
+		namespace, err := capability.GetMetadata(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
 		if err != nil {
 			return false, nil, err
 		}

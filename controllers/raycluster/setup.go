@@ -83,7 +83,7 @@ func prunable(served capability.Set) []schema.GroupVersionKind {
 // Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
 // their own.
 func Caches() []component.CacheNeed {
-	needs := []component.CacheNeed{{Kind: raycluster.GVK, Everything: true}, {Kind: bindingKind}}
+	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}

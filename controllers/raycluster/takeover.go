@@ -44,7 +44,7 @@ func (r *clusters) removeLeftovers(ctx context.Context, cluster *unstructured.Un
 		if !ours || object.Namespace != "" && isWanted(wanted, object) || object.Name == c.Names().ClusterRoleBinding {
 			continue
 		}
-		errs = append(errs, r.applier.Remove(ctx, cluster.GetUID(), object))
+		errs = append(errs, r.applier.DeleteOwned(ctx, cluster.GetUID(), object))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing what the CodeFlare operator left: %w", err)
@@ -55,7 +55,7 @@ func (r *clusters) removeLeftovers(ctx context.Context, cluster *unstructured.Un
 
 func isWanted(wanted apply.Desired, object *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(wanted, func(w apply.Object) bool {
-		kind, name, err := w.Place()
+		kind, name, err := w.Key()
 		return err == nil && kind.Kind == object.Kind && name.Name == object.Name
 	})
 }
@@ -177,7 +177,7 @@ func (o *oldWebhooks) cleanOne(ctx context.Context, kind, name string) (alive in
 			return false
 		}
 		at := client.ObjectKey{Namespace: nested.Text(service, "namespace"), Name: oldService}
-		living, err := capability.Head(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
+		living, err := capability.GetMetadata(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
 		if living == nil && err == nil {
 			return true
 		}

@@ -20,17 +20,17 @@ func Reviews(mgr ctrl.Manager) (Access, error) {
 	return Reviewer(client.SubjectAccessReviews()), nil
 }
 
-// MaxQuestions is how many permissions are reviewed for one request. Who may create pods never needs more than a few.
-const MaxQuestions = 200
+// MaxAccessReviews is how many permissions are reviewed for one request. Who may create pods never needs more than a few.
+const MaxAccessReviews = 200
 
 // errTooMany is about a request that has asked for more.
-var errTooMany = fmt.Errorf("the request needs more than %d reviews of permissions: name fewer Secrets, ConfigMaps and other objects in it", MaxQuestions)
+var errTooMany = fmt.Errorf("the request needs more than %d reviews of permissions: name fewer Secrets, ConfigMaps and other objects in it", MaxAccessReviews)
 
-// Limited bounds the questions of one request, because anyone who reaches the webhooks can send requests: each costs the API server one.
-func Limited(may Access) Access {
+// LimitReviews bounds the questions of one request, because anyone who reaches the webhooks can send requests: each costs the API server one.
+func LimitReviews(may Access) Access {
 	asked := 0
 	return func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		if asked++; asked > MaxQuestions {
+		if asked++; asked > MaxAccessReviews {
 			return false, errTooMany
 		}
 		return may(ctx, user, right)

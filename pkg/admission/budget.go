@@ -19,12 +19,12 @@ const (
 	turn, retryAfter = 2 * time.Second, "1"
 )
 
-// Weighed is a handler that states what its requests take; others take what a review of admission does.
-type Weighed interface {
+// MemoryLimited is a handler that states what its requests take; others take what a review of admission does.
+type MemoryLimited interface {
 	http.Handler
 	// Largest returns the size of the largest body, in bytes.
 	Largest() int64
-	// Weigh returns the most memory that a body of this content takes at a time, in bytes, without the body.
+	// MemoryOf returns the most memory that a body of this content takes at a time, in bytes, without the body.
 	Weigh(body []byte) int64
 }
 
@@ -122,8 +122,8 @@ func (b *Budget) admit(next http.Handler, r *http.Request) (release func(), err 
 		held = append(held, func() { in.free.Release(weight) })
 		return nil
 	}
-	largest, weigh := int64(largestReview), Weigh
-	if own, is := next.(Weighed); is {
+	largest, weigh := int64(largestReview), MemoryOf
+	if own, is := next.(MemoryLimited); is {
 		largest, weigh = own.Largest(), own.Weigh
 	}
 	length := r.ContentLength

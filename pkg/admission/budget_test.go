@@ -251,18 +251,18 @@ func TestWeigh(t *testing.T) {
 		`"`:                      perByte,
 		strings.Repeat("[", 101): math.MaxInt64,
 	} {
-		if got := Weigh([]byte(body)); got != want {
+		if got := MemoryOf([]byte(body)); got != want {
 			t.Errorf("%s weighs %d, want %d", body, got, want)
 		}
 	}
 	const before = 2 // the text before it counts as its path
-	if got, want := WeighEach([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), Weigh([]byte(`{"b":1}`))+before; got != want {
+	if got, want := MemoryOfItems([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), MemoryOf([]byte(`{"b":1}`))+before; got != want {
 		t.Errorf("the heaviest weighs %d, want %d", got, want)
 	}
 	// Each path of a chain of objects contains those before it.
 	key := strings.Repeat("k", 1000)
 	chain := strings.Repeat(`{"`+key+`":`, 50) + "1" + strings.Repeat("}", 50)
-	if got := Weigh([]byte(chain)); got < 50*49/2*1000 {
+	if got := MemoryOf([]byte(chain)); got < 50*49/2*1000 {
 		t.Errorf("a chain weighs %d", got)
 	}
 }

@@ -28,12 +28,12 @@ func (g Guards) OfManager() Guards {
 	return g
 }
 
-// UsesOf lists what the pods of an object use by the word of its author. The namespace is that of the request.
-type UsesOf func(rules Rules, raw []byte, namespace string) (Uses, error)
+// ReferencesOf lists what the pods of an object use by the word of its author. The namespace is that of the request.
+type ReferencesOf func(rules Rules, raw []byte, namespace string) (References, error)
 
 // Before returns a handler that asks next, and then whether the author of a request may use what is new in it. It asks whether the
 // component runs or not: what is stored while it does not is acted on later.
-func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesOf) admission.Handler {
+func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses ReferencesOf) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
 		if !response.Allowed || !Changes(request) || leaving(request.OldObject.Raw) {
@@ -43,15 +43,15 @@ func (g Guards) Before(next admission.Handler, kind schema.GroupKind, uses UsesO
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		before := Uses{}
+		before := References{}
 		if len(request.OldObject.Raw) > 0 {
 			if before, err = uses(g.Rules, request.OldObject.Raw, request.Namespace); err != nil {
-				before = Uses{} // what it used is unknown, so all of it is new
+				before = References{} // what it used is unknown, so all of it is new
 			}
 		}
-		judgement, err := g.Rules.Judge(ctx, Limited(g.May), request.UserInfo, now, before)
+		judgement, err := g.Rules.Review(ctx, LimitReviews(g.May), request.UserInfo, now, before)
 		if err != nil {
-			return Undecided("the permissions of the author", err)
+			return CheckFailed("the permissions of the author", err)
 		}
 		if len(judgement.Errors) > 0 {
 			return Deny(kind, judgement.Errors)

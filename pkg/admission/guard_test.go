@@ -28,9 +28,9 @@ func TestGuards(t *testing.T) {
 		leaving = `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
 		wrong   = `7`
 	)
-	usesOf := func(_ Rules, raw []byte, namespace string) (Uses, error) {
+	usesOf := func(_ Rules, raw []byte, namespace string) (References, error) {
 		var object struct{ Spec struct{ Image string } }
-		u := Uses{Namespace: namespace}
+		u := References{Namespace: namespace}
 		if err := json.Unmarshal(raw, &object); err != nil {
 			return u, errors.New("no object")
 		}
@@ -46,7 +46,7 @@ func TestGuards(t *testing.T) {
 	}{
 		"nothing is used":           {operation: admissionv1.Create, object: plain},
 		"an image":                  {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
-		"an image, while off":       {operation: admissionv1.Create, object: image, next: Idle("off"), code: http.StatusForbidden, message: "spec.image"},
+		"an image, while off":       {operation: admissionv1.Create, object: image, next: DisabledComponent("off"), code: http.StatusForbidden, message: "spec.image"},
 		"an image is added":         {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
 		"an image stays":            {operation: admissionv1.Update, object: image, old: image},
 		"on an object that goes":    {operation: admissionv1.Update, object: image, old: leaving},
@@ -90,9 +90,9 @@ func TestQuestionsOfOneRequest(t *testing.T) {
 		asked++
 		return right.Resource == "secrets", nil
 	}}
-	uses := func(count int) UsesOf {
-		return func(Rules, []byte, string) (Uses, error) {
-			u := Uses{Namespace: "team"}
+	uses := func(count int) ReferencesOf {
+		return func(Rules, []byte, string) (References, error) {
+			u := References{Namespace: "team"}
 			for i := range count {
 				u.Add(Secret, fmt.Sprintf("s-%d", i), field.NewPath("spec").Index(i))
 			}
@@ -101,12 +101,12 @@ func TestQuestionsOfOneRequest(t *testing.T) {
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if answer := guards.Before(passes, schema.GroupKind{}, uses(MaxQuestions-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxQuestions {
+	if answer := guards.Before(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxAccessReviews {
 		t.Errorf("%+v after %d questions", answer.Result, asked)
 	}
 	asked = 0
 	answer := guards.Before(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
-	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxQuestions {
+	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxAccessReviews {
 		t.Errorf("%+v after %d questions", answer.Result, asked)
 	}
 }

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Idle answers for a component that is switched off: everything passes, with the text as a warning.
-type Idle string
+// DisabledComponent answers for a component that is switched off: everything passes, with the text as a warning.
+type DisabledComponent string
 
 // Handle implements admission.Handler.
-func (i Idle) Handle(context.Context, admission.Request) admission.Response {
+func (i DisabledComponent) Handle(context.Context, admission.Request) admission.Response {
 	return admission.Allowed("").WithWarnings(string(i))
 }
 
@@ -50,8 +50,8 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) admission
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// Undecided refuses because something that the answer depends on cannot be had now.
-func Undecided(of string, err error) admission.Response {
+// CheckFailed refuses because something that the answer depends on cannot be had now.
+func CheckFailed(of string, err error) admission.Response {
 	code := int32(http.StatusInternalServerError)
 	if errors.Is(err, errTooMany) {
 		code = http.StatusForbidden
@@ -78,7 +78,7 @@ func Patched(patch []Operation) admission.Response {
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return Undecided("encoding the patch", err)
+		return CheckFailed("encoding the patch", err)
 	}
 	response.Patch, response.PatchType = body, new(admissionv1.PatchTypeJSONPatch)
 	return response

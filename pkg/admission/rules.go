@@ -55,7 +55,7 @@ func ReservedLabel(key string) bool {
 }
 
 // never explains why no author may use something; empty for what some may.
-func (r Rules) never(namespace string, use Use) string {
+func (r Rules) never(namespace string, use Reference) string {
 	if use.Kind == Label && ReservedLabel(use.Name) {
 		return "the platform selects pods by it: choose another key"
 	}
@@ -79,9 +79,9 @@ func (r Rules) ownsSecret(name string) bool {
 
 // Forbidden returns an error for uses that no author can have: what belongs to the manager and, while rules are enforced, privileges
 // beyond the level. Controllers ask before they make pods.
-func (r Rules) Forbidden(u Uses) error {
+func (r Rules) Forbidden(u References) error {
 	var errs []error
-	for _, use := range u.new(Uses{}) {
+	for _, use := range u.new(References{}) {
 		if text := r.never(u.Namespace, use); text != "" {
 			errs = append(errs, fmt.Errorf("%s: %s is not allowed: %s", use.path, use, text))
 		} else if use.Kind == Privilege && r.Mode == Enforce {
@@ -91,29 +91,29 @@ func (r Rules) Forbidden(u Uses) error {
 	return errors.Join(errs...)
 }
 
-func (r Rules) tooMuch(use Use) string {
+func (r Rules) tooMuch(use Reference) string {
 	return fmt.Sprintf("the Pod Security level %s does not allow %s: remove it, or ask an administrator for another level (--pod-security-level)", r.Level, use.Name)
 }
 
 // Access answers whether a user has a right.
 type Access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
 
-// Most is how many mistakes of one request are reported. Each may have cost requests to the API server, and an author who makes thousands wants
+// MaxErrors is how many mistakes of one request are reported. Each may have cost requests to the API server, and an author who makes thousands wants
 // the manager to ask them.
-const Most = 20
+const MaxErrors = 20
 
-// Judgement is what Judge found.
-type Judgement struct {
+// Result is what Judge found.
+type Result struct {
 	// Errors are the reasons to refuse the request.
 	Errors field.ErrorList
 	// Warnings are what would be refused if rules were enforced.
 	Warnings []string
 }
 
-// Judge holds what is new in a request against the rights of its author. What the object used before passes. The error says that a
+// Review holds what is new in a request against the rights of its author. What the object used before passes. The error says that a
 // right could not be asked for.
-func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.UserInfo, now, before Uses) (Judgement, error) {
-	var j Judgement
+func (r Rules) Review(ctx context.Context, may Access, user authenticationv1.UserInfo, now, before References) (Result, error) {
+	var j Result
 	answers := map[authorizationv1.ResourceAttributes]bool{}
 	ask := func(right authorizationv1.ResourceAttributes) (bool, error) {
 		if allowed, known := answers[right]; known {
@@ -128,7 +128,7 @@ func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.User
 	}
 	for _, use := range now.new(before) {
 		at := field.NewPath(use.path)
-		if len(j.Errors) == Most {
+		if len(j.Errors) == MaxErrors {
 			j.Errors = append(j.Errors, field.Forbidden(at, "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
 		}
@@ -136,7 +136,7 @@ func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.User
 			j.Errors = append(j.Errors, field.Forbidden(at, fmt.Sprintf("%s is not allowed: %s", use, text)))
 			continue
 		}
-		if r.Mode == Off || len(j.Warnings) == Most {
+		if r.Mode == Off || len(j.Warnings) == MaxErrors {
 			continue
 		}
 		text, err := r.lacking(user, use, rightsFor(now.Namespace, use), ask)
@@ -154,7 +154,7 @@ func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.User
 }
 
 // lacking says what the author lacks for a use; empty for nothing.
-func (r Rules) lacking(user authenticationv1.UserInfo, use Use, rights []authorizationv1.ResourceAttributes,
+func (r Rules) lacking(user authenticationv1.UserInfo, use Reference, rights []authorizationv1.ResourceAttributes,
 	ask func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
 	if use.Kind == Privilege {
 		return r.tooMuch(use), nil
@@ -172,7 +172,7 @@ func (r Rules) lacking(user authenticationv1.UserInfo, use Use, rights []authori
 }
 
 // rightsFor are the rights of which one is enough for a use. Who may create pods may make them use whatever the namespace has.
-func rightsFor(namespace string, use Use) []authorizationv1.ResourceAttributes {
+func rightsFor(namespace string, use Reference) []authorizationv1.ResourceAttributes {
 	right := func(verb, resource, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name}
 	}

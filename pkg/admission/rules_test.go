@@ -29,13 +29,13 @@ func holder(rights ...string) Access {
 }
 
 // usesIn lists what a pod uses whose fields are written in YAML.
-func usesIn(t *testing.T, namespace, text string) Uses {
+func usesIn(t *testing.T, namespace, text string) References {
 	t.Helper()
 	pod := &corev1.PodTemplateSpec{}
 	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
 		t.Fatal(err)
 	}
-	u, path := Uses{Namespace: namespace}, field.NewPath("spec")
+	u, path := References{Namespace: namespace}, field.NewPath("spec")
 	u.AddPod(&pod.Spec, path)
 	u.AddMetadata(Label, pod.Labels, path.Child("labels"))
 	u.AddMetadata(Annotation, pod.Annotations, path.Child("annotations"))
@@ -92,11 +92,11 @@ func TestJudge(t *testing.T) {
 		"a Secret called as one of the manager's": {now: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", rights: []string{pods}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := Uses{}
+			before := References{}
 			if tc.before != "" {
 				before = usesIn(t, "team", tc.before)
 			}
-			got, err := shipped.Judge(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
+			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
 			if err != nil || len(got.Warnings) > 0 {
 				t.Fatalf("%v, %v", got.Warnings, err)
 			}
@@ -110,17 +110,17 @@ func TestJudge(t *testing.T) {
 // Who may not read a Secret may not have what it holds sent to another server either.
 func TestReceivers(t *testing.T) {
 	port := func(n int32) *int32 { return &n }
-	to := func(host string, port *int32) Uses {
-		u, path := Uses{Namespace: "team"}, field.NewPath("spec")
+	to := func(host string, port *int32) References {
+		u, path := References{Namespace: "team"}, field.NewPath("spec")
 		u.Add(Secret, "s", path.Child("passwordSecret"))
-		u.AddReceiver("s", host, port, path.Child("host"))
+		u.AddEgressURL("s", host, port, path.Child("host"))
 		return u
 	}
-	bare := Uses{Namespace: "team"}
+	bare := References{Namespace: "team"}
 	bare.Add(Secret, "s", field.NewPath("spec", "passwordSecret"))
 	const refusal = `spec.host: Forbidden: user "eve" cannot let pods use another server for Secret "s", because that requires permission to create pods in namespace team, or to get secrets s in namespace team`
 	for name, tc := range map[string]struct {
-		now, before Uses
+		now, before References
 		rights      []string
 		refused     string
 	}{
@@ -134,7 +134,7 @@ func TestReceivers(t *testing.T) {
 		"of who may create pods": {now: to("moved", nil), before: to("db", nil), rights: []string{"create pods in namespace team"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := shipped.Judge(t.Context(), holder(tc.rights...), eve, tc.now, tc.before)
+			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, tc.now, tc.before)
 			if text := errs(got.Errors); err != nil || (text == "") != (tc.refused == "") || !strings.HasPrefix(text, tc.refused) {
 				t.Errorf("got %q, %v, want %q", text, err, tc.refused)
 			}
@@ -169,7 +169,7 @@ func TestNoUserReachesTheManager(t *testing.T) {
 				rules := shipped
 				rules.Mode = mode
 				uses := usesIn(t, namespace, text)
-				got, err := rules.Judge(t.Context(), everything, eve, uses, Uses{})
+				got, err := rules.Review(t.Context(), everything, eve, uses, References{})
 				if err != nil || len(got.Errors) == 0 {
 					t.Errorf("%s, namespace %q, %s: admitted, %v", name, namespace, mode, err)
 				}
@@ -189,7 +189,7 @@ func TestModes(t *testing.T) {
 	}{Enforce: {3, 0, true}, Warn: {0, 3, false}, Off: {0, 0, false}} {
 		rules := shipped
 		rules.Mode = mode
-		got, err := rules.Judge(t.Context(), holder(), eve, uses, Uses{})
+		got, err := rules.Review(t.Context(), holder(), eve, uses, References{})
 		if err != nil || len(got.Errors) != want.errors || len(got.Warnings) != want.warnings {
 			t.Errorf("%s: %v, %v, %v", mode, got.Errors, got.Warnings, err)
 		}
@@ -204,7 +204,7 @@ func TestReviewsThatFail(t *testing.T) {
 	away := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, errors.New("away")
 	}
-	if _, err := shipped.Judge(t.Context(), away, eve, usesIn(t, "team", "spec: {containers: [{name: c, image: a}]}"), Uses{}); err == nil || !strings.Contains(err.Error(), "away") {
+	if _, err := shipped.Review(t.Context(), away, eve, usesIn(t, "team", "spec: {containers: [{name: c, image: a}]}"), References{}); err == nil || !strings.Contains(err.Error(), "away") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -217,14 +217,14 @@ func TestRightsAreReviewedOnce(t *testing.T) {
 		return true, nil
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
-	if _, err := shipped.Judge(t.Context(), may, eve, uses, Uses{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
+	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
 		t.Errorf("%v, %v", asked, err)
 	}
 }
 
 // Thousands of mistakes do not cause thousands of reviews, and what belongs to the manager is found among them in every mode.
 func TestQuestionsAreFew(t *testing.T) {
-	uses := Uses{Namespace: "home"}
+	uses := References{Namespace: "home"}
 	for i := range 1000 {
 		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
 	}
@@ -237,8 +237,8 @@ func TestQuestionsAreFew(t *testing.T) {
 		}
 		rules := shipped
 		rules.Mode = mode
-		got, err := rules.Judge(t.Context(), may, eve, uses, Uses{})
-		if err != nil || asked > Most+1 || len(got.Errors) > Most+1 || len(got.Warnings) > Most || !strings.Contains(errs(got.Errors), want) {
+		got, err := rules.Review(t.Context(), may, eve, uses, References{})
+		if err != nil || asked > MaxErrors+1 || len(got.Errors) > MaxErrors+1 || len(got.Warnings) > MaxErrors || !strings.Contains(errs(got.Errors), want) {
 			t.Errorf("%s: %d questions, %d errors, %d warnings, %v", mode, asked, len(got.Errors), len(got.Warnings), err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestQuestionsAreFew(t *testing.T) {
 
 // Levels beyond the default are kept to by pods whose author says nothing.
 func TestRestrictedAllowsWhatTheManagerFillsIn(t *testing.T) {
-	u := Uses{}
+	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
 	if len(u.all) > 0 {
 		t.Errorf("%v", u.all)

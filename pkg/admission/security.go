@@ -19,7 +19,7 @@ var checks = sync.OnceValues(func() (policy.Evaluator, error) {
 
 // AddPrivileges adds what of a pod the level does not allow. Of fields that the author leaves out those count that the manager fills
 // in, which every level allows.
-func (u *Uses) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
+func (u *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
 	evaluator, err := checks()
 	if err != nil {
 		u.Add(Privilege, err.Error(), path)

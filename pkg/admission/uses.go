@@ -39,8 +39,8 @@ const (
 	Privilege Kind = "privilege"
 )
 
-// Use is one thing that pods use because the author of an object asks for it.
-type Use struct {
+// Reference is one thing that pods use because the author of an object asks for it.
+type Reference struct {
 	Kind Kind
 	// Name of the thing in the namespace of the pods; of a privilege, what is wrong with it.
 	Name string
@@ -50,47 +50,47 @@ type Use struct {
 	path string
 }
 
-// Uses is what the pods of one object use by the word of its author.
-type Uses struct {
+// References is what the pods of one object use by the word of its author.
+type References struct {
 	// Namespace of the pods; empty for any.
 	Namespace string
-	all       []Use
+	all       []Reference
 }
 
 // Add adds a thing that is used; one without a name is none.
-func (u *Uses) Add(kind Kind, name string, path *field.Path) {
+func (u *References) Add(kind Kind, name string, path *field.Path) {
 	if name != "" {
-		u.all = append(u.all, Use{Kind: kind, Name: name, path: path.String()})
+		u.all = append(u.all, Reference{Kind: kind, Name: name, path: path.String()})
 	}
 }
 
 // AddContent adds a thing of which not only the name counts but its whole description.
-func (u *Uses) AddContent(kind Kind, name string, content any, path *field.Path) {
+func (u *References) AddContent(kind Kind, name string, content any, path *field.Path) {
 	text, err := json.Marshal(content)
 	if err != nil { // then it can be compared with nothing
 		text = []byte(err.Error())
 	}
-	u.all = append(u.all, Use{Kind: kind, Name: name, content: string(text), path: path.String()})
+	u.all = append(u.all, Reference{Kind: kind, Name: name, content: string(text), path: path.String()})
 }
 
-// AddReceiver adds the server that is sent what a Secret holds, where there are both. Who may not read the Secret may not send it to
+// AddEgressURL adds the server that is sent what a Secret holds, where there are both. Who may not read the Secret may not send it to
 // a server of his own either.
-func (u *Uses) AddReceiver(secret, host string, port *int32, path *field.Path) {
+func (u *References) AddEgressURL(secret, host string, port *int32, path *field.Path) {
 	if secret != "" && host != "" {
 		u.AddContent(Receiver, secret, []any{host, port}, path)
 	}
 }
 
 // AddMetadata adds labels and annotations of pods.
-func (u *Uses) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
+func (u *References) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		u.all = append(u.all, Use{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
+		u.all = append(u.all, Reference{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
 	}
 }
 
 // AddPod adds what a pod uses that has these fields. Images and what containers run are counted: the author chooses all of them,
 // are in it.
-func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
+func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 	u.AddReferences(plain(spec), path)
 	for _, list := range []struct {
 		name       string
@@ -116,7 +116,7 @@ func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
 
 // AddServer adds what the fields that servers share make pods use, beside the Secrets and ConfigMaps that AddReferences finds in them.
 // What is mounted may take the place of the program of the server.
-func (u *Uses) AddServer(more *server.More, path *field.Path) {
+func (u *References) AddServer(more *server.More, path *field.Path) {
 	u.Add(Priority, more.PriorityClassName, path.Child("priorityClassName"))
 	for i := range more.Volumes {
 		u.AddContent(Volume, more.Volumes[i].Name, more.Volumes[i], path.Child("volumes").Index(i))
@@ -146,7 +146,7 @@ func plain(value any) any {
 
 // AddReferences adds the Secrets, ConfigMaps, accounts and tokens that a value names, anywhere in it. The value is one of JSON, or one
 // that JSON can be made of. What a field means follows from its name: all APIs of Kubernetes, and ours, keep to it.
-func (u *Uses) AddReferences(value any, path *field.Path) {
+func (u *References) AddReferences(value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -163,7 +163,7 @@ func (u *Uses) AddReferences(value any, path *field.Path) {
 	}
 }
 
-func (u *Uses) addField(key string, value any, path *field.Path) {
+func (u *References) addField(key string, value any, path *field.Path) {
 	word := strings.ToLower(key)
 	text, _ := value.(string)
 	switch {
@@ -198,18 +198,18 @@ func nameIn(value any) string {
 }
 
 // Without takes uses of these names out: things that the manager makes itself, or ships.
-func (u *Uses) Without(kind Kind, names ...string) {
-	u.all = slices.DeleteFunc(u.all, func(use Use) bool { return use.Kind == kind && slices.Contains(names, use.Name) })
+func (u *References) Without(kind Kind, names ...string) {
+	u.all = slices.DeleteFunc(u.all, func(use Reference) bool { return use.Kind == kind && slices.Contains(names, use.Name) })
 }
 
 // new returns what is used now and was not before, each thing once.
-func (u Uses) new(before Uses) []Use {
-	seen := map[Use]bool{}
+func (u References) new(before References) []Reference {
+	seen := map[Reference]bool{}
 	for _, use := range before.all {
 		use.path = ""
 		seen[use] = true
 	}
-	var out []Use
+	var out []Reference
 	for _, use := range u.all {
 		bare := use
 		bare.path = ""
@@ -222,4 +222,4 @@ func (u Uses) new(before Uses) []Use {
 }
 
 // String names the use in a message.
-func (u Use) String() string { return fmt.Sprintf("%s %q", u.Kind, u.Name) }
+func (u Reference) String() string { return fmt.Sprintf("%s %q", u.Kind, u.Name) }

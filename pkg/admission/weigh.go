@@ -11,12 +11,12 @@ const (
 	deepest = 100
 )
 
-// Weigh returns the most memory that decoding, judging and answering a body takes, in bytes, without the body itself. Bodies need not be JSON.
-func Weigh(body []byte) int64 { return WeighEach(body, 0) }
+// MemoryOf returns the most memory that decoding, judging and answering a body takes, in bytes, without the body itself. Bodies need not be JSON.
+func MemoryOf(body []byte) int64 { return MemoryOfItems(body, 0) }
 
-// WeighEach is [Weigh] for a handler that decodes one value at a time, of those that are so many objects and lists deep: it returns the
+// MemoryOfItems is [Weigh] for a handler that decodes one value at a time, of those that are so many objects and lists deep: it returns the
 // weight of the heaviest.
-func WeighEach(body []byte, depth int) int64 {
+func MemoryOfItems(body []byte, depth int) int64 {
 	var s scale
 	for i := 0; i < len(body); i++ {
 		switch body[i] {

@@ -18,9 +18,9 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // Kind of the resource with which the platform hands registries and the catalog over.
@@ -58,15 +58,15 @@ func Domain(spec *platformv1alpha1.AIHubSpec) string {
 // Watcher follows the one AIHub, on every replica, since webhooks ask it too. Where the component platform is off there is a nil
 // one, which knows of no AIHub and is settled.
 type Watcher struct {
-	value *follow.Value[*platformv1alpha1.AIHubSpec]
+	value *singleton.Value[*platformv1alpha1.AIHubSpec]
 }
 
 // NewWatcher returns a Watcher that waits for SetServed.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
-	w.value = follow.NewValue(follow.Options{
+	w.value = singleton.NewValue(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: platformv1alpha1.AIHubName, Clock: clk, Log: log,
-		Denied: func() { w.value.Take(nil) },
+		OnUnavailable: func() { w.value.OnUpdate(nil) },
 	}, specOf)
 	return w
 }
@@ -133,7 +133,7 @@ func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, 
 // Changes is a source that wakes a controller with the object whenever the decisions change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
-		return (&follow.Value[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
+		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
 	}
 	return w.value.Changes(object, h)
 }

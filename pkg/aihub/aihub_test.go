@@ -123,9 +123,9 @@ func TestFollowsTheHub(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"an AIHub": func(w *Watcher) { w.value.Take(hub(spec(""))) },
-		"none":     func(w *Watcher) { w.value.Take(nil) },
-		"not ours": func(w *Watcher) { w.value.Take(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
+		"an AIHub": func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
+		"none":     func(w *Watcher) { w.value.OnUpdate(nil) },
+		"not ours": func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
 		"API gone": func(w *Watcher) { w.SetServed(false) },
 	} {
 		w, _ := newWatcher()
@@ -162,9 +162,9 @@ func TestForbidden(t *testing.T) {
 func TestAPIGoes(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
-	w.value.Take(hub(spec("one.example.org")))
+	w.value.OnUpdate(hub(spec("one.example.org")))
 	w.SetServed(false)
-	w.value.Take(hub(spec("one.example.org")))
+	w.value.OnUpdate(hub(spec("one.example.org")))
 	if diff := cmp.Diff(process(), w.Over(process())); diff != "" || !w.settled() {
 		t.Errorf("settled %t, %s", w.settled(), diff)
 	}
@@ -179,15 +179,15 @@ func TestChangesWakeAController(t *testing.T) {
 	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	w.value.Take(hub(spec("one.example.org")))
+	w.value.OnUpdate(hub(spec("one.example.org")))
 	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
 	}
 	queue.Done(got)
-	w.value.Take(hub(spec("one.example.org"))) // the same again
-	w.value.Take(nil)
+	w.value.OnUpdate(hub(spec("one.example.org"))) // the same again
+	w.value.OnUpdate(nil)
 	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }
 

@@ -12,7 +12,7 @@ func TestAdjustSendsWhatChanged(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	live := b.get("a")
 	for range 2 { // the second time there is nothing left to send
-		b.must(b.Adjust(t.Context(), live, func() { live.Data["key"] = "1" }))
+		b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
 	}
 	if b.seen["patch"] != 1 {
 		t.Errorf("requests: %v", b.seen)
@@ -26,7 +26,7 @@ func TestAdjustLeavesDeletedObjectsAlone(t *testing.T) {
 	b := newBench(t, found(func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.opendatahub.io/hold"} }))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	live := b.get("a")
-	b.must(b.Adjust(t.Context(), live, func() { live.Data["key"] = "1" }))
+	b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
 	if b.seen["patch"] != 0 {
 		t.Errorf("requests: %v", b.seen)
 	}
@@ -37,11 +37,11 @@ func TestAdjustReportsConflicts(t *testing.T) {
 	live, theirs := b.get("a"), b.get("a")
 	theirs.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), theirs))
-	err := b.Adjust(t.Context(), live, func() { live.Data["key"] = "1" })
+	err := b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" })
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict that names the object", err)
 	}
-	if err := b.Adjust(t.Context(), &unknown{}, func() {}); err == nil {
+	if err := b.PatchExisting(t.Context(), &unknown{}, func() {}); err == nil {
 		t.Error("an object of unknown kind: no error")
 	}
 }

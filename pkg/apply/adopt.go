@@ -21,7 +21,7 @@ import (
 // claim returns a *ForeignError unless a live object is ours to write.
 func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error {
 	err := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
-	if OfAnother(live, a.Component) {
+	if ManagedByOther(live, a.Component) {
 		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
 		return err
 	}
@@ -29,7 +29,7 @@ func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error
 		!o.is(*other) && !o.wasRestored(*other) && !c.disowns(*other) {
 		return foreign(c.key, live) // an object has at most one controller
 	}
-	if a.marked(o, live) || c.Adopts != nil && c.Adopts(live) {
+	if a.marked(o, live) || c.AdoptIf != nil && c.AdoptIf(live) {
 		return nil
 	}
 	return err

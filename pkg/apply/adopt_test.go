@@ -82,7 +82,7 @@ func TestClaim(t *testing.T) {
 			object := settings("a", "1")
 			object.Ownership = test.ownership
 			if test.adopts {
-				object.Adopts = func(live *unstructured.Unstructured) bool { return live.GetName() == "a" }
+				object.AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "a" }
 			}
 			clear(b.seen)
 			err := b.Apply(t.Context(), b.owner, Desired{object})
@@ -107,7 +107,7 @@ func TestClaim(t *testing.T) {
 func TestAnObjectThatYieldsLeavesStrangersAloneAndIsOursOtherwise(t *testing.T) {
 	b := newBench(t)
 	yielding := settings("a", "1")
-	yielding.Yields = true
+	yielding.IgnoreIfForeign = true
 	b.must(b.server.Create(t.Context(), found(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
 	for range 2 {
 		b.settles(looks, yielding)
@@ -217,8 +217,8 @@ func TestAdoptionDropsDisownedReferences(t *testing.T) {
 			b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
 			object := settings("a", "1")
 			object.Ownership = test.ownership
-			object.Adopts = func(*unstructured.Unstructured) bool { return true }
-			object.Disowns = func(ref metav1.OwnerReference) bool { return ref.Name == "former" }
+			object.AdoptIf = func(*unstructured.Unstructured) bool { return true }
+			object.DropOwnerReferences = func(ref metav1.OwnerReference) bool { return ref.Name == "former" }
 			b.settles(adopts, object)
 			var got []types.UID
 			for _, ref := range b.get("a").OwnerReferences {

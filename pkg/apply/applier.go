@@ -36,23 +36,23 @@ type Object struct {
 	Config runtime.ApplyConfiguration
 	// Ownership ties the object to its owner; the zero value is Controlled.
 	Ownership Ownership
-	// Adopts decides whether a live object of that name that bears none of our marks may be taken over. Nil means
+	// AdoptIf decides whether a live object of that name that bears none of our marks may be taken over. Nil means
 	// no: the object is reported as a *ForeignError.
-	Adopts func(live *unstructured.Unstructured) bool
-	// Disowns decides which owner references go when a live object is taken over, such as those of the platform's older
+	AdoptIf func(live *unstructured.Unstructured) bool
+	// DropOwnerReferences decides which owner references go when a live object is taken over, such as those of the platform's older
 	// resources. A controller among them does not make the object foreign. Nil means none.
-	Disowns func(metav1.OwnerReference) bool
-	// Keeps says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
+	DropOwnerReferences func(metav1.OwnerReference) bool
+	// NeverDelete says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
 	// deleted to be recreated, also when it cannot become what it should be in any other way. Nor are claims.
-	Keeps bool
+	NeverDelete bool
 	// Version is the resource version that Config was made from, for what must not be written over a later foreign change,
 	// such as the count of an autoscaler. A write that finds another version fails with a conflict. Empty is any version.
 	Version string
-	// Live is the object as the caller has just read it from the API server; nil when it has not.
-	Live client.Object
-	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
+	// Existing is the object as the caller has just read it from the API server; nil when it has not.
+	Existing client.Object
+	// IgnoreIfForeign says that a live object of that name which is not ours serves as well: it is left alone, without an
 	// error. Finding out costs a request in each reconcile, since the cache does not hold it.
-	Yields bool
+	IgnoreIfForeign bool
 }
 
 // Desired lists objects in the order in which they are to be written.
@@ -79,7 +79,7 @@ func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration 
 type Options struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads from the API server, past the cache: the manager's GetAPIReader.
+	// Existing reads from the API server, past the cache: the manager's GetAPIReader.
 	Live client.Reader
 	// FieldOwner is the manager name of every write.
 	FieldOwner string
@@ -91,8 +91,8 @@ type Options struct {
 	// StripAnnotations are annotations that older operators left and that are removed when an object is taken over, whichever client
 	// owns them.
 	StripAnnotations []string
-	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
-	Whole []schema.GroupVersionKind
+	// FullObjectKinds lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
+	FullObjectKinds []schema.GroupVersionKind
 	// Indexed says that the cache finds objects by their owners, see OwnerIndex.
 	Indexed bool
 	// Clock measures how long the cache lags; the real one when nil.
@@ -122,7 +122,7 @@ func New(o Options) *Applier {
 	return &Applier{
 		Options:   o,
 		legacy:    sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
-		whole:     sets.New(o.Whole...),
+		whole:     sets.New(o.FullObjectKinds...),
 		began:     o.Clock.Now(),
 		memory:    memory{records: map[types.UID]map[key]record{}},
 		snapshots: snapshots{of: map[place]*snapshot{}},

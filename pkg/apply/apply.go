@@ -123,9 +123,9 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	}
 }
 
-// Fresh says that an object of an owner is as good as certainly not there: the owner has come since this process began, which has
+// IsNew says that an object of an owner is as good as certainly not there: the owner has come since this process began, which has
 // not tried to write that object yet, and the cache does not show it. Apply then creates it without a read, and writes nothing if there is one.
-func (a *Applier) Fresh(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
+func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
 		return false, err
@@ -143,7 +143,7 @@ func (a *Applier) fresh(ctx context.Context, o owner, k key) (bool, error) {
 
 // first creates an object that is fresh, and says whether that is the end of it.
 func (a *Applier) first(ctx context.Context, o owner, c child) (bool, error) {
-	if c.Yields || c.Live != nil {
+	if c.IgnoreIfForeign || c.Existing != nil {
 		return false, nil
 	}
 	if fresh, err := a.fresh(ctx, o, c.key); err != nil || !fresh {
@@ -154,7 +154,7 @@ func (a *Applier) first(ctx context.Context, o owner, c child) (bool, error) {
 	}
 	a.memory.doubt(o.uid, c.key)
 	err := a.write(ctx, o, c, change{creates: true})
-	if apierrors.IsConflict(err) && !c.Keeps { // what holds a secret may have been made for one that is there
+	if apierrors.IsConflict(err) && !c.NeverDelete { // what holds a secret may have been made for one that is there
 		return false, nil
 	}
 	return true, err
@@ -299,7 +299,7 @@ func (a *Applier) asDesired(o owner, c child, live *unstructured.Unstructured) (
 
 // yield drops the error about an object of another client where that is nothing to report.
 func (a *Applier) yield(c child, err error) error {
-	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.Yields {
+	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.IgnoreIfForeign {
 		a.skip(c.key.Kind)
 		return nil
 	}

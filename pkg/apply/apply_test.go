@@ -135,7 +135,7 @@ func (b *bench) restart() {
 	}
 	b.Applier = New(Options{
 		Client: interceptor.NewClient(server, writing), Live: interceptor.NewClient(server, reading),
-		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, Whole: []schema.GroupVersionKind{deploymentKind},
+		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		Clock: b.clock,
 	})
 }

@@ -12,7 +12,7 @@ func TestCount(t *testing.T) {
 	b := newBench(t)
 	counted := func(what string, created, updated, removed int, do func(context.Context)) {
 		t.Helper()
-		ctx, changes := Count(t.Context())
+		ctx, changes := CountChanges(t.Context())
 		do(ctx)
 		if changes.Created() != created || changes.Updated() != updated || changes.Removed() != removed {
 			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created(), changes.Updated(), changes.Removed())
@@ -33,12 +33,12 @@ func TestCount(t *testing.T) {
 	})
 	counted("one that is adjusted", 0, 1, 0, func(ctx context.Context) {
 		live := b.get("c")
-		b.must(b.Adjust(ctx, live, func() { live.Data["key"] = "2" }))
-		b.must(b.Adjust(ctx, live, func() {}))
+		b.must(b.PatchExisting(ctx, live, func() { live.Data["key"] = "2" }))
+		b.must(b.PatchExisting(ctx, live, func() {}))
 	})
 	counted("two that go", 0, 0, 2, func(ctx context.Context) {
-		b.must(b.Remove(ctx, b.owner.UID, b.get("a")))
-		b.must(b.Discard(ctx, b.owner.UID, b.get("b")))
+		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("a")))
+		b.must(b.DeleteForeground(ctx, b.owner.UID, b.get("b")))
 	})
-	b.must(client.IgnoreNotFound(b.Remove(t.Context(), b.owner.UID, b.get("c")))) // without counting
+	b.must(client.IgnoreNotFound(b.DeleteOwned(t.Context(), b.owner.UID, b.get("c")))) // without counting
 }

@@ -23,7 +23,7 @@ type child struct {
 
 // disowns says whether an owner reference goes when the object is taken over.
 func (c child) disowns(ref metav1.OwnerReference) bool {
-	return c.Disowns != nil && c.Disowns(ref)
+	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
 }
 
 func newChild(object Object) (child, error) {
@@ -54,8 +54,8 @@ type looseConfig interface {
 	GetName() string
 }
 
-// Place returns the kind, the namespace and the name of an object.
-func (o Object) Place() (schema.GroupVersionKind, types.NamespacedName, error) {
+// Key returns the kind, the namespace and the name of an object.
+func (o Object) Key() (schema.GroupVersionKind, types.NamespacedName, error) {
 	k, err := identify(o.Config)
 	return k.GroupVersionKind, k.NamespacedName, err
 }

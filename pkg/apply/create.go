@@ -169,11 +169,11 @@ func (a *Applier) deleteWith(ctx context.Context, k key, options *client.DeleteO
 	return err
 }
 
-// Adjust changes a live object that is created once and never applied again, such as a volume claim whose spec is nearly all
+// PatchExisting changes a live object that is created once and never applied again, such as a volume claim whose spec is nearly all
 // immutable: it sends what change did to live as a merge patch, and nothing when change did nothing. live must be the
 // caller's own copy; it holds the server's answer afterwards. A write that has come in between is a conflict error, an
 // object that is being deleted is left alone, and so is one that would get a reference to an owner that is. Errors are *Error.
-func (a *Applier) Adjust(ctx context.Context, live client.Object, change func()) error {
+func (a *Applier) PatchExisting(ctx context.Context, live client.Object, change func()) error {
 	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)

@@ -67,7 +67,7 @@ func TestCreatePassesErrorsOn(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if b.Create(t.Context(), &unknown{}, settings("a", "1")) == nil || b.Remove(t.Context(), "", &unknown{}) == nil {
+	if b.Create(t.Context(), &unknown{}, settings("a", "1")) == nil || b.DeleteOwned(t.Context(), "", &unknown{}) == nil {
 		t.Error("an object of unknown kind: no error")
 	}
 }

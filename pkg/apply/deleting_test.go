@@ -27,7 +27,7 @@ func TestApplyNamesWhatDoesNotGo(t *testing.T) {
 	since := b.clock.Now()
 	for name, step := range map[string]time.Duration{"known": 0, "after a restart": 20 * time.Second} {
 		b.clock.SetTime(since.Add(step))
-		ctx, left := Revisit(t.Context())
+		ctx, left := WithRequeue(t.Context())
 		b.must(b.Apply(ctx, b.owner, Desired{settings("a", "2")}))
 		if left() != time.Minute-step {
 			t.Errorf("%s: looked at again after %s", name, left())
@@ -36,10 +36,10 @@ func TestApplyNamesWhatDoesNotGo(t *testing.T) {
 	}
 	b.clock.SetTime(since.Add(time.Minute))
 	for range 2 {
-		ctx, left := Revisit(t.Context())
+		ctx, left := WithRequeue(t.Context())
 		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
 		going, ok := errors.AsType[*DeletingError](err)
-		if !ok || !going.Stuck || !Blocked(err) || Vanishing(err) || left() != 0 {
+		if !ok || !going.Stuck || !Blocked(err) || IsTerminating(err) || left() != 0 {
 			t.Fatalf("error %v", err)
 		}
 		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
@@ -64,11 +64,11 @@ func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
 	object := b.get("a")
 	object.Labels = nil
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !Vanishing(err) || Blocked(err) {
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !IsTerminating(err) || Blocked(err) {
 		t.Errorf("at first: %v", err)
 	}
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
-	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); Vanishing(err) || !Blocked(err) {
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !Blocked(err) {
 		t.Errorf("after a minute: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestDeletingErrorWithoutFinalizers(t *testing.T) {
 
 // Of several the first that is due counts.
 func TestRevisit(t *testing.T) {
-	_, left := Revisit(t.Context())
+	_, left := WithRequeue(t.Context())
 	if left() != 0 {
 		t.Errorf("nothing is due, and yet %s", left())
 	}

@@ -68,9 +68,9 @@ type visit struct {
 
 type visitKey struct{}
 
-// Revisit returns a context under which Apply notes that it has to be called again although nothing may happen until then, and a
+// WithRequeue returns a context under which Apply notes that it has to be called again although nothing may happen until then, and a
 // function that returns after which time; 0 for never.
-func Revisit(ctx context.Context) (context.Context, func() time.Duration) {
+func WithRequeue(ctx context.Context) (context.Context, func() time.Duration) {
 	v := &visit{}
 	return context.WithValue(ctx, visitKey{}, v), func() time.Duration { return v.within(0) }
 }
@@ -156,10 +156,10 @@ func (a *Applier) gainsLeaving(ctx context.Context, before, after metav1.Object)
 	return false, nil
 }
 
-// Vanishing says that an error of Apply or Prune consists of nothing but objects that are just going, or whose API is: its definition
+// IsTerminating says that an error of Apply or Prune consists of nothing but objects that are just going, or whose API is: its definition
 // is being deleted, or is deleted and capability detection has not caught up. Waiting for a moment is all there is to do.
-func Vanishing(err error) bool {
-	return Only(err, func(err error) bool {
+func IsTerminating(err error) bool {
+	return OnlyErrors(err, func(err error) bool {
 		if going, ok := any(err).(*DeletingError); ok {
 			return !going.Stuck
 		}

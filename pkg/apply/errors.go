@@ -60,7 +60,7 @@ func title(kind, namespace, name string) string {
 // Blocked says that an error consists of nothing but objects that stand in the way, because they are foreign or do not
 // go: trying again at once would change nothing.
 func Blocked(err error) bool {
-	return Only(err, func(err error) bool {
+	return OnlyErrors(err, func(err error) bool {
 		switch e := any(err).(type) {
 		case *ForeignError:
 			return true
@@ -71,15 +71,15 @@ func Blocked(err error) bool {
 	})
 }
 
-// Only says that an error consists of nothing but what a test holds for. The tree of joined and wrapped errors is walked branch by
+// OnlyErrors says that an error consists of nothing but what a test holds for. The tree of joined and wrapped errors is walked branch by
 // branch, from the outside, until the test holds. No error at all is nothing of the kind.
-func Only(err error, holds func(error) bool) bool {
+func OnlyErrors(err error, holds func(error) bool) bool {
 	if err == nil {
 		return false
 	}
 	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
 		branches := joined.Unwrap()
-		return len(branches) > 0 && !slices.ContainsFunc(branches, func(branch error) bool { return !Only(branch, holds) })
+		return len(branches) > 0 && !slices.ContainsFunc(branches, func(branch error) bool { return !OnlyErrors(branch, holds) })
 	}
-	return holds(err) || Only(errors.Unwrap(err), holds)
+	return holds(err) || OnlyErrors(errors.Unwrap(err), holds)
 }

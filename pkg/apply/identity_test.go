@@ -34,7 +34,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
-			got := answers{IsOurs(o, "mlflow"), WrittenBy(o, "mlflow", us), OfAnother(o, "mlflow")}
+			got := answers{IsOurs(o, "mlflow"), AppliedBy(o, "mlflow", us), ManagedByOther(o, "mlflow")}
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
@@ -45,7 +45,7 @@ func TestIdentity(t *testing.T) {
 func TestMadeBy(t *testing.T) {
 	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
 	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
-	admits := MadeBy("mlflow")
+	admits := ManagedByPredicate("mlflow")
 	for name, test := range map[string]struct{ got, want bool }{
 		"created":             {admits.Create(event.CreateEvent{Object: ours}), true},
 		"another's created":   {admits.Create(event.CreateEvent{Object: others}), false},

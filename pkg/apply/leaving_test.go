@@ -94,7 +94,7 @@ func TestOnlyReferencesThatWereOursAreRequested(t *testing.T) {
 	b.settles(blind, data)
 	b.failing["list"] = errors.New("no")
 	adopted := settings("a", "1")
-	adopted.Adopts = func(*unstructured.Unstructured) bool { return true }
+	adopted.AdoptIf = func(*unstructured.Unstructured) bool { return true }
 	b.settles(both, adopted)
 	changed := settings("data", "2")
 	changed.Ownership = Unowned
@@ -116,7 +116,7 @@ func TestItIsAnErrorNotToKnowWhetherAnOwnerGoes(t *testing.T) {
 
 func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 	adopt := func(b *bench, live *corev1.ConfigMap) error {
-		return b.Adjust(t.Context(), live, func() { live.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)} })
+		return b.PatchExisting(t.Context(), live, func() { live.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)} })
 	}
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	b.must(adopt(b, b.get("a")))
@@ -137,7 +137,7 @@ func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 		t.Errorf("got %v, want an error that names the object", failed)
 	}
 	live := b.get("a")
-	err := b.Adjust(t.Context(), live, func() {
+	err := b.PatchExisting(t.Context(), live, func() {
 		live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Nothing", Name: "x", UID: "x"}}
 	})
 	if err == nil {

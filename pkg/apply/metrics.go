@@ -54,8 +54,8 @@ const (
 
 type changesKey struct{}
 
-// Count returns a context under which every write that succeeds is counted, for controllers that inform users of it.
-func Count(ctx context.Context) (context.Context, *Changes) {
+// CountChanges returns a context under which every write that succeeds is counted, for controllers that inform users of it.
+func CountChanges(ctx context.Context) (context.Context, *Changes) {
 	outer, _ := ctx.Value(changesKey{}).(*Changes)
 	c := &Changes{outer: outer}
 	return context.WithValue(ctx, changesKey{}, c), c

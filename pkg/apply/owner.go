@@ -68,12 +68,12 @@ func (o owner) is(ref metav1.OwnerReference) bool {
 
 // wasRestored says whether a reference points at an earlier life of the owner. Backups bring children back with such references.
 func (o owner) wasRestored(ref metav1.OwnerReference) bool {
-	return OfEarlierLife(ref, schema.GroupKind{Group: o.Group, Kind: o.Kind}, o.Name, o.uid)
+	return RefersToPreviousUID(ref, schema.GroupKind{Group: o.Group, Kind: o.Kind}, o.Name, o.uid)
 }
 
-// OfEarlierLife says whether a reference points at an object of the same kind and name with another uid. That one is gone, if both are of
+// RefersToPreviousUID says whether a reference points at an object of the same kind and name with another uid. That one is gone, if both are of
 // cluster scope or in one namespace.
-func OfEarlierLife(ref metav1.OwnerReference, kind schema.GroupKind, name string, uid types.UID) bool {
+func RefersToPreviousUID(ref metav1.OwnerReference, kind schema.GroupKind, name string, uid types.UID) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind && ref.Name == name && ref.UID != uid
 }
@@ -84,34 +84,34 @@ func IsOurs(object metav1.Object, component string) bool {
 	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == component
 }
 
-// WrittenBy says whether an object is the component's although its labels may be lost: it was applied under the component's field
+// AppliedBy says whether an object is the component's although its labels may be lost: it was applied under the component's field
 // owner, and no other component has it.
-func WrittenBy(object metav1.Object, component, fieldOwner string) bool {
-	return !OfAnother(object, component) && slices.ContainsFunc(object.GetManagedFields(), applied(fieldOwner))
+func AppliedBy(object metav1.Object, component, fieldOwner string) bool {
+	return !ManagedByOther(object, component) && slices.ContainsFunc(object.GetManagedFields(), applied(fieldOwner))
 }
 
-// Made says whether an object is this component's, be it by its labels alone.
-func (a *Applier) Made(object metav1.Object) bool {
-	return IsOurs(object, a.Component) || WrittenBy(object, a.Component, a.FieldOwner)
+// IsManaged says whether an object is this component's, be it by its labels alone.
+func (a *Applier) IsManaged(object metav1.Object) bool {
+	return IsOurs(object, a.Component) || AppliedBy(object, a.Component, a.FieldOwner)
 }
 
-// OfAnother says whether the label of an object names another component of this operator. Then it is never this one's, whichever
+// ManagedByOther says whether the label of an object names another component of this operator. Then it is never this one's, whichever
 // client wrote its fields. A value that names no component is damage, and no claim.
-func OfAnother(object metav1.Object, component string) bool {
+func ManagedByOther(object metav1.Object, component string) bool {
 	named := object.GetLabels()[names.ComponentLabel]
 	return named != component && names.IsComponent(named)
 }
 
-// MadeBy admits what bears the labels of a component, at an update also when it bore them before: the new object
+// ManagedByPredicate admits what bears the labels of a component, at an update also when it bore them before: the new object
 // alone does not show that they were taken away. Every deletion is admitted, since labels may be lost by then.
-func MadeBy(component string) predicate.Predicate {
-	admits := BeforeOrAfter(func(o client.Object) bool { return IsOurs(o, component) })
+func ManagedByPredicate(component string) predicate.Predicate {
+	admits := MatchesOldOrNew(func(o client.Object) bool { return IsOurs(o, component) })
 	admits.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return admits
 }
 
-// BeforeOrAfter admits objects for which a test holds, at an update for either state.
-func BeforeOrAfter(holds func(client.Object) bool) predicate.Funcs {
+// MatchesOldOrNew admits objects for which a test holds, at an update for either state.
+func MatchesOldOrNew(holds func(client.Object) bool) predicate.Funcs {
 	admits := predicate.NewPredicateFuncs(holds)
 	admits.UpdateFunc = func(e event.UpdateEvent) bool { return holds(e.ObjectOld) || holds(e.ObjectNew) }
 	return admits

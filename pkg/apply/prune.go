@@ -221,16 +221,16 @@ func metadata(k key) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// Remove deletes one object of which the caller knows that it is ours to delete: exactly the one with the uid that the given
+// DeleteOwned deletes one object of which the caller knows that it is ours to delete: exactly the one with the uid that the given
 // object bears, and in the background what it owns. One that is gone or going is fine; a conflict says that another has its name
 // now. forOwner is the uid of the object that it was made for, or empty.
-func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.Object) error {
+func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object) error {
 	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationBackground)
 }
 
-// Discard is Remove for an object that is about to be recreated, such as a Deployment whose selector has to change: it is
+// DeleteForeground is Remove for an object that is about to be recreated, such as a Deployment whose selector has to change: it is
 // there until all that it owns is gone, so that old and new pods never meet.
-func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client.Object) error {
+func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
 	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationForeground)
 }
 
@@ -246,9 +246,9 @@ func (a *Applier) removeBy(ctx context.Context, forOwner types.UID, object clien
 	return k.failed(err)
 }
 
-// RemoveLabelled removes the objects of a kind that bear the labels of the component and the given ones, but for those that are kept.
+// DeleteByLabels removes the objects of a kind that bear the labels of the component and the given ones, but for those that are kept.
 // They come from the cache, wherever they are. A kind that is not served has none.
-func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
+func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
 	objects, err := a.labelledObjects(ctx, kind, client.MatchingLabels(labels))
 	if err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("looking for %s objects: %w", kind.Kind, err)
@@ -263,8 +263,8 @@ func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind s
 	return errors.Join(errs...)
 }
 
-// RemoveNamed removes the object of a name, as the API server has it, if ours returns true for it. One that is not there is fine.
-func (a *Applier) RemoveNamed(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
+// DeleteIf removes the object of a name, as the API server has it, if ours returns true for it. One that is not there is fine.
+func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
 	ours func(*metav1.PartialObjectMetadata) (bool, error),
 ) error {
 	live := metadata(key{kind, name})
@@ -278,7 +278,7 @@ func (a *Applier) RemoveNamed(ctx context.Context, forOwner types.UID, kind sche
 	if remove, err := ours(live); err != nil || !remove {
 		return err
 	}
-	return a.Remove(ctx, forOwner, live)
+	return a.DeleteOwned(ctx, forOwner, live)
 }
 
 // ForgetNamespace drops all that is remembered about objects in a namespace that is gone, or in which nothing is wanted.

@@ -69,8 +69,8 @@ func (a *Applier) recognizes(ctx context.Context, o owner, c child) bool {
 
 // seen returns an object as the caller has read it, or as it was listed; nil where neither has happened.
 func (a *Applier) seen(ctx context.Context, c child) *unstructured.Unstructured {
-	if c.Live != nil {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
+	if c.Existing != nil {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Existing)
 		if err != nil {
 			return nil
 		}

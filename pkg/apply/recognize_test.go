@@ -113,7 +113,7 @@ func TestSecretsAreReadOneByOne(t *testing.T) {
 	b.inherit()
 	live := &corev1.Secret{}
 	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
-	all[0].Live = live
+	all[0].Existing = live
 	b.settles(quiet, all[0])
 	b.inherit()
 	live.ResourceVersion = "0"

@@ -17,13 +17,13 @@ func TestRemove(t *testing.T) {
 	b := newBench(t, found(func(c *corev1.ConfigMap) { c.UID = "seen" }))
 	b.settles(blind, settings("own", "1"))
 	own := b.get("own")
-	b.must(b.Remove(b.Context(), b.owner.UID, own))
+	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own))
 	if b.exists("own") || !b.exists("a") {
 		t.Error("the wrong object was removed")
 	}
-	b.must(b.Remove(b.Context(), b.owner.UID, own)) // gone already
+	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own)) // gone already
 	b.settles(blind, settings("own", "1"))
-	b.must(b.Remove(b.Context(), "", b.get("a"))) // of no owner that is left
+	b.must(b.DeleteOwned(b.Context(), "", b.get("a"))) // of no owner that is left
 	if b.exists("a") {
 		t.Error("it is still there")
 	}
@@ -34,7 +34,7 @@ func TestRemoveLeavesWhatIsGoing(t *testing.T) {
 		c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"test.opendatahub.io/hold"}
 	})
 	b := newBench(t, going)
-	b.must(b.Remove(b.Context(), "", b.get("a")))
+	b.must(b.DeleteOwned(b.Context(), "", b.get("a")))
 	if b.seen["delete"] != 0 {
 		t.Error("an object that is being deleted is deleted again")
 	}
@@ -45,21 +45,21 @@ func TestDiscard(t *testing.T) {
 	b := newBench(t)
 	b.settles(blind, settings("own", "1"))
 	own := b.get("own")
-	b.must(b.Discard(b.Context(), b.owner.UID, own))
+	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own))
 	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
 		t.Errorf("exists %v, deleted by %v", b.exists("own"), b.policies)
 	}
-	b.must(b.Discard(b.Context(), b.owner.UID, own)) // gone already
+	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own)) // gone already
 	b.settles(blind, settings("own", "1"))
 	going := b.get("own")
 	going.DeletionTimestamp = new(metav1.Now())
 	clear(b.seen)
-	b.must(b.Discard(b.Context(), b.owner.UID, going))
+	b.must(b.DeleteForeground(b.Context(), b.owner.UID, going))
 	if b.seen["delete"] != 0 {
 		t.Error("an object that is being deleted is deleted again")
 	}
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
-	err := b.Discard(b.Context(), b.owner.UID, b.get("own"))
+	err := b.DeleteForeground(b.Context(), b.owner.UID, b.get("own"))
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "own" || !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)
 	}
@@ -68,7 +68,7 @@ func TestDiscard(t *testing.T) {
 func TestRemoveErrors(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
-	err := b.Remove(b.Context(), "", b.get("a"))
+	err := b.DeleteOwned(b.Context(), "", b.get("a"))
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)

@@ -38,7 +38,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (
 		return nil, err
 	}
 	if frozen(want, live) {
-		if c.Keeps || c.Ownership == Unowned && c.key.Group == "" {
+		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
 			return nil, nil // data that may be nowhere else
 		}
 		return &change{creates: true}, a.delete(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)

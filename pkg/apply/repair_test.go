@@ -123,7 +123,7 @@ func TestImmutableObjects(t *testing.T) {
 		fails  bool
 	}{
 		"recreated":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
-		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.Keeps = true }, sticks, true},
+		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.NeverDelete = true }, sticks, true},
 		"nor what outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
 			o.Ownership, c.OwnerReferences = Unowned, nil
 		}, sticks, true},

@@ -76,7 +76,7 @@ func (e *HeldBackError) Unwrap() error {
 
 // OnlyExposure says that an error consists of nothing but objects that lead to pods, show or watch them: what runs is as it shall be.
 func OnlyExposure(err error) bool {
-	return Only(err, func(err error) bool {
+	return OnlyErrors(err, func(err error) bool {
 		e, is := any(err).(*Error)
 		return is && e.Stage == Exposure
 	})

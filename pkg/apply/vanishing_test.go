@@ -32,7 +32,7 @@ func TestVanishing(t *testing.T) {
 		"another error":         {errors.Join(gone, errors.New("x")), false},
 		"not about an object":   {apierrors.NewNotFound(routes, "x"), false},
 	} {
-		if got := Vanishing(c.err); got != c.want {
+		if got := IsTerminating(c.err); got != c.want {
 			t.Errorf("%s: Vanishing(%v) = %t, want %t", name, c.err, got, c.want)
 		}
 	}

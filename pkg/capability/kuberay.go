@@ -8,8 +8,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // PlatformKubeRayConfiguration is the MutatingWebhookConfiguration of the KubeRay of Open Data Hub and OpenShift AI since 3.0. No tenant can
@@ -34,7 +34,7 @@ func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 
 // platformKubeRay follows the KubeRay of the platform. A nil one knows that there is none.
 type platformKubeRay struct {
-	*follow.Follower
+	*singleton.Watcher
 	there   atomic.Pointer[bool] // nil until it is known
 	changed chan struct{}
 }
@@ -45,10 +45,10 @@ func newPlatformKubeRay(options Options) *platformKubeRay {
 		return nil
 	}
 	p := &platformKubeRay{changed: make(chan struct{}, 1)}
-	p.Follower = follow.New(follow.Options{
+	p.Watcher = singleton.New(singleton.Options{
 		Client: options.KubeRay.Resource(mutatingConfigurations), Resource: mutatingConfigurations.GroupResource(), Name: PlatformKubeRayConfiguration,
-		Clock: options.Clock, Log: options.Log, Denied: func() { p.set(false) },
-		Take: func(configuration *unstructured.Unstructured) { p.set(IsPlatformKubeRay(configuration)) },
+		Clock: options.Clock, Log: options.Log, OnUnavailable: func() { p.set(false) },
+		OnUpdate: func(configuration *unstructured.Unstructured) { p.set(IsPlatformKubeRay(configuration)) },
 	})
 	p.SetServed(true)
 	return p

@@ -97,8 +97,8 @@ func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
 }
 
-// Head reads the metadata of an object, nil where there is none. It may be part of a cache and must not be changed.
-func Head(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+// GetMetadata reads the metadata of an object, nil where there is none. It may be part of a cache and must not be changed.
+func GetMetadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	head := MetadataOf(kind)
 	err := from.Get(ctx, name, head, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {

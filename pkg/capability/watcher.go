@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 const (
@@ -73,7 +73,7 @@ type Watcher struct {
 	current   atomic.Pointer[Set] // nil until discovery has answered, and the KubeRay of the platform is known
 	poke      chan struct{}       // an event arrived
 
-	listeners follow.Listeners[Set]
+	listeners singleton.Listeners[Set]
 
 	kubeRay *platformKubeRay
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // resources are those of the kinds that can learn a CA.
@@ -27,7 +27,7 @@ func (a *Authority) watch(ctx context.Context, running *sync.WaitGroup) {
 		return
 	}
 	keepUp := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, take func(*unstructured.Unstructured)) {
-		follower := follow.New(follow.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, Take: take})
+		follower := singleton.New(singleton.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, OnUpdate: take})
 		follower.SetServed(true)
 		running.Go(func() { _ = follower.Start(ctx) }) // it never returns an error
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // objectName is the one Ingress configuration that an OpenShift cluster has.
@@ -49,8 +49,8 @@ func clean(domain string) string { return strings.Trim(strings.TrimSpace(domain)
 // SetServed(true) says that the cluster serves config.openshift.io. A cluster that serves it not, or does not let us read
 // it, has no domain: that is never an error. It needs list and watch of ingresses.config.openshift.io.
 type Watcher struct {
-	*follow.Follower
-	follow.Listeners[string] // with each change of the domain
+	*singleton.Watcher
+	singleton.Listeners[string] // with each change of the domain
 
 	mu      sync.Mutex
 	domain  string
@@ -60,9 +60,9 @@ type Watcher struct {
 // NewWatcher returns a Watcher without a domain.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
-	w.Follower = follow.New(follow.Options{
+	w.Watcher = singleton.New(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log,
-		Take: w.take, Denied: w.settle,
+		OnUpdate: w.take, OnUnavailable: w.settle,
 	})
 	return w
 }

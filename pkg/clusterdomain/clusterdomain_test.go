@@ -102,7 +102,7 @@ func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
 		"a domain":      func(w *Watcher) { w.take(ingress(map[string]any{"domain": "one.example.org"})) },
 		"no object":     func(w *Watcher) { w.take(nil) },
-		"no permission": func(w *Watcher) { w.Denied() },
+		"no permission": func(w *Watcher) { w.OnUnavailable() },
 	} {
 		w, _ := newWatcher()
 		if w.Settled() {

@@ -28,12 +28,12 @@ type CacheNeed struct {
 	// Namespace limits them to one namespace; "" is all. It must be "" for cluster-scoped kinds, and has no effect on
 	// optional kinds.
 	Namespace string
-	// Whole keeps the whole objects, for kinds whose spec or status is read; otherwise their metadata is kept.
-	Whole bool
-	// Everything keeps the foreign objects too; otherwise only those with our OperatorLabel. Of foreign objects that are
+	// FullObjects keeps the whole objects, for kinds whose spec or status is read; otherwise their metadata is kept.
+	FullObjects bool
+	// IncludeForeign keeps the foreign objects too; otherwise only those with our OperatorLabel. Of foreign objects that are
 	// kept as metadata no more remains than what identifies them and their version: there may be thousands. Optional kinds
 	// that are kept whole are always kept in full number.
-	Everything bool
+	IncludeForeign bool
 }
 
 // limits is what remains of the needs for one kind after merging.
@@ -95,13 +95,13 @@ func (l limits) config(everything bool, transform toolscache.TransformFunc) cach
 	}
 }
 
-// WholeKinds returns the kinds that at least one component keeps whole. All components read them as whole objects
+// FullObjectKinds returns the kinds that at least one component keeps whole. All components read them as whole objects
 // then, since a second representation is a second informer.
-func WholeKinds(enabled []Component) []schema.GroupVersionKind {
+func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			if need.Whole && !slices.Contains(out, need.Kind) {
+			if need.FullObjects && !slices.Contains(out, need.Kind) {
 				out = append(out, need.Kind)
 			}
 		}
@@ -117,8 +117,8 @@ func merge(enabled []Component) map[schema.GroupVersionKind]limits {
 			if !known {
 				limit.everything = map[string]bool{}
 			}
-			limit.whole = limit.whole || need.Whole
-			limit.everything[need.Namespace] = limit.everything[need.Namespace] || need.Everything
+			limit.whole = limit.whole || need.FullObjects
+			limit.everything[need.Namespace] = limit.everything[need.Namespace] || need.IncludeForeign
 			out[need.Kind] = limit
 		}
 	}
@@ -163,8 +163,8 @@ func identities(in any) (any, error) {
 	return in, nil
 }
 
-// Bare is a transform of metadata that keeps what tells an object and its versions apart.
-func Bare(in any) (any, error) {
+// StripMetadata is a transform of metadata that keeps what tells an object and its versions apart.
+func StripMetadata(in any) (any, error) {
 	if head, ok := in.(*metav1.PartialObjectMetadata); ok {
 		shorten(head)
 		head.ManagedFields = nil

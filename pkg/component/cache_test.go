@@ -50,11 +50,11 @@ func TestCacheOptions(t *testing.T) {
 	marker := func(in any) (any, error) { return "seen", nil }
 	options := CacheOptions([]Component{
 		{Name: "a", Requires: []schema.GroupVersionKind{required}, Caches: []CacheNeed{
-			{Kind: deployments, Namespace: "one", Whole: true}, {Kind: secrets, Namespace: "one"},
-			{Kind: ownKind, Whole: true, Everything: true}, {Kind: capability.HTTPRoute},
-			{Kind: required, Everything: true},
+			{Kind: deployments, Namespace: "one", FullObjects: true}, {Kind: secrets, Namespace: "one"},
+			{Kind: ownKind, FullObjects: true, IncludeForeign: true}, {Kind: capability.HTTPRoute},
+			{Kind: required, IncludeForeign: true},
 		}},
-		{Name: "b", Caches: []CacheNeed{{Kind: deployments, Namespace: "two"}, {Kind: secrets, Everything: true}}},
+		{Name: "b", Caches: []CacheNeed{{Kind: deployments, Namespace: "two"}, {Kind: secrets, IncludeForeign: true}}},
 		{Name: "c"},
 	}, marker)
 	if out, err := options.DefaultTransform(nil); err != nil || out != "seen" {
@@ -81,7 +81,7 @@ func TestCacheOptions(t *testing.T) {
 // One component needs all Secrets of a namespace, another its own in all namespaces: no cache holds all Secrets of the cluster.
 func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
 	options := CacheOptions([]Component{
-		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", Everything: true}, {Kind: secrets, Namespace: "two"}}},
+		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", IncludeForeign: true}, {Kind: secrets, Namespace: "two"}}},
 		{Caches: []CacheNeed{{Kind: secrets}}},
 	}, nil)
 	by, ok := byKind(t, options, secrets)
@@ -164,7 +164,7 @@ func TestLimited(t *testing.T) {
 // Informers of optional kinds see our objects only, unless a component needs them all.
 func TestInformersOfOptionalKinds(t *testing.T) {
 	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
-		{Kind: capability.HTTPRoute}, {Kind: capability.Route, Everything: true},
+		{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true},
 	}}}, nil)
 	for kind, want := range map[schema.GroupVersionKind]string{
 		capability.HTTPRoute: ourLabel, capability.Route: "", capability.ServiceMonitor: "", deployments: "",
@@ -198,9 +198,9 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 }
 
 func TestWholeKinds(t *testing.T) {
-	got := WholeKinds([]Component{
-		{Caches: []CacheNeed{{Kind: ownKind, Whole: true}, {Kind: deployments, Whole: true}, {Kind: secrets}}},
-		{Caches: []CacheNeed{{Kind: deployments, Whole: true}}},
+	got := FullObjectKinds([]Component{
+		{Caches: []CacheNeed{{Kind: ownKind, FullObjects: true}, {Kind: deployments, FullObjects: true}, {Kind: secrets}}},
+		{Caches: []CacheNeed{{Kind: deployments, FullObjects: true}}},
 	})
 	if want := []schema.GroupVersionKind{ownKind, deployments}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -211,9 +211,9 @@ func TestWholeKinds(t *testing.T) {
 func TestMergeCoversEveryNeed(t *testing.T) {
 	need := rapid.Custom(func(t *rapid.T) CacheNeed {
 		return CacheNeed{
-			Kind:       rapid.SampledFrom([]schema.GroupVersionKind{deployments, secrets}).Draw(t, "kind"),
-			Namespace:  rapid.SampledFrom([]string{"", "one", "two", "three"}).Draw(t, "namespace"),
-			Everything: rapid.Bool().Draw(t, "everything"),
+			Kind:           rapid.SampledFrom([]schema.GroupVersionKind{deployments, secrets}).Draw(t, "kind"),
+			Namespace:      rapid.SampledFrom([]string{"", "one", "two", "three"}).Draw(t, "namespace"),
+			IncludeForeign: rapid.Bool().Draw(t, "everything"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -235,7 +235,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 			case !here:
 				seen = rest
 			}
-			if n.Everything && seen.LabelSelector != nil {
+			if n.IncludeForeign && seen.LabelSelector != nil {
 				t.Fatalf("%+v is limited to %s", n, seen.LabelSelector)
 			}
 		}

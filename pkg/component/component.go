@@ -42,8 +42,8 @@ type Capabilities interface {
 	Follow(context.Context, func(capability.Set))
 }
 
-// Known returns the names of the components, in their order.
-func Known(all []Component) []string {
+// Names returns the names of the components, in their order.
+func Names(all []Component) []string {
 	out := make([]string, 0, len(all))
 	for _, c := range all {
 		out = append(out, c.Name)

@@ -18,14 +18,14 @@ import (
 
 func TestKnownAndEnabled(t *testing.T) {
 	components := []Component{{Name: "b"}, {Name: "a"}, {Name: "c"}}
-	if got := Known(components); !slices.Equal(got, []string{"b", "a", "c"}) {
+	if got := Names(components); !slices.Equal(got, []string{"b", "a", "c"}) {
 		t.Errorf("known %q", got)
 	}
 	on := Enabled(components, func(name string) bool { return name != "a" })
-	if got := Known(on); !slices.Equal(got, []string{"b", "c"}) {
+	if got := Names(on); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("enabled %q", got)
 	}
-	if Known(nil) == nil || len(Enabled(nil, all)) != 0 {
+	if Names(nil) == nil || len(Enabled(nil, all)) != 0 {
 		t.Error("no components")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -117,7 +117,7 @@ func (m *fakeManager) end() error {
 
 // fakeCapabilities are set by the test.
 type fakeCapabilities struct {
-	follow.Listeners[capability.Set]
+	singleton.Listeners[capability.Set]
 	mu      sync.Mutex
 	current capability.Set
 }

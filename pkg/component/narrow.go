@@ -21,11 +21,11 @@ func NewCache(mgr ctrl.Manager, label string, transform toolscache.TransformFunc
 	return beside(mgr, cache.Options{DefaultLabelSelector: selector, DefaultTransform: transform, ReaderFailOnMissingInformer: true})
 }
 
-// Narrow adds a cache of its own for one kind to the manager, which holds only what a selector admits, in all namespaces.
+// NewSelectorCache adds a cache of its own for one kind to the manager, which holds only what a selector admits, in all namespaces.
 // The cache of the manager has one selector for each kind, and all components share it; and the API server lets an account
 // that may only see objects of one name list and watch them only with a selection by that name. The kind must always be
 // served.
-func Narrow(mgr ctrl.Manager, object client.Object, by cache.ByObject, transform toolscache.TransformFunc) (cache.Cache, error) {
+func NewSelectorCache(mgr ctrl.Manager, object client.Object, by cache.ByObject, transform toolscache.TransformFunc) (cache.Cache, error) {
 	c, err := beside(mgr, cache.Options{ByObject: map[client.Object]cache.ByObject{object: by}, DefaultTransform: transform})
 	if err == nil {
 		err = mgr.Add(c)
@@ -46,15 +46,15 @@ func beside(mgr ctrl.Manager, options cache.Options) (cache.Cache, error) {
 	return c, nil
 }
 
-// Routed is a client that reads some objects from other caches than that of the manager.
-type Routed struct {
+// DelegatingClient is a client that reads some objects from other caches than that of the manager.
+type DelegatingClient struct {
 	client.Client
 	// Route returns the reader of an object, or nil for that of the client.
 	Route func(client.ObjectKey, client.Object) client.Reader
 }
 
 // Get implements client.Reader.
-func (r *Routed) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (r *DelegatingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if reader := r.Route(key, object); reader != nil {
 		return reader.Get(ctx, key, object, opts...)
 	}

@@ -26,7 +26,7 @@ func TestRouted(t *testing.T) {
 		}).Build()
 	}
 	aside := holding("routed", "aside")
-	r := &Routed{Client: holding("other", "manager"), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	r := &DelegatingClient{Client: holding("other", "manager"), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*corev1.ConfigMap); ok && key.Name == "routed" {
 			return aside
 		}

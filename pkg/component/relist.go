@@ -52,7 +52,7 @@ func expiring(inner watch.Interface, early func() bool) watch.Interface {
 		if forward(inner, events, outer.StopChan()) || !early() {
 			return
 		}
-		reconciler.NoteRelist()
+		reconciler.RecordRelist()
 		expired := apierrors.NewResourceExpired("the API server closed the watch early")
 		select {
 		case events <- watch.Event{Type: watch.Error, Object: &expired.ErrStatus}:

@@ -18,9 +18,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// ErrGone ends the manager when an API goes that a running component requires: informers and controllers of it cannot be taken out
+// ErrAPIRemoved ends the manager when an API goes that a running component requires: informers and controllers of it cannot be taken out
 // of a manager. The program should end without an error and be started again, which builds the other components only.
-var ErrGone = errors.New("an API that it requires is gone")
+var ErrAPIRemoved = errors.New("an API that it requires is gone")
 
 // retryMin and retryMax bound the pauses after a component could not be set up.
 const retryMin, retryMax = time.Second, 30 * time.Second
@@ -67,7 +67,7 @@ func (s *supervisor) Start(ctx context.Context) error {
 	retry := wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
 	for {
 		err := s.run(ctx, gone)
-		if err == nil || errors.Is(err, ErrGone) {
+		if err == nil || errors.Is(err, ErrAPIRemoved) {
 			return err
 		}
 		pause := retry.Step()
@@ -105,7 +105,7 @@ func (s *supervisor) run(ctx context.Context, gone <-chan struct{}) error {
 }
 
 func (s *supervisor) end() error {
-	return fmt.Errorf("component %s, which needs %s: %w", s.component.Name, capability.NewSet(s.component.Requires...), ErrGone)
+	return fmt.Errorf("component %s, which needs %s: %w", s.component.Name, capability.NewSet(s.component.Requires...), ErrAPIRemoved)
 }
 
 // staged is the manager as one attempt to set up a component sees it: what it adds waits until the attempt has succeeded, and a

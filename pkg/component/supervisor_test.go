@@ -102,7 +102,7 @@ func TestALossEndsTheManager(t *testing.T) {
 				if back {
 					h.serve() // before any component could look
 				}
-				if err := h.end(); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
+				if err := h.end(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
 					t.Errorf("ended with %v", err)
 				}
 				w.want(t, 0, 1)
@@ -189,7 +189,7 @@ func TestLossAfterAFailedAttempt(t *testing.T) {
 		h.serve()
 		pass(retryMin / 2)
 		h.withdraw()
-		if err := h.end(); !errors.Is(err, ErrGone) {
+		if err := h.end(); !errors.Is(err, ErrAPIRemoved) {
 			t.Errorf("ended with %v", err)
 		}
 	})

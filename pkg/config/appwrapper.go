@@ -60,7 +60,7 @@ func DefaultAppWrapper() AppWrapper {
 // AppWrapper returns the settings of the component appwrapper: the defaults, over them those of the originals'
 // ConfigMaps in the given order, over them the section of the configuration file. Notes name keys that have no effect.
 // An error names the key, its value, the fix, and the document. Whether the values fit together is checked by the component.
-func (c Config) AppWrapper(older ...OlderConfig) (AppWrapper, []string, error) {
+func (c Config) AppWrapper(older ...LegacyConfig) (AppWrapper, []string, error) {
 	var settings AppWrapper
 	notes, err := c.layered(appWrapperSettings(&settings), older)
 	return settings, notes, err

@@ -50,12 +50,12 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by) + "\n"
 }
 
-func codeflare(text string) OlderConfig {
-	return OlderConfig{Source: "ConfigMap ns/codeflare-operator-config", Embedded: true, Data: map[string]string{"config.yaml": text}}
+func codeflare(text string) LegacyConfig {
+	return LegacyConfig{Source: "ConfigMap ns/codeflare-operator-config", Embedded: true, Data: map[string]string{"config.yaml": text}}
 }
 
-func standalone(text string) OlderConfig {
-	return OlderConfig{Source: "ConfigMap ns/appwrapper-operator-config", Data: map[string]string{"any-name": text}}
+func standalone(text string) LegacyConfig {
+	return LegacyConfig{Source: "ConfigMap ns/appwrapper-operator-config", Data: map[string]string{"any-name": text}}
 }
 
 // [appwrapper-21] The default configuration constructs, and every document says the same in its own way.
@@ -64,19 +64,19 @@ func TestAppWrapperDocuments(t *testing.T) {
 	withQueue.SlackQueueName = "slack"
 	for name, tc := range map[string]struct {
 		file  string
-		older []OlderConfig
+		older []LegacyConfig
 		want  AppWrapper
 	}{
 		"no configuration":     {want: DefaultAppWrapper()},
 		"file":                 {file: "appwrapper:\n" + indent(everything+"slackQueueName: slack", "  "), want: withQueue},
-		"embedded":             {older: []OlderConfig{codeflare("appwrapper:\n  enabled: true\n  Config:\n" + indent(everything, "    "))}, want: everythingSet()},
-		"embedded, lower case": {older: []OlderConfig{codeflare("appwrapper:\n  config:\n" + indent(everything, "    "))}, want: everythingSet()},
-		"standalone":           {older: []OlderConfig{standalone("appwrapper:\n" + indent(everything, "  "))}, want: everythingSet()},
-		"other spellings": {older: []OlderConfig{standalone("AppWrapper:\n" +
+		"embedded":             {older: []LegacyConfig{codeflare("appwrapper:\n  enabled: true\n  Config:\n" + indent(everything, "    "))}, want: everythingSet()},
+		"embedded, lower case": {older: []LegacyConfig{codeflare("appwrapper:\n  config:\n" + indent(everything, "    "))}, want: everythingSet()},
+		"standalone":           {older: []LegacyConfig{standalone("appwrapper:\n" + indent(everything, "  "))}, want: everythingSet()},
+		"other spellings": {older: []LegacyConfig{standalone("AppWrapper:\n" +
 			indent(strings.ReplaceAll(strings.ReplaceAll(everything, "Period", "period"), "userRBAC", "UserRbac"), "  "))}, want: everythingSet()},
-		"a ConfigMap without the section": {older: []OlderConfig{codeflare("kuberay: {ingressDomain: kind}")}, want: DefaultAppWrapper()},
-		"an empty section":                {older: []OlderConfig{codeflare("appwrapper:\n  enabled: true"), standalone("appwrapper: {}")}, want: DefaultAppWrapper()},
-		"null leaves scalars alone":       {older: []OlderConfig{standalone("appwrapper: {schedulerName: null, faultTolerance: {retryLimit: null, resetPause: null}, userRBACAdmissionCheck: null}")}, want: DefaultAppWrapper()},
+		"a ConfigMap without the section": {older: []LegacyConfig{codeflare("kuberay: {ingressDomain: kind}")}, want: DefaultAppWrapper()},
+		"an empty section":                {older: []LegacyConfig{codeflare("appwrapper:\n  enabled: true"), standalone("appwrapper: {}")}, want: DefaultAppWrapper()},
+		"null leaves scalars alone":       {older: []LegacyConfig{standalone("appwrapper: {schedulerName: null, faultTolerance: {retryLimit: null, resetPause: null}, userRBACAdmissionCheck: null}")}, want: DefaultAppWrapper()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{}.withFile(tc.file))
@@ -112,7 +112,7 @@ func TestAppWrapperPrecedence(t *testing.T) {
 func TestAutopilotDocuments(t *testing.T) {
 	read := func(texts ...string) *Autopilot {
 		t.Helper()
-		var older []OlderConfig
+		var older []LegacyConfig
 		for _, text := range texts {
 			older = append(older, standalone(text))
 		}
@@ -146,7 +146,7 @@ func TestAutopilotDocuments(t *testing.T) {
 // [appwrapper-21] The originals' durations are nanoseconds; a duration in words means the same.
 func TestDurationsInWordsAndNanoseconds(t *testing.T) {
 	for _, text := range []string{"600000000000", `"10m"`, "10m0s", "600s"} {
-		for name, older := range map[string]OlderConfig{
+		for name, older := range map[string]LegacyConfig{
 			"embedded":   codeflare("appwrapper: {Config: {faultTolerance: {warmupGracePeriod: " + text + "}}}"),
 			"standalone": standalone("appwrapper: {faultTolerance: {warmupGracePeriod: " + text + "}}"),
 		} {
@@ -166,7 +166,7 @@ func TestDurationsInWordsAndNanoseconds(t *testing.T) {
 func TestKeysWithoutEffect(t *testing.T) {
 	old := "enableKueueIntegrations: true\nkueueJobReconciller: {manageJobsWithoutQueueName: true, waitForPodsReady: {enable: true}}\nslackQueueName: \"\""
 	for name, tc := range map[string]struct {
-		older OlderConfig
+		older LegacyConfig
 		want  []string // parts of each note
 	}{
 		"old keys, embedded":   {codeflare("mcad: {}\ninstascale: {}\nappwrapper:\n  enabled: true\n  externalController: true\n  Config:\n" + indent(old, "    ")), nil},
@@ -197,11 +197,11 @@ func TestKeysWithoutEffect(t *testing.T) {
 // [appwrapper-21] What is wrong is refused with the key, its value, the fix and the document; nothing is refused twice.
 func TestAppWrapperRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
-		older OlderConfig
+		older LegacyConfig
 		want  []string
 	}{
-		"two keys":        {OlderConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}, []string{"ConfigMap a/b", "cannot resolve", "2 keys [x y]", "leave exactly one"}},
-		"no key":          {OlderConfig{Source: "ConfigMap a/b"}, []string{"0 keys"}},
+		"two keys":        {LegacyConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}, []string{"ConfigMap a/b", "cannot resolve", "2 keys [x y]", "leave exactly one"}},
+		"no key":          {LegacyConfig{Source: "ConfigMap a/b"}, []string{"0 keys"}},
 		"no YAML":         {standalone("{"), []string{"any-name", "not valid YAML"}},
 		"a list":          {standalone("[]"), []string{"must hold one YAML object"}},
 		"a text section":  {standalone("appwrapper: yes please"), []string{"appwrapper", `"yes please"`, "an object"}},
@@ -253,7 +253,7 @@ func FuzzOlderConfig(f *testing.F) {
 	f.Add("appwrapper:\n"+indent(everything, "  "), false)
 	f.Add("appwrapper: {autopilot: {resourceTaints: {r: [1, {}, null]}}}", false)
 	f.Fuzz(func(t *testing.T, text string, embedded bool) {
-		settings, _, err := Config{}.AppWrapper(OlderConfig{Source: "s", Data: map[string]string{"k": text}, Embedded: embedded})
+		settings, _, err := Config{}.AppWrapper(LegacyConfig{Source: "s", Data: map[string]string{"k": text}, Embedded: embedded})
 		if err != nil && !strings.HasPrefix(err.Error(), "s: ") {
 			t.Errorf("%v does not name its source", err)
 		}

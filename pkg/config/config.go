@@ -69,8 +69,8 @@ type Config struct {
 	// ModelRegistry is for the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
-	// Notices name what was said in the words of an older program and has no effect.
-	Notices []string
+	// Warnings name what was said in the words of an older program and has no effect.
+	Warnings []string
 
 	tlsMinVersion, tlsCipherSuites string
 
@@ -142,9 +142,9 @@ type MLflow struct {
 // Enabled reports whether the component of that name is to run; false for names this build does not know.
 func (c Config) Enabled(component string) bool { return c.enabled[component] }
 
-// LeaveOutIncomplete switches off what lacks a setting that it cannot run without, and returns the reasons. The Deployments of the
+// DisableIncompleteComponents switches off what lacks a setting that it cannot run without, and returns the reasons. The Deployments of the
 // operators before name no image of MLflow, and the other components run without one.
-func (c *Config) LeaveOutIncomplete() []error {
+func (c *Config) DisableIncompleteComponents() []error {
 	err := c.CheckComplete()
 	if err == nil || c.MLflow.Image != "" {
 		return nil
@@ -212,7 +212,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	cfg.SetTLS(profile)
 	cfg.ModelRegistry.Exposure = cfg.Exposure
 	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.Gateway() && (g.Namespace == "" || g.RouteNamespace == "") {
-		cfg.Notices = append(cfg.Notices, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift, until GATEWAY_NAMESPACE "+
+		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift, until GATEWAY_NAMESPACE "+
 			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace) are set")
 	}
 	cfg.resolveNamespaces(src, read)

@@ -234,7 +234,7 @@ func TestStartNeedsMLflow2(t *testing.T) {
 		}
 	}
 	left := mustLoad(t, given{})
-	if reasons := left.LeaveOutIncomplete(); len(reasons) != 1 || left.Enabled("mlflow") || left.CheckComplete() != nil {
+	if reasons := left.DisableIncompleteComponents(); len(reasons) != 1 || left.Enabled("mlflow") || left.CheckComplete() != nil {
 		t.Errorf("MLflow is on: %t, reasons %v", left.Enabled("mlflow"), reasons)
 	}
 	if others := mustLoad(t, given{}).EnabledComponents(); len(left.EnabledComponents()) != len(others)-1 {

@@ -100,7 +100,7 @@ func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)
 		c.Logging.Development = true
 	}
 	if raw := src.env("ENABLE_PPROF"); raw != "" {
-		c.Notices = append(c.Notices, fmt.Sprintf("environment variable ENABLE_PPROF %q has no effect: set --pprof, which serves profiles to clients that the API server authorizes", raw))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("environment variable ENABLE_PPROF %q has no effect: set --pprof, which serves profiles to clients that the API server authorizes", raw))
 	}
 	if !c.Enabled("modelmesh") {
 		return nil

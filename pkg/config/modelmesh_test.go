@@ -180,10 +180,10 @@ func TestModelMeshFlags(t *testing.T) {
 
 // The variable of the debug server has no effect, and the manager reports that (M8).
 func TestPprofHasNoEffect(t *testing.T) {
-	if notices := mustLoad(t, given{}).Notices; notices != nil {
+	if notices := mustLoad(t, given{}).Warnings; notices != nil {
 		t.Errorf("%q", notices)
 	}
-	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Notices
+	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Warnings
 	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
 		t.Errorf("%q", notices)
 	}

@@ -179,7 +179,7 @@ func TestNoticeOfAGateway(t *testing.T) {
 		{map[string]string{"EXPOSURE": "gateway", "GATEWAY_NAMESPACE": "gates", "HTTPROUTE_NAMESPACE": "apps"}, 0},
 		{map[string]string{}, 0},
 	} {
-		notices := mustLoad(t, given{env: tc.env}).Notices
+		notices := mustLoad(t, given{env: tc.env}).Warnings
 		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "until GATEWAY_NAMESPACE") {
 			t.Errorf("%v: %q", tc.env, notices)
 		}

@@ -114,12 +114,12 @@ func DefaultRayCluster() RayCluster {
 // RayCluster returns the settings of the component raycluster: the defaults, over them those of the CodeFlare operator's
 // ConfigMap when there is one, over them the section of the configuration file, and over the images what the environment
 // names. Notes name keys that have no effect. An error names the key, its value, the fix, and the document.
-func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
+func (c Config) RayCluster(older *LegacyConfig) (RayCluster, []string, error) {
 	gateway, settings := defaultGateway, RayCluster{Exposure: c.Exposure, TLS: c.TLS}
 	if c.Exposure.Gateway() {
 		gateway = c.ModelRegistry.Gateway
 	}
-	var maps []OlderConfig
+	var maps []LegacyConfig
 	if older != nil {
 		maps = append(maps, *older)
 	}

@@ -81,13 +81,13 @@ func TestEveryKeyOfTheChapter(t *testing.T) {
 // Section 3.4, steps 4 and 5: one key, whatever its name; maps are merged over defaults.
 func TestTheKeyOfTheMap(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
-		older := &OlderConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
+		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
 		if ray, _, err := mustLoad(t, given{}).RayCluster(older); err != nil || ray.MTLS || !ray.OAuth {
 			t.Errorf("%s: %+v, %v", name, ray, err)
 		}
 	}
 	for _, data := range []map[string]string{nil, {}, {"a": "", "b": ""}} {
-		older := &OlderConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
+		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
 		if _, _, err := mustLoad(t, given{}).RayCluster(older); err == nil || !strings.HasPrefix(err.Error(), "ConfigMap a/b: cannot resolve the configuration: it has ") {
 			t.Errorf("%v: %v", data, err)
 		}

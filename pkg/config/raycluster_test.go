@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func rayMap(text string) *OlderConfig {
+func rayMap(text string) *LegacyConfig {
 	return new(codeflare(text))
 }
 
@@ -149,7 +149,7 @@ func TestRayClusterRefusals(t *testing.T) {
 			}
 		})
 	}
-	two := &OlderConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}
+	two := &LegacyConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}
 	if _, _, err := mustLoad(t, given{}).RayCluster(two); err == nil || !strings.Contains(err.Error(), "cannot resolve the configuration: it has 2 keys [x y]") {
 		t.Errorf("two keys: %v", err)
 	}

@@ -109,8 +109,8 @@ var olderFlags = map[string]string{
 	"leader-elect-retry-period-sec":         "leader-elect-retry-period",
 }
 
-// OlderFlags returns the names of flags in the originals that are accepted, with those that they have here.
-func OlderFlags() map[string]string { return maps.Clone(olderFlags) }
+// LegacyFlags returns the names of flags in the originals that are accepted, with those that they have here.
+func LegacyFlags() map[string]string { return maps.Clone(olderFlags) }
 
 // flagShapes are the shapes of the values of all flags, by their names.
 func flagShapes(table []setting) map[string]shape {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OlderConfig is the configuration of an operator that this one replaces.
-type OlderConfig struct {
+// LegacyConfig is the configuration of an operator that this one replaces.
+type LegacyConfig struct {
 	// Source names it in messages, for example "ConfigMap opendatahub/codeflare-operator-config".
 	Source string
 	// Data of the ConfigMap.
@@ -26,7 +26,7 @@ type OlderConfig struct {
 
 // rows are the settings by their keys in the ConfigMap, in lower case. Keys without a setting have no effect here: they are of older
 // versions, or flags set the same.
-func (o OlderConfig) rows() map[string]setting {
+func (o LegacyConfig) rows() map[string]setting {
 	rows, wrappers := map[string]setting{}, appWrapperKey
 	for _, key := range []string{
 		"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", "controllerManager", "kuberay.certGeneratorImage",
@@ -52,7 +52,7 @@ func (o OlderConfig) rows() map[string]setting {
 
 // read reads the one document of the ConfigMap, whatever the name of its key and the case of the keys in it. It returns its values, and
 // notes on keys without effect by their paths in lower case.
-func (o OlderConfig) read() (values map[string]value, notes map[string]string, err error) {
+func (o LegacyConfig) read() (values map[string]value, notes map[string]string, err error) {
 	if len(o.Data) != 1 {
 		return nil, nil, fmt.Errorf("%s: cannot resolve the configuration: it has %d keys %v: leave exactly one",
 			o.Source, len(o.Data), slices.Sorted(maps.Keys(o.Data)))
@@ -86,7 +86,7 @@ func (o OlderConfig) read() (values map[string]value, notes map[string]string, e
 // layered gives a section its values: the defaults, over them those of the ConfigMaps in the given order, over them what the
 // configuration names. It returns notes on keys that have no effect: below appwrapper for the section of AppWrappers, and all others
 // for that of Ray clusters.
-func (c Config) layered(table []setting, older []OlderConfig) (notes []string, err error) {
+func (c Config) layered(table []setting, older []LegacyConfig) (notes []string, err error) {
 	defaults := map[string]value{}
 	for _, row := range table {
 		defaults[row.key] = value{from: "default", raw: row.fallback}

@@ -38,10 +38,10 @@ const (
 // it, and of a JSON patch whose test an object that has changed meanwhile does not pass.
 var passing = []string{"denied the request", "denied request", "the server rejected our request due to an error in our request"}
 
-// IsFinal reports whether an error consists of nothing but answers 400 and 422 of the API server: the same request would get the
+// IsTerminal reports whether an error consists of nothing but answers 400 and 422 of the API server: the same request would get the
 // same answer until the spec, or something that is watched, changes.
-func IsFinal(err error) bool {
-	return apply.Only(err, func(err error) bool {
+func IsTerminal(err error) bool {
+	return apply.OnlyErrors(err, func(err error) bool {
 		answer, is := any(err).(apierrors.APIStatus)
 		if !is {
 			return false
@@ -54,7 +54,7 @@ func IsFinal(err error) bool {
 
 // classify turns what trying again cannot mend into an error that is not tried again.
 func classify(err error) error {
-	if _, waiting := AsWait(err); !waiting && IsFinal(err) && !errors.Is(err, reconcile.TerminalError(nil)) {
+	if _, waiting := AsWait(err); !waiting && IsTerminal(err) && !errors.Is(err, reconcile.TerminalError(nil)) {
 		return reconcile.TerminalError(err)
 	}
 	return err
@@ -77,7 +77,7 @@ func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 
 // revisiting has a reconcile repeated by the time at which what is being deleted should be gone.
 func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Result, error)) (reconcile.Result, error) {
-	ctx, left := apply.Revisit(ctx)
+	ctx, left := apply.WithRequeue(ctx)
 	result, err := pass(ctx)
 	if after := left(); err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
 		result.RequeueAfter = after
@@ -87,7 +87,7 @@ func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Resul
 
 // report sees to it that no error leaves the status as it was.
 func (s *shell[T]) report(obj T, err error) {
-	stalled := IsFinal(err)
+	stalled := IsTerminal(err)
 	failed := err != nil && !stalled && !s.reported(obj, err)
 	if wait, waiting := AsWait(err); !waiting || !wait.Stalled { // what that says, the summary knows
 		s.condition(obj, stalled, metav1.Condition{
@@ -102,7 +102,7 @@ func (s *shell[T]) report(obj T, err error) {
 // the object is ready at the earliest in the next reconcile: the cache may still show how the children were before. Nor is it while
 // its main condition is about an older spec.
 func (s *shell[T]) summarize(obj T, err error, changing bool) {
-	f := conditions.Facts{Main: s.main(), Advice: s.logic.Advice}
+	f := conditions.Facts{Main: s.main(), Advice: s.logic.InformationalConditions}
 	wait, waiting := AsWait(err)
 	list := s.conditions.List(obj)
 	main := meta.FindStatusCondition(list, f.Main)
@@ -139,7 +139,7 @@ func (s *shell[T]) observed(obj T) int64 {
 }
 
 // main is the condition that says that an object does what it is for.
-func (s *shell[T]) main() string { return cmp.Or(s.logic.Main, conditionAvailable) }
+func (s *shell[T]) main() string { return cmp.Or(s.logic.ReadyCondition, conditionAvailable) }
 
 func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
 	if !wanted {
@@ -157,7 +157,7 @@ const toldBytes = 80
 // do waits, and what goes by itself within a moment or with its namespace.
 func (s *shell[T]) reported(obj T, err error) bool {
 	list := s.conditions.List(obj)
-	return apply.Only(err, func(err error) bool {
+	return apply.OnlyErrors(err, func(err error) bool {
 		switch e := any(err).(type) {
 		case *Wait:
 			return true

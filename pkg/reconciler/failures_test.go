@@ -60,7 +60,7 @@ func TestIsFinal(t *testing.T) {
 		"a JSON patch that came late": {patchTest, false},
 		"something else":              {errors.New("boom"), false},
 	} {
-		if got := IsFinal(tc.err); got != tc.want {
+		if got := IsTerminal(tc.err); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

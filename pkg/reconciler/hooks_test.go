@@ -29,7 +29,7 @@ func TestTheFinalizerComesWhenItIsNeeded(t *testing.T) {
 func TestWrittenHearsOfStoredStatusOnly(t *testing.T) {
 	var heard []int64
 	logic := sized()
-	logic.Written = func(before, after *widget) {
+	logic.AfterStatusUpdate = func(before, after *widget) {
 		heard = append(heard, before.Status.ObservedGeneration, after.Status.ObservedGeneration)
 	}
 	b := newBench(t, logic, newWidget())

@@ -46,7 +46,7 @@ const changeRetry = time.Second
 const ConditionPaused = "Paused"
 
 // Phase is one step of a reconcile: it reads, decides, calls the applier and sets conditions on the object.
-type Phase[T Target] struct {
+type Phase[T StatusObject] struct {
 	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
 	Name string
 	// Run ends the reconcile when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
@@ -55,16 +55,16 @@ type Phase[T Target] struct {
 }
 
 // Logic is the part that differs from kind to kind. Nil fields mean "nothing to do".
-type Logic[T Target] struct {
+type Logic[T StatusObject] struct {
 	// Phases run in order until one of them returns an error.
 	Phases []Phase[T]
 	// Summary derives the top-level conditions from the others. It runs in every reconcile, also after an error.
 	Summary func(T)
-	// Main is the condition that says that the object does what it is for, from which Ready is derived; empty for Available. A component
+	// ReadyCondition is the condition that says that the object does what it is for, from which Ready is derived; empty for Available. A component
 	// that sets Ready itself names Ready here.
-	Main string
-	// Advice are types, or reasons, of conditions that take nothing from Ready although they report something to attend to.
-	Advice []string
+	ReadyCondition string
+	// InformationalConditions are types, or reasons, of conditions that take nothing from Ready although they report something to attend to.
+	InformationalConditions []string
 	// IgnoresPause says that an object is reconciled although it is paused: what others may ask of it goes first. Nil means
 	// never.
 	IgnoresPause func(T) bool
@@ -74,11 +74,11 @@ type Logic[T Target] struct {
 	NeedsFinalizer func(T) bool
 	// Finalize undoes what garbage collection cannot. It may return a *Wait, and must bear being called again.
 	Finalize func(context.Context, T) error
-	// Gone forgets what is remembered under the uid of an object that does not exist any more.
-	Gone func(types.UID)
-	// Written is called for every status that was stored: the object as it was read and as it was written. What shall be reported
+	// OnDeleted forgets what is remembered under the uid of an object that does not exist any more.
+	OnDeleted func(types.UID)
+	// AfterStatusUpdate is called for every status that was stored: the object as it was read and as it was written. What shall be reported
 	// exactly once, such as a step from state to state, is reported here.
-	Written func(before, after T)
+	AfterStatusUpdate func(before, after T)
 }
 
 // Options are what a shell needs from the program. Client and Component are required.
@@ -97,7 +97,7 @@ func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
 }
 
 // NewWith is New for a kind whose conditions are not of the standard type.
-func NewWith[T Target](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
+func NewWith[T StatusObject](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
 	goType := reflect.TypeFor[T]().Elem()
 	return &shell[T]{
 		client:     options.Client,
@@ -109,7 +109,7 @@ func NewWith[T Target](options Options, logic Logic[T], access Conditions[T]) re
 	}
 }
 
-type shell[T Target] struct {
+type shell[T StatusObject] struct {
 	client     client.Client
 	recorder   events.EventRecorder
 	logic      Logic[T]
@@ -118,7 +118,7 @@ type shell[T Target] struct {
 	goType     reflect.Type
 	// doubts are the versions of objects whose status was written last without an answer that says whether it was stored.
 	doubts   Memory[string]
-	unstored Unstored
+	unstored RejectedStatuses
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -162,7 +162,7 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 		return settle(err)
 	}
 	before := clone(obj)
-	ctx, changes := apply.Count(ctx)
+	ctx, changes := apply.CountChanges(ctx)
 	s.condition(obj, !understood, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
 		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
@@ -261,8 +261,8 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	s.doubts.Forget(before.GetUID())
 	s.unstored.Note(ctx, s.client, after, answer)
 	recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
-	if s.logic.Written != nil {
-		s.logic.Written(before, after)
+	if s.logic.AfterStatusUpdate != nil {
+		s.logic.AfterStatusUpdate(before, after)
 	}
 	s.observe(after)
 	s.ledger.wrote(client.ObjectKeyFromObject(after), answer.GetResourceVersion())
@@ -280,8 +280,8 @@ func (s *shell[T]) observe(obj T) {
 // drop ends what is remembered of an object that is gone.
 func (s *shell[T]) drop(uid types.UID) {
 	s.doubts.Forget(uid)
-	if s.logic.Gone != nil {
-		s.logic.Gone(uid)
+	if s.logic.OnDeleted != nil {
+		s.logic.OnDeleted(uid)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestPausedAndReady(t *testing.T) {
 func TestKindsThatSetReady(t *testing.T) {
 	var err error = &Wait{For: "a complete spec", Stalled: true}
 	logic := failing(&err)
-	logic.Main = conditions.Ready
+	logic.ReadyCondition = conditions.Ready
 	logic.Summary = func(w *widget) { set(w, conditions.Ready, metav1.ConditionFalse, "ConfigPending") }
 	b := newBench(t, logic, newWidget())
 	b.must()

@@ -7,8 +7,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Target is a custom resource with a status.
-type Target interface {
+// StatusObject is a custom resource with a status.
+type StatusObject interface {
 	client.Object
 	// ObserveGeneration notes metadata.generation in the status.
 	ObserveGeneration()
@@ -16,14 +16,14 @@ type Target interface {
 
 // Object is a Target with conditions of the standard type.
 type Object interface {
-	Target
+	StatusObject
 	// ConditionsRef returns the conditions in the status.
 	ConditionsRef() *[]metav1.Condition
 }
 
 // Conditions gives access to the conditions of a kind. Kinds that another program defined may have conditions with more
 // fields than the standard ones, which stay out of sight here and must survive.
-type Conditions[T Target] struct {
+type Conditions[T StatusObject] struct {
 	// List returns the conditions as standard ones. The caller does not change them.
 	List func(T) []metav1.Condition
 	// Set adds or updates one, and keeps its times when nothing else of it changes.

@@ -25,10 +25,10 @@ const unstoredRetry = time.Minute
 
 var errUnstored = errors.New("the API server does not store this status")
 
-// Unstored remembers, for each object of one kind, which status fields the API server did not store, such as those that an older CRD does
+// RejectedStatuses remembers, for each object of one kind, which status fields the API server did not store, such as those that an older CRD does
 // not have. What differs in nothing else is not sent again for the same version of the object.
 // The zero value is empty.
-type Unstored struct {
+type RejectedStatuses struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]unstored
 	said    sets.Set[string]
@@ -43,11 +43,11 @@ type unstored struct {
 // relists counts how often informers of custom resources had to list again.
 var relists atomic.Int64
 
-// NoteRelist lets statuses that were not stored be sent once more, since the CRD may have changed.
-func NoteRelist() { relists.Add(1) }
+// RecordRelist lets statuses that were not stored be sent once more, since the CRD may have changed.
+func RecordRelist() { relists.Add(1) }
 
 // Covers reports whether two statuses of an object, as it was read and as it shall be, differ only in what was not stored.
-func (u *Unstored) Covers(before, after client.Object) bool {
+func (u *RejectedStatuses) Covers(before, after client.Object) bool {
 	u.mu.Lock()
 	known, found := u.objects[client.ObjectKeyFromObject(before)]
 	u.mu.Unlock()
@@ -65,7 +65,7 @@ func (u *Unstored) Covers(before, after client.Object) bool {
 }
 
 // Note compares a status that was sent with the object that the API server answered, and logs fields that it did not store once.
-func (u *Unstored) Note(ctx context.Context, c client.Client, sent, answer client.Object) {
+func (u *RejectedStatuses) Note(ctx context.Context, c client.Client, sent, answer client.Object) {
 	fields := differences(answer, sent)
 	name := client.ObjectKeyFromObject(sent)
 	u.mu.Lock()
@@ -86,7 +86,7 @@ func (u *Unstored) Note(ctx context.Context, c client.Client, sent, answer clien
 }
 
 // Forget drops what is remembered of an object that is gone.
-func (u *Unstored) Forget(name types.NamespacedName) {
+func (u *RejectedStatuses) Forget(name types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.objects, name)

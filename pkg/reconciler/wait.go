@@ -39,7 +39,7 @@ func AsWait(err error) (*Wait, bool) {
 	case *Wait:
 		return e, e != nil
 	case *apply.Error:
-		if !apply.Vanishing(e) { // which knows an API that goes by the object in the error
+		if !apply.IsTerminating(e) { // which knows an API that goes by the object in the error
 			return AsWait(e.Err)
 		}
 	case interface{ Unwrap() []error }:
@@ -48,7 +48,7 @@ func AsWait(err error) (*Wait, bool) {
 		return AsWait(e.Unwrap())
 	}
 	switch {
-	case apply.Vanishing(err):
+	case apply.IsTerminating(err):
 		return &Wait{For: "what is being deleted to be gone: " + err.Error(), Retry: goingRetry}, true
 	case apply.Blocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return &Wait{For: "what is in the way to be removed: " + err.Error(), Retry: blockedRetry}, true

@@ -131,7 +131,7 @@ func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *ben
 				return c.SubResource(sub).Patch(ctx, obj, p, opts...)
 			},
 		}).Build()
-	logic.Gone = func(uid types.UID) { b.gone = append(b.gone, uid) }
+	logic.OnDeleted = func(uid types.UID) { b.gone = append(b.gone, uid) }
 	b.shell = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
 	return b
 }

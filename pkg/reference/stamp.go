@@ -13,43 +13,43 @@ import (
 
 // Annotations that carry the state of references. They stand in the cluster, so a restart forgets nothing.
 const (
-	// BaselineAnnotation stands on the workload object: a JSON object from reference ID to the hash that the running
+	// HashesAnnotation stands on the workload object: a JSON object from reference ID to the hash that the running
 	// pods were started with.
-	BaselineAnnotation = "platform.opendatahub.io/references"
+	HashesAnnotation = "platform.opendatahub.io/references"
 	// RolloutAnnotation stands on the pod template once a reference has changed under running pods; another value rolls them.
 	RolloutAnnotation = "platform.opendatahub.io/references-rollout"
 )
 
-// Stamp is what to write on a workload and on its pod template.
-type Stamp struct {
+// RolloutHash is what to write on a workload and on its pod template.
+type RolloutHash struct {
 	// Baseline is the value of BaselineAnnotation; empty when nothing is referenced.
 	Baseline string
 	// Rollout is the value of RolloutAnnotation; empty when pods were never rolled for a reference.
 	Rollout string
 }
 
-// Mark puts the stamp on a workload whose pod template is set.
-func (s Stamp) Mark(d *appsv1ac.DeploymentApplyConfiguration) {
+// Apply puts the stamp on a workload whose pod template is set.
+func (s RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
 	if s.Baseline != "" {
-		d.WithAnnotations(map[string]string{BaselineAnnotation: s.Baseline})
+		d.WithAnnotations(map[string]string{HashesAnnotation: s.Baseline})
 	}
 	if s.Rollout != "" {
 		d.Spec.Template.WithAnnotations(map[string]string{RolloutAnnotation: s.Rollout})
 	}
 }
 
-// NextOn is Next for a live Deployment; an empty one stands for one that does not exist.
-func NextOn(d *appsv1.Deployment, hashes map[string]string, referenced []Reference) (Stamp, error) {
-	return Next(d.Annotations[BaselineAnnotation], d.Spec.Template.Annotations[RolloutAnnotation], hashes, referenced)
+// ForDeployment is Next for a live Deployment; an empty one stands for one that does not exist.
+func ForDeployment(d *appsv1.Deployment, hashes map[string]string, referenced []Reference) (RolloutHash, error) {
+	return NewRolloutHash(d.Annotations[HashesAnnotation], d.Spec.Template.Annotations[RolloutAnnotation], hashes, referenced)
 }
 
-// Next decides whether pods must roll. baseline and rollout are the annotations of the live workload and of its pod
+// NewRolloutHash decides whether pods must roll. baseline and rollout are the annotations of the live workload and of its pod
 // template, empty where they do not exist; required holds the IDs that the workload references now.
 //
 // The pod template is left alone until a hash differs from the one in the baseline: a new workload, one that is taken over
 // from another operator, and one whose Secret appears after it (a serving certificate) never roll for nothing. An object
 // that is gone for a moment keeps its hash, so that coming back with another content counts as a change.
-func Next(baseline, rollout string, hashes map[string]string, referenced []Reference) (Stamp, error) {
+func NewRolloutHash(baseline, rollout string, hashes map[string]string, referenced []Reference) (RolloutHash, error) {
 	before := map[string]string{}
 	if baseline != "" && json.Unmarshal([]byte(baseline), &before) != nil {
 		before = map[string]string{} // edited by hand: start again rather than fail for ever
@@ -67,11 +67,11 @@ func Next(baseline, rollout string, hashes map[string]string, referenced []Refer
 			after[ref.ID()] = old
 		}
 	}
-	next := Stamp{Rollout: rollout}
+	next := RolloutHash{Rollout: rollout}
 	if len(after) > 0 {
 		text, err := json.Marshal(after)
 		if err != nil {
-			return Stamp{}, fmt.Errorf("recording references: %w", err)
+			return RolloutHash{}, fmt.Errorf("recording references: %w", err)
 		}
 		next.Baseline = string(text)
 	}

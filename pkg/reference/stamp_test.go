@@ -9,14 +9,14 @@ import (
 
 // environment is a workload and the Secrets that it consumes, as Next sees them in one reconcile after another.
 type environment struct {
-	stamp  Stamp
+	stamp  RolloutHash
 	hashes map[string]string
 	refs   []Reference
 }
 
 func (w *environment) pass(t rapid.TB) (rolled bool) {
 	t.Helper()
-	next, err := Next(w.stamp.Baseline, w.stamp.Rollout, w.hashes, w.refs)
+	next, err := NewRolloutHash(w.stamp.Baseline, w.stamp.Rollout, w.hashes, w.refs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWhenPodsRoll(t *testing.T) {
 
 func TestNoReferencesNoAnnotations(t *testing.T) {
 	w := &environment{}
-	if w.pass(t); w.stamp != (Stamp{}) {
+	if w.pass(t); w.stamp != (RolloutHash{}) {
 		t.Errorf("stamp = %+v, want none", w.stamp)
 	}
 }

@@ -86,8 +86,8 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 	return resolved, nil
 }
 
-// Absent returns those of the required objects that do not exist. Unlike Resolve it reads nothing but whether they do.
-func Absent(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
+// FindMissing returns those of the required objects that do not exist. Unlike Resolve it reads nothing but whether they do.
+func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
 	var absent []Missing
 	for _, ref := range refs {
 		if ref.Optional {
@@ -102,9 +102,9 @@ func Absent(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, 
 	return absent, nil
 }
 
-// Absent returns those of the required objects of a namespace that do not exist.
-func (t *Tracker) Absent(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
-	return Absent(refs, func(ref Reference) (bool, error) {
+// FindMissing returns those of the required objects of a namespace that do not exist.
+func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
+	return FindMissing(refs, func(ref Reference) (bool, error) {
 		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, head(ref.Kind))
 		return err == nil, client.IgnoreNotFound(err)
 	})

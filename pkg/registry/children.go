@@ -53,7 +53,7 @@ var Optional = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute,
 // optional kinds are always watched in all.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
-		{Kind: Deployment, Namespace: namespace, Whole: true}, {Kind: EndpointSlice, Namespace: namespace, Whole: true}, {Kind: ClusterBinding},
+		{Kind: Deployment, Namespace: namespace, FullObjects: true}, {Kind: EndpointSlice, Namespace: namespace, FullObjects: true}, {Kind: ClusterBinding},
 	}
 	for _, kind := range []schema.GroupVersionKind{Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
@@ -110,9 +110,9 @@ func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, n
 	return "", nil
 }
 
-// Judge judges the Deployment of a server and the endpoints of the Service of the same name. available says that the server was so before:
+// EvaluateDeployment judges the Deployment of a server and the endpoints of the Service of the same name. available says that the server was so before:
 // that stays until the Deployment controller has seen a change, which is a matter of milliseconds, and often of an annotation only.
-func Judge(ctx context.Context, cached, live client.Reader, d *appsv1.Deployment, service client.ObjectKey,
+func EvaluateDeployment(ctx context.Context, cached, live client.Reader, d *appsv1.Deployment, service client.ObjectKey,
 	now time.Time, available bool,
 ) (serving.State, error) {
 	if available && d.Generation != d.Status.ObservedGeneration {
@@ -123,9 +123,9 @@ func Judge(ctx context.Context, cached, live client.Reader, d *appsv1.Deployment
 	})
 }
 
-// UntilDone does what is to be done once in the life of a leader: it tries again, after pauses that grow from the first to the longest,
+// Retry does what is to be done once in the life of a leader: it tries again, after pauses that grow from the first to the longest,
 // until it succeeds or ctx ends.
-func UntilDone(ctx context.Context, clk clock.Clock, first, longest time.Duration,
+func Retry(ctx context.Context, clk clock.Clock, first, longest time.Duration,
 	try func(context.Context) error, failed func(error, time.Duration),
 ) {
 	for pause := first; ; pause = min(2*pause, longest) {

@@ -35,7 +35,7 @@ func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 ) {
 	settled = true
 	name := types.NamespacedName{Namespace: namespace, Name: SharedGrantName}
-	err = applier.RemoveNamed(ctx, forOwner, capability.ReferenceGrant, name, func(grant *metav1.PartialObjectMetadata) (bool, error) {
+	err = applier.DeleteIf(ctx, forOwner, capability.ReferenceGrant, name, func(grant *metav1.PartialObjectMetadata) (bool, error) {
 		if grant.Labels["app.kubernetes.io/created-by"] != "model-registry-operator" {
 			return false, nil
 		}

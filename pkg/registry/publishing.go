@@ -45,8 +45,8 @@ type Platform struct {
 	settled bool
 }
 
-// Take takes the platform as it is now. The hub may be nil, which is one without decisions.
-func Take(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
+// DetectPlatform takes the platform as it is now. The hub may be nil, which is one without decisions.
+func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
 	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
 	p.Gateway = p.Gateway.On(served.Has(capability.Route))
 	if domain != nil {

@@ -65,7 +65,7 @@ type Report struct {
 func Read(ctx context.Context, whole client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var out Report
 	for _, o := range objects {
-		kind, name, err := o.Place()
+		kind, name, err := o.Key()
 		if err != nil {
 			return out, err
 		}

@@ -85,7 +85,7 @@ type Keeper struct {
 // serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
 func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
-	head, err := capability.Head(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	head, err := capability.GetMetadata(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
 	case err != nil:
 		return err
@@ -148,7 +148,7 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
 	// A user has put a certificate of another authority into a Secret of ours. A damaged one is mended.
 	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != want.Authority
-	if exists && (want.Provided || !k.Applier.Made(live) || replaced) {
+	if exists && (want.Provided || !k.Applier.IsManaged(live) || replaced) {
 		k.owners.Set(owner.GetUID(), foreign(live, pair.Leaf, want))
 		return nil
 	}
@@ -164,7 +164,7 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) || !labels.SelectorFromSet(want.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
-		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, Disowns: want.Disowns}}); err != nil {
+		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: want.Disowns}}); err != nil {
 			return err
 		}
 	}

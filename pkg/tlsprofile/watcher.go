@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // objectName is the one APIServer object that a cluster has.
@@ -22,7 +22,7 @@ var resource = schema.GroupVersionResource{Group: "config.openshift.io", Version
 
 // Watcher follows the cluster's TLS profile and puts it in force. It is a manager Runnable that runs on every replica.
 type Watcher struct {
-	*follow.Follower
+	*singleton.Watcher
 	Options
 }
 
@@ -42,10 +42,10 @@ type Options struct {
 // needs list and watch of apiservers.config.openshift.io, and makes do with Intermediate without them.
 func NewWatcher(o Options) *Watcher {
 	w := &Watcher{Options: o}
-	w.Follower = follow.New(follow.Options{
+	w.Watcher = singleton.New(singleton.Options{
 		Client: o.Client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: o.Clock, Log: o.Log,
-		Take:   w.take,
-		Denied: func() { w.Listener.Set(Intermediate()) },
+		OnUpdate:      w.take,
+		OnUnavailable: func() { w.Listener.Set(Intermediate()) },
 	})
 	return w
 }

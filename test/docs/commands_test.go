@@ -266,7 +266,7 @@ func managerFlags() []string {
 			flags = append(flags, row.Flag)
 		}
 	}
-	return append(flags, slices.Collect(maps.Keys(config.OlderFlags()))...)
+	return append(flags, slices.Collect(maps.Keys(config.LegacyFlags()))...)
 }
 
 // plugin returns what asks `kubectl odh` about its commands, or the empty string for one that it does not know.

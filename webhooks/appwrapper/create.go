@@ -53,7 +53,7 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
 	}
 	for i := range c.wrapper.Spec.Components {
-		if len(c.errs) >= author.Most {
+		if len(c.errs) >= author.MaxErrors {
 			c.unreadable = true
 			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
 			break

@@ -124,7 +124,7 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 // Of thousands of components that the cluster does not know only some are looked for.
 func TestManyMistakesAreFewQuestions(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
-	if len(got) != author.Most+1 || !strings.Contains(got[author.Most], "was not checked") {
+	if len(got) != author.MaxErrors+1 || !strings.Contains(got[author.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }

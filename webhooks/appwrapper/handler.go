@@ -98,7 +98,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.Limited(v.may), most: v.most}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.LimitReviews(v.may), most: v.most}
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
@@ -118,7 +118,7 @@ func (v *validator) update(ctx context.Context, request admission.Request) admis
 	response := author.Invalid(kind, request.Name, errs)
 	if len(errs) == 0 && starts(old, updated) {
 		if errs, err = v.start(ctx, request, updated); err != nil {
-			return author.Undecided("the permissions of the user", err)
+			return author.CheckFailed("the permissions of the user", err)
 		}
 		response = author.Deny(kind, errs)
 	}
@@ -139,7 +139,7 @@ func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 
 // unset refuses while the settings cannot be read: without them a queue or a review would be missing.
 func unset(err error) admission.Response {
-	return author.Undecided("the settings of the component appwrapper", err)
+	return author.CheckFailed("the settings of the component appwrapper", err)
 }
 
 // labelLength is the longest value of a label, in bytes.

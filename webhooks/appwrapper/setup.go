@@ -34,10 +34,10 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings fun
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, usesOf)})
 }
 
-func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
+func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
 	wrapper, err := decode(raw)
 	if err != nil {
-		return author.Uses{}, err
+		return author.References{}, err
 	}
 	wrapper.Namespace = namespace
 	return Uses(wrapper), nil
@@ -45,8 +45,8 @@ func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
 
 // Uses lists what components name, and the labels that their pods get beside those of their templates, which other users may add later.
 // Whether the author may create components is reviewed by their kinds, so only what belongs to the manager matters here.
-func Uses(wrapper *v1beta2.AppWrapper) author.Uses {
-	u := author.Uses{Namespace: wrapper.Namespace}
+func Uses(wrapper *v1beta2.AppWrapper) author.References {
+	u := author.References{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")
 	for i := range wrapper.Spec.Components {
 		at := components.Index(i)

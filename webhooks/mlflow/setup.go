@@ -16,7 +16,7 @@ const ValidatePath = "/validate-mlflow-opendatahub-io-v1-mlflow"
 // ValidatingConfiguration is the object that leads to the webhook and is shipped with the program.
 const ValidatingConfiguration = "mlflow-validating-webhook-configuration"
 
-const off = author.Idle("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
+const off = author.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
 
 // Register adds the webhook to the server of the manager. Servers run in the given namespace.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, namespace string) {

@@ -12,20 +12,20 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func usesIn(namespace string) author.UsesOf {
-	return func(rules author.Rules, raw []byte, _ string) (author.Uses, error) {
+func usesIn(namespace string) author.ReferencesOf {
+	return func(rules author.Rules, raw []byte, _ string) (author.References, error) {
 		m := &mlflowv1.MLflow{}
 		if err := kjson.Unmarshal(raw, m); err != nil {
-			return author.Uses{}, fmt.Errorf("decoding the MLflow: %w", err)
+			return author.References{}, fmt.Errorf("decoding the MLflow: %w", err)
 		}
 		return Uses(rules, m, namespace), nil
 	}
 }
 
 // Uses lists what the pods of an MLflow, which run in the namespace, use by the word of its author.
-func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Uses {
+func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.References {
 	spec, path := &m.Spec, field.NewPath("spec")
-	u := author.Uses{Namespace: namespace}
+	u := author.References{Namespace: namespace}
 	u.AddReferences(spec, path) // Secrets, ConfigMaps and the account
 	u.Without(author.Account, mlflowv1.DefaultServiceAccount)
 	if spec.Image != nil {
@@ -52,7 +52,7 @@ func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Uses 
 }
 
 // addClaim adds existing data that the volume of the server is to hold: a volume by name, or a copy of another claim or a snapshot.
-func addClaim(u *author.Uses, claim *corev1.PersistentVolumeClaimSpec, path *field.Path) {
+func addClaim(u *author.References, claim *corev1.PersistentVolumeClaimSpec, path *field.Path) {
 	if claim == nil {
 		return
 	}

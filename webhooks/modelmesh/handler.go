@@ -20,7 +20,7 @@ import (
 )
 
 // off is what users get while the component does not run.
-const off = author.Idle("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
+const off = author.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
 
 // ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
 // namespace is empty for a ClusterServingRuntime. It is called with every request.
@@ -126,10 +126,10 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes 
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 
-func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+func usesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	r, err := decode(raw)
 	if err != nil || !mm.MultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
-		return author.Uses{}, err
+		return author.References{}, err
 	}
 	u := Uses(rules, &r.Spec, namespace)
 	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Yes {
@@ -143,10 +143,10 @@ func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, erro
 
 // Uses lists what the pods of a runtime for ModelMesh use by the word of its author. The namespace is empty for those of a
 // ClusterServingRuntime, which run in all that are served.
-func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.Uses {
+func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.References {
 	path := field.NewPath("spec")
 	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}
-	u := author.Uses{Namespace: namespace}
+	u := author.References{Namespace: namespace}
 	u.AddPod(pod, path)
 	u.AddMetadata(author.Label, spec.Labels, path.Child("labels"))
 	u.AddMetadata(author.Annotation, spec.Annotations, path.Child("annotations"))

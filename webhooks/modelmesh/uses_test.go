@@ -21,7 +21,7 @@ func TestDevicesNeedPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgement, err := rules.Judge(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, author.Uses{})
+	judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, author.References{})
 	if err != nil || len(judgement.Errors) != 1 || judgement.Errors[0].Field != "spec.resourceClaims[0]" {
 		t.Errorf("%v %v", judgement.Errors, err)
 	}
@@ -33,7 +33,7 @@ func TestPublicationNeedsPermission(t *testing.T) {
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	uses := func(annotations string) author.Uses {
+	uses := func(annotations string) author.References {
 		u, err := usesOf(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestPublicationNeedsPermission(t *testing.T) {
 		{route, guarded, nil},
 		{guarded, "{}", nil},
 	} {
-		judgement, err := rules.Judge(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, uses(tc.now), uses(tc.before))
+		judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, uses(tc.now), uses(tc.before))
 		var fields []string
 		for _, one := range judgement.Errors {
 			fields = append(fields, one.Field)

@@ -30,7 +30,7 @@ type converter struct{}
 func (converter) Largest() int64 { return largestConversion }
 
 // Weigh implements admission.Weighed.
-func (converter) Weigh(body []byte) int64 { return author.WeighEach(body, objectDepth) }
+func (converter) Weigh(body []byte) int64 { return author.MemoryOfItems(body, objectDepth) }
 
 // part is a value of a body that is not decoded yet. Unlike json.RawMessage it is no copy.
 type part []byte

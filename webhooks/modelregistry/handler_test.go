@@ -173,7 +173,7 @@ func TestTroubleIsNoConsent(t *testing.T) {
 			t.Errorf("deletion is allowed: %+v", answer)
 		}
 	}
-	if answer := (author.Idle("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
+	if answer := (author.DisabledComponent("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("%+v", answer)
 	}
 }

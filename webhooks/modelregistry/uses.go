@@ -13,33 +13,33 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+func usesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	object, err := decodeRaw(raw)
 	if err != nil {
-		return author.Uses{}, err
+		return author.References{}, err
 	}
 	registry, err := typed(object)
 	if err != nil {
-		return author.Uses{}, err
+		return author.References{}, err
 	}
 	registry.Namespace = namespace
 	return Uses(rules, registry), nil
 }
 
 // Uses lists what the pods of a registry use by the word of its author.
-func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
+func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
-	u := author.Uses{Namespace: registry.Namespace}
+	u := author.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
 	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
 	u.AddServer(&spec.More, path)
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
 		u.Add(author.Image, p.Image, path.Child("postgres", "image"))
-		u.AddReceiver(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
+		u.AddEgressURL(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
 	}
 	if m := spec.MySQL; m != nil {
-		u.AddReceiver(ptr.Deref(m.PasswordSecret, v1beta1.SecretKeyValue{}).Name, m.Host, m.Port, path.Child("mysql", "host"))
+		u.AddEgressURL(ptr.Deref(m.PasswordSecret, v1beta1.SecretKeyValue{}).Name, m.Host, m.Port, path.Child("mysql", "host"))
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
 		if proxy != nil {
@@ -50,23 +50,23 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 	return u
 }
 
-func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := kjson.Unmarshal(raw, c); err != nil {
-		return author.Uses{}, fmt.Errorf("decoding the Catalog: %w", err)
+		return author.References{}, fmt.Errorf("decoding the Catalog: %w", err)
 	}
 	c.Namespace = namespace
 	return CatalogUses(rules, c), nil
 }
 
 // CatalogUses lists what the pods of a Catalog use by the word of its author.
-func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.Uses {
-	u := author.Uses{Namespace: c.Namespace}
+func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.References {
+	u := author.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)
 	u.AddServer(&c.Spec.More, path)
 	if d := c.Spec.Database; d != nil && d.External != nil {
-		u.AddReceiver(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
+		u.AddEgressURL(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
 	}
 	return u
 }

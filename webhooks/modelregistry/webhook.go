@@ -56,7 +56,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
-	const off = author.Idle("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
+	const off = author.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
 	var mutating, validating admission.Handler = off, off
 	if enabled {
 		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
@@ -69,7 +69,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 // judged, with a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
-	var next admission.Handler = author.Idle("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
+	var next admission.Handler = author.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
 	if enabled {
 		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
 	}
@@ -225,7 +225,7 @@ func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
 
 // unset refuses while the settings cannot be read.
 func unset(err error) admission.Response {
-	return author.Undecided("the settings of the component modelregistry", err)
+	return author.CheckFailed("the settings of the component modelregistry", err)
 }
 
 // catalogValidator answers the validating webhook of Catalog. It looks at new ones only.

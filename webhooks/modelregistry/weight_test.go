@@ -75,8 +75,8 @@ func TestWeightsCoverWhatHandlersTake(t *testing.T) {
 			body   string
 			weight int64
 		}{
-			"defaults":   {&admission.Webhook{Handler: &defaulter{settings}}, review, author.Weigh([]byte(review))},
-			"validation": {&admission.Webhook{Handler: &validator{settings, none}}, review, author.Weigh([]byte(review))},
+			"defaults":   {&admission.Webhook{Handler: &defaulter{settings}}, review, author.MemoryOf([]byte(review))},
+			"validation": {&admission.Webhook{Handler: &validator{settings, none}}, review, author.MemoryOf([]byte(review))},
 			"conversion": {converter{}, conversion, converter{}.Weigh([]byte(conversion))},
 		} {
 			took := int64(math.MaxInt64)

@@ -20,7 +20,7 @@ import (
 )
 
 // off is the warning while the component does not run.
-const off = author.Idle("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
+const off = author.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
 
 // source returns the settings as they are now.
 type source func(context.Context) (Settings, error)

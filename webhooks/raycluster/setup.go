@@ -52,9 +52,9 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 }
 
 // usesOf lists what a cluster names. Its pods are made by KubeRay, not by the manager.
-func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
+func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
 	cluster, err := object(raw, namespace)
-	u := author.Uses{Namespace: namespace}
+	u := author.References{Namespace: namespace}
 	if err == nil {
 		u.AddReferences(cluster.Object(), nil)
 	}

@@ -65,7 +65,7 @@ func page(rows []config.Row) string {
 		}
 	}
 	out.WriteString(between)
-	older := config.OlderFlags()
+	older := config.LegacyFlags()
 	for _, name := range slices.Sorted(maps.Keys(older)) {
 		fmt.Fprintf(&out, "| `--%s` | `--%s` |\n", name, older[name])
 	}

@@ -289,7 +289,7 @@ func MLflow(c config.Config) mlflow.Settings {
 
 // AppWrapper are the settings of the component appwrapper, with those of former operators in the cluster.
 func AppWrapper(env render.Env) (config.AppWrapper, error) {
-	var older []config.OlderConfig
+	var older []config.LegacyConfig
 	for _, o := range OlderConfigs {
 		if found := env.Older(o.Name, o.Embedded); found != nil {
 			older = append(older, *found)

@@ -53,12 +53,12 @@ func (e Env) configMap(namespace, name string) *corev1.ConfigMap {
 }
 
 // Older is a ConfigMap in the namespace of the manager as settings read it; nil when there is none.
-func (e Env) Older(name string, embedded bool) *config.OlderConfig {
+func (e Env) Older(name string, embedded bool) *config.LegacyConfig {
 	stored := e.configMap(e.Config.OperatorNamespace, name)
 	if stored == nil {
 		return nil
 	}
-	return &config.OlderConfig{Source: "ConfigMap " + e.Config.OperatorNamespace + "/" + name, Data: stored.Data, Embedded: embedded}
+	return &config.LegacyConfig{Source: "ConfigMap " + e.Config.OperatorNamespace + "/" + name, Data: stored.Data, Embedded: embedded}
 }
 
 // Mesh are the settings of ModelMesh in a namespace.

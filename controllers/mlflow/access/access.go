@@ -134,7 +134,7 @@ func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace str
 		if live == nil || !w.refersElsewhere(live) || belongsToAnother(live) {
 			continue
 		}
-		if err := r.applier.Remove(ctx, m.UID, live); err != nil {
+		if err := r.applier.DeleteOwned(ctx, m.UID, live); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
 	for _, name := range bindingNames {
 		live, err := r.binding(ctx, namespace, name)
 		if err == nil && live != nil && isOurs(live) {
-			err = r.applier.Remove(ctx, "", live)
+			err = r.applier.DeleteOwned(ctx, "", live)
 		}
 		errs = append(errs, err)
 	}
@@ -157,7 +157,7 @@ func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
 
 // ignorePassing drops what ends by itself.
 func ignorePassing(err error) error {
-	if apply.Only(err, isPassing) {
+	if apply.OnlyErrors(err, isPassing) {
 		return nil
 	}
 	return err
@@ -166,5 +166,5 @@ func ignorePassing(err error) error {
 // isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
 // event, which is missed only after a minute.
 func isPassing(err error) bool {
-	return apply.Vanishing(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

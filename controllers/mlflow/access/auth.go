@@ -18,7 +18,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // authName is the name of the one Auth.
@@ -73,12 +73,12 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 
 // authFollower keeps what is known of Auth current while its API is served. It is a manager Runnable.
 type authFollower struct {
-	*follow.Value[auth]
+	*singleton.Value[auth]
 	served func() capability.Set
 }
 
 func newAuthFollower(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authFollower {
-	return &authFollower{served: served, Value: follow.NewValue(follow.Options{
+	return &authFollower{served: served, Value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
 	}, readAuth)}
 }
@@ -111,7 +111,7 @@ const (
 // report gathers what went wrong in which namespace, for the condition that the controller of MLflow writes.
 type report struct {
 	auth func() auth
-	news follow.Listeners[struct{}]
+	news singleton.Listeners[struct{}]
 
 	mu       sync.Mutex
 	failures map[string]string

@@ -85,8 +85,8 @@ func desired(namespace string, all []wanted) apply.Desired {
 	var out apply.Desired
 	for _, w := range all {
 		out = append(out, apply.Object{
-			Config: w.config(namespace),
-			Adopts: func(*unstructured.Unstructured) bool { return true },
+			Config:  w.config(namespace),
+			AdoptIf: func(*unstructured.Unstructured) bool { return true },
 		})
 	}
 	return out

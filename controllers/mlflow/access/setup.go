@@ -67,7 +67,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("selecting namespaces: %w", err)
 	}
-	labelled, err := component.Narrow(mgr, namespaceHead(), cache.ByObject{Label: asking}, apply.Transform())
+	labelled, err := component.NewSelectorCache(mgr, namespaceHead(), cache.ByObject{Label: asking}, apply.Transform())
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("adding what follows Auth: %w", err)
 	}
 	a.auth = follower.now
-	reader := &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*rbacv1.RoleBinding); ok {
 			return bindings[key.Name]
 		}
@@ -132,7 +132,7 @@ func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 	all := map[string]cache.Cache{}
 	for _, name := range bindingNames {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.Narrow(mgr, &rbacv1.RoleBinding{}, by, apply.Transform(fieldOwner))
+		c, err := component.NewSelectorCache(mgr, &rbacv1.RoleBinding{}, by, apply.Transform(fieldOwner))
 		if err != nil {
 			return nil, err
 		}

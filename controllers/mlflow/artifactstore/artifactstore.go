@@ -51,20 +51,20 @@ type reporter struct {
 func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
 	secrets := map[string]cache.Cache{}
 	for _, name := range []string{artifactSecret, archiveSecret} { // rights on one name admit lists of that name only
-		named, err := component.Narrow(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
+		named, err := component.NewSelectorCache(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
 		if err != nil {
 			return err
 		}
 		secrets[name] = named
 	}
-	cached := &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
+	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &reporter{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
-		Phases: []reconciler.Phase[*mlflowv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
-		Gone:   r.references.Forget,
-		Main:   reference.Condition,
+		Phases:         []reconciler.Phase[*mlflowv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
+		OnDeleted:      r.references.Forget,
+		ReadyCondition: reference.Condition,
 	})
 	options := reconciler.ControllerOptions()
 	options.Reconciler = shell

@@ -19,7 +19,7 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithLabels(Labels(app)).
 			WithAnnotations(m.Spec.ServiceAccountAnnotations).
 			WithAutomountServiceAccountToken(false)
-		desired = append(desired, apply.Object{Config: config, Yields: true})
+		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
 	add(accountName(m), NameOf(m)) // the spec may name one of the others
 	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 const (
@@ -36,8 +36,8 @@ type secret struct {
 
 // Watcher follows labelled Secrets. It is a manager Runnable that runs on every replica.
 type Watcher struct {
-	*follow.Follower
-	follow.Listeners[struct{}] // with each change
+	*singleton.Watcher
+	singleton.Listeners[struct{}] // with each change
 
 	mu      sync.Mutex
 	all     []secret
@@ -48,9 +48,9 @@ type Watcher struct {
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
-	w.Follower = follow.New(follow.Options{
+	w.Watcher = singleton.New(singleton.Options{
 		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log,
-		TakeAll: w.take, Condense: condense, Denied: w.settle,
+		OnList: w.take, Transform: condense, OnUnavailable: w.settle,
 	})
 	w.SetServed(true)
 	return w

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
@@ -25,7 +25,7 @@ var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts
 // the manager ends.
 type Pool struct {
 	// Listeners are called with the namespace whenever its client comes, goes or is replaced, or the ready addresses behind it change.
-	follow.Listeners[string]
+	singleton.Listeners[string]
 	log logr.Logger
 
 	mu      sync.Mutex

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // keysVModels and keysRegistry are the values of the label "keys".
@@ -47,7 +47,7 @@ type Options struct {
 type Stream struct {
 	Options
 	// Listeners are called with every event, several at a time and some more than once.
-	follow.Listeners[Event]
+	singleton.Listeners[Event]
 	dial func(data map[string][]byte) (etcd, error)
 
 	mu      sync.Mutex

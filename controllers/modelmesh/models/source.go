@@ -68,7 +68,7 @@ type predictors struct {
 	series *conditions.Series
 	// missing are references of a Predictor that lead nowhere; false while that is not known.
 	missing  func(namespace, name string) ([]reference.Missing, bool)
-	unstored reconciler.Unstored
+	unstored reconciler.RejectedStatuses
 }
 
 func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
@@ -153,7 +153,7 @@ type services struct {
 	served func() capability.Set
 	clock  clock.PassiveClock
 
-	unstored reconciler.Unstored
+	unstored reconciler.RejectedStatuses
 }
 
 func (s *services) get(ctx context.Context, name types.NamespacedName) (*record, error) {
@@ -195,7 +195,7 @@ func (s *services) write(ctx context.Context, r *record, status v1alpha1.Predict
 }
 
 // patchStatus writes, unless the object has gone or the API server does not store what differs.
-func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.Unstored, before, after client.Object, patch client.Patch) (written bool, err error) {
+func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.RejectedStatuses, before, after client.Object, patch client.Patch) (written bool, err error) {
 	if unstored.Covers(before, after) {
 		return false, nil
 	}

@@ -157,7 +157,7 @@ func TestEverythingHasItsPlace(t *testing.T) {
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
 		in.Certificate, in.Authority = map[string][]byte{"tls.crt": nil}, []byte("PEM")
 		for _, o := range objects(in) {
-			kind, name, err := o.Place()
+			kind, name, err := o.Key()
 			p := place{kind, name}
 			if err != nil || !known[p] {
 				t.Errorf("%s is never removed, error %v", p, err)
@@ -186,13 +186,13 @@ func TestWhatIsTakenOver(t *testing.T) {
 	users := written("kubectl-create", nil)
 	taken := map[string]bool{}
 	for _, o := range objects(in) {
-		kind, name, _ := o.Place()
-		if o.Adopts == nil {
+		kind, name, _ := o.Key()
+		if o.AdoptIf == nil {
 			continue
 		}
 		taken[kind.Kind+" "+name.Name] = true
-		if !o.Adopts(former) || o.Adopts(users) {
-			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.Adopts(former), o.Adopts(users))
+		if !o.AdoptIf(former) || o.AdoptIf(users) {
+			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.AdoptIf(former), o.AdoptIf(users))
 		}
 	}
 	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",

@@ -108,7 +108,7 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		return 0, err
 	}
 	for _, object := range desired {
-		kind, name, err := object.Place()
+		kind, name, err := object.Key()
 		if err != nil {
 			return 0, err
 		}
@@ -170,7 +170,7 @@ func (a *common) apply(ctx context.Context, owner client.Object, desired apply.D
 	switch {
 	case err == nil, ending(err):
 		return "", 0, nil
-	case apply.Vanishing(err):
+	case apply.IsTerminating(err):
 		return "", lookAgain, nil
 	case apply.Blocked(err):
 		return err.Error(), strangerRetry, nil
@@ -220,17 +220,17 @@ func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
 	if err != nil || head == nil || !ours(head) {
 		return err
 	}
-	return r.applier.Remove(ctx, uid, head)
+	return r.applier.DeleteOwned(ctx, uid, head)
 }
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
 func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
-	return capability.Head(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
+	return capability.GetMetadata(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
 }
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
 func ending(err error) bool {
-	return apply.Only(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+	return apply.OnlyErrors(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
 
 // remembered is what is remembered of one namespace. No credential is among it but the key of cookies.

@@ -123,7 +123,7 @@ type Inputs struct {
 func objects(in Inputs) apply.Desired {
 	var desired apply.Desired
 	loose := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
-		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, Adopts: adopts, Yields: yields})
+		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adopts, IgnoreIfForeign: yields})
 	}
 	if in.Runtimes && in.Monitoring != "" {
 		loose(prometheus(in), byFormer, true)
@@ -154,7 +154,7 @@ func objects(in Inputs) apply.Desired {
 			loose(config, nil, false)
 		}
 	}
-	return append(desired, apply.Object{Config: delegator(in), Adopts: byFormer})
+	return append(desired, apply.Object{Config: delegator(in), AdoptIf: byFormer})
 }
 
 func secret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {

@@ -188,7 +188,7 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 	}
 	if p.wanted() && reserved(s.Name) {
 		kind := r.exposure.publisher(r.Served())
-		present, err := capability.Head(ctx, r.live, kind, client.ObjectKeyFromObject(s))
+		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
 			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: rename the InferenceService", kind.Kind, s.Name), err
 		}

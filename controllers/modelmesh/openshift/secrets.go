@@ -160,7 +160,7 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 		return nil, err
 	}
 	switch {
-	case held != nil && !r.applier.Made(held):
+	case held != nil && !r.applier.IsManaged(held):
 		known.renewal = time.Time{}
 		return nil, nil
 	case held != nil && ours(held) && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
@@ -171,7 +171,7 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
 	}
-	if err == nil && (!r.applier.Made(live) || live.DeletionTimestamp != nil) {
+	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
 		return []place{target}, nil // the cache is behind; its event brings us back
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{

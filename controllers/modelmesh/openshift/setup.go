@@ -67,9 +67,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if shared.Namespaces.OnlyOwn() {
 		return nil
 	}
-	connections, err := component.Narrow(mgr, capability.MetadataOf(secretKind), cache.ByObject{
+	connections, err := component.NewSelectorCache(mgr, capability.MetadataOf(secretKind), cache.ByObject{
 		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
-	}, component.Bare)
+	}, component.StripMetadata)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (w watching) start(name string, r reconcile.Reconciler, sources []source.So
 
 // namespaces starts the controller of what stands around served namespaces.
 func (w watching) namespaces(ctx context.Context, r *namespaces, connections cache.Cache) error {
-	every, theirs, made := w.shared.Namespaces.EnqueueNamed(), modelmesh.EnqueueNamespace(), apply.MadeBy(modelmesh.ComponentName)
+	every, theirs, made := w.shared.Namespaces.EnqueueNamed(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
 	held, served := w.mgr.GetCache(), w.shared.Served
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	c, err := w.start(namespaceController, r, []source.Source{
@@ -220,7 +220,7 @@ func (w watching) concerning() predicate.Predicate {
 	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return w.isNamed(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
-	marked := apply.BeforeOrAfter(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
+	marked := apply.MatchesOldOrNew(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
 	return predicate.Or(mine, entries, marked)
 }
 

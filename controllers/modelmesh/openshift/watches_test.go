@@ -54,10 +54,10 @@ func TestUpdatesThatCount(t *testing.T) {
 		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
 		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
-		"what we made":                        {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
-		"what we made loses its label":        {apply.MadeBy(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
-		"what we did not make":                {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
-		"what another component of ours made": {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
+		"what we made":                        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
+		"what we made loses its label":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
+		"what we did not make":                {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
+		"what another component of ours made": {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
 	} {
 		if got := c.predicate.Update(c.event); got != c.want {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
@@ -92,14 +92,14 @@ func TestIdentity(t *testing.T) {
 		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, Finalizers: []string{"x"}, OwnerReferences: []metav1.OwnerReference{{Name: "x"}},
 	}
-	out, err := component.Bare(head)
+	out, err := component.StripMetadata(head)
 	got, ok := out.(*metav1.PartialObjectMetadata)
 	if err != nil || !ok || got.Name != "aws" || got.UID != "u" || got.ResourceVersion != "7" ||
 		len(got.Labels)+len(got.Annotations)+len(got.ManagedFields)+len(got.Finalizers)+len(got.OwnerReferences) > 0 {
 		t.Errorf("held is %+v, error %v", out, err)
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
-	if out, err := component.Bare(tombstone); err != nil || out != any(tombstone) {
+	if out, err := component.StripMetadata(tombstone); err != nil || out != any(tombstone) {
 		t.Errorf("of a tombstone %v, error %v", out, err)
 	}
 }
@@ -128,11 +128,11 @@ func TestVersions(t *testing.T) {
 // Nothing of users is held whole.
 func TestCaches(t *testing.T) {
 	for _, need := range append(Caches(), runtimes.Caches("")...) {
-		if need.Everything && need.Whole && (need.Kind == secretKind || need.Kind == configMapKind) {
+		if need.IncludeForeign && need.FullObjects && (need.Kind == secretKind || need.Kind == configMapKind) {
 			t.Errorf("%s: all of them are held whole", need.Kind.Kind)
 		}
 	}
-	if len(Caches()) != len(component.WholeKinds([]component.Component{{Caches: Caches()}}))+7 {
+	if len(Caches()) != len(component.FullObjectKinds([]component.Component{{Caches: Caches()}}))+7 {
 		t.Errorf("what is made here is held as metadata: %+v", Caches())
 	}
 }

@@ -87,7 +87,7 @@ const (
 func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicy {
-		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, Adopts: samePods})
+		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, AdoptIf: samePods})
 	}
 	if in.Proxy == nil || !in.Proxy.HasRules() {
 		return desired, nil

@@ -195,7 +195,7 @@ func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]referen
 		missing = append(missing, lacks)
 	}
 	if claim := m.Claim(); claim != "" {
-		head, err := capability.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+		head, err := capability.GetMetadata(ctx, s.claims, claimKind, inside(f.Namespace, claim))
 		if err != nil {
 			return nil, err
 		}

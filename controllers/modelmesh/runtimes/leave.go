@@ -63,7 +63,7 @@ func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bo
 	}
 	for i := range list.Items {
 		if d := &list.Items[i]; !kept[d.Name] && ofMesh(d) {
-			errs = append(errs, s.applier.Remove(ctx, ownerOf(d), d))
+			errs = append(errs, s.applier.DeleteOwned(ctx, ownerOf(d), d))
 		}
 	}
 	return len(list.Items) > 0, errors.Join(errs...)
@@ -97,7 +97,7 @@ func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Des
 	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
 		return func(o metav1.Object) bool {
 			return o.GetName() == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
-				k, _, err := w.Place()
+				k, _, err := w.Key()
 				return err == nil && k == kind
 			})
 		}
@@ -178,7 +178,7 @@ func (l *leftovers) consider(ctx context.Context, kind schema.GroupVersionKind, 
 	}
 	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
 	o.SetGroupVersionKind(kind)
-	return l.applier.Remove(ctx, ownerOf(o), o)
+	return l.applier.DeleteOwned(ctx, ownerOf(o), o)
 }
 
 // isOriginals tells whether the original made an object for a runtime or a namespace. Its own Deployment and others of its

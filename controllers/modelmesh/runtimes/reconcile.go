@@ -154,9 +154,9 @@ func (s *server) unused(f *facts) bool {
 // conclude tells errors that a user must fix, which are checked now and then, from errors that are retried soon.
 func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	switch {
-	case err == nil, apply.Vanishing(err):
+	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: again}, nil
-	case apply.Only(err, isLasting):
+	case apply.OnlyErrors(err, isLasting):
 		return ctrl.Result{RequeueAfter: modelmesh.Sooner(again, foreignRetry)}, nil
 	}
 	return ctrl.Result{}, err
@@ -225,7 +225,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 // forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is
 // forbidden, by a quota or for want of a right, is both.
 func forUsers(err error) string {
-	if apply.Only(err, func(err error) bool {
+	if apply.OnlyErrors(err, func(err error) bool {
 		status, is := any(err).(*apierrors.StatusError)
 		return isLasting(err) || is && apierrors.IsForbidden(status)
 	}) {

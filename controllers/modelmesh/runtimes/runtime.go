@@ -86,12 +86,12 @@ func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in re
 	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
 		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.Object.GetUID()
 	}
-	deployment.Adopts, deployment.Disowns = adoptsOriginals, disowns
+	deployment.AdoptIf, deployment.DropOwnerReferences = adoptsOriginals, disowns
 	desired := apply.Desired{deployment}
 	name := resources.DeploymentName(f.Settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {
-		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, t.Object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
+		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, t.Object.GetLabels(), scale), AdoptIf: adoptsOriginals, DropOwnerReferences: disowns})
 	} else {
 		err = s.removeAll(ctx, f.Namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
 	}
@@ -113,7 +113,7 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	if product == "" {
 		return nil, nil
 	}
-	head, err := capability.Head(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
+	head, err := capability.GetMetadata(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
 	if err == nil && head == nil {
 		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct)
 	}
@@ -200,7 +200,7 @@ func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInp
 		return nil, err
 	}
 	same := hash == live.Annotations[AnnotationOriginal]
-	if !s.applier.Made(live) {
+	if !s.applier.IsManaged(live) {
 		same, err = holds(built.Config.Spec.Template, &live.Spec.Template)
 	}
 	if err != nil || !same {
@@ -215,7 +215,7 @@ func (s *server) claimsFor(ctx context.Context, f *facts, in resources.RuntimeIn
 		Form: in.Form, Listed: f.storage.claims, AllowAny: f.Settings.AllowAnyPVC, Models: f.models,
 		Labels: mm.Labels(in.Name, in.Spec, f.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			head, e := capability.Head(ctx, s.claims, claimKind, inside(f.Namespace, claim))
+			head, e := capability.GetMetadata(ctx, s.claims, claimKind, inside(f.Namespace, claim))
 			err = errors.Join(err, e)
 			return head != nil
 		},

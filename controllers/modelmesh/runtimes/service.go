@@ -27,7 +27,7 @@ func (s *server) front(ctx context.Context, f *facts) error {
 		return err // it comes back with the event of its end
 	}
 	inputs := f.inputs(f.tls)
-	desired := apply.Desired{{Config: resources.BuildService(inputs), Adopts: adoptsOriginals}}
+	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptsOriginals}}
 	renamed := func(o metav1.Object) bool { return ofMesh(o) && o.GetName() != f.Settings.ServiceName }
 	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, serviceKind, renamed),
 		s.connect(f), s.monitor(ctx, f, inputs))
@@ -44,9 +44,9 @@ func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err e
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	ours := err == nil && (originals(live) || s.applier.Made(live))
+	ours := err == nil && (originals(live) || s.applier.IsManaged(live))
 	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != f.Settings.HeadlessService {
-		return true, s.applier.Remove(ctx, f.owner.GetUID(), live)
+		return true, s.applier.DeleteOwned(ctx, f.owner.GetUID(), live)
 	}
 	s.headless.Set(f.Namespace, f.Settings.HeadlessService)
 	return false, nil
@@ -82,11 +82,11 @@ func (s *server) monitor(ctx context.Context, f *facts, inputs resources.Namespa
 	if !resources.Monitored(f.Settings) {
 		return s.removeAll(ctx, f.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
 	}
-	service, err := capability.Head(ctx, s.Cached, serviceKind, inside(f.Namespace, f.Settings.ServiceName))
+	service, err := capability.GetMetadata(ctx, s.Cached, serviceKind, inside(f.Namespace, f.Settings.ServiceName))
 	if err != nil || service == nil {
 		return err // its event brings us back
 	}
-	return s.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), Adopts: adoptsOriginals}})
+	return s.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptsOriginals}})
 }
 
 // removeAll deletes what is ours of a kind in a namespace, as far as it is unwanted.
@@ -102,7 +102,7 @@ func (s *server) removeAll(ctx context.Context, namespace string, kind schema.Gr
 		}
 		o := heads[i].DeepCopy()
 		o.SetGroupVersionKind(kind)
-		errs = append(errs, s.applier.Remove(ctx, ownerOf(o), o))
+		errs = append(errs, s.applier.DeleteOwned(ctx, ownerOf(o), o))
 	}
 	return errors.Join(errs...)
 }
@@ -115,7 +115,7 @@ func (s *server) common(ctx context.Context, f *facts) error {
 	}
 	constraints, err := resources.BuildConstraints(f.Namespace, specs(f.runtimes), f.Settings.RESTProxy.Enabled)
 	if err == nil {
-		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptsOriginals}}
 		err = s.applier.Apply(ctx, f.owner, desired)
 	}
 	return errors.Join(err, s.etcdSecret(ctx, f))
@@ -157,7 +157,7 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	if err := s.grant(ctx, f.Namespace, account); err != nil {
 		return err
 	}
-	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.Namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptsOriginals}}
 	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, secretKind, func(o metav1.Object) bool {
 		return originals(o) && o.GetName() != name
 	}))
@@ -219,7 +219,7 @@ func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[strin
 	if namespace == s.Namespaces.Home {
 		return nil, nil
 	}
-	if head, err := capability.Head(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {
+	if head, err := capability.GetMetadata(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {
 		return nil, nil
 	}
 	data, _, err := s.copies.Get(ctx, inside(namespace, name))

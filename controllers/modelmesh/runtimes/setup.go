@@ -60,11 +60,11 @@ var (
 // ConfigMaps, which belong to users, as bare metadata. An empty namespace is all; where it is one there is no NetworkPolicy.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
-		{Kind: deploymentKind, Namespace: namespace, Whole: true},
+		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: autoscalerKind, Namespace: namespace},
-		{Kind: secretKind, Namespace: namespace, Everything: true},
-		{Kind: configMapKind, Namespace: namespace, Everything: true},
+		{Kind: secretKind, Namespace: namespace, IncludeForeign: true},
+		{Kind: configMapKind, Namespace: namespace, IncludeForeign: true},
 		{Kind: capability.ServiceMonitor},
 	}
 	if namespace == "" {
@@ -75,7 +75,7 @@ func Caches(namespace string) []component.CacheNeed {
 
 // Setup registers the controller of runtimes. It is a modelmesh.Part.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) error {
-	claims, err := component.Narrow(mgr, capability.MetadataOf(claimKind), shared.Namespaces.Narrow(), component.Bare)
+	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(claimKind), shared.Namespaces.Narrow(), component.StripMetadata)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func (s *server) opened(in resources.RuntimeInputs, live *appsv1.Deployment) str
 
 // keepsOriginal reports whether a Deployment is the original's, or was taken over in the form of the original.
 func (s *server) keepsOriginal(live *appsv1.Deployment) bool {
-	if s.applier.Made(live) {
+	if s.applier.IsManaged(live) {
 		return live.Annotations[AnnotationOriginal] != ""
 	}
 	return originals(live)
@@ -152,6 +152,6 @@ func (s *server) lacksKey(ctx context.Context, f *facts, proxy *authproxy.Proxy)
 	if proxy == nil || !proxy.HasCookie() || len(f.models) == 0 {
 		return false, nil
 	}
-	head, err := capability.Head(ctx, s.Cached, secretKind, inside(f.Namespace, authproxy.CookieSecret))
+	head, err := capability.GetMetadata(ctx, s.Cached, secretKind, inside(f.Namespace, authproxy.CookieSecret))
 	return err == nil && head == nil, err
 }

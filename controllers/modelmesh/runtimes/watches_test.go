@@ -218,7 +218,7 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 	claim.SetLabels(map[string]string{"a": "b"})
 	claim.SetAnnotations(map[string]string{"a": "b"})
 	claim.SetFinalizers([]string{"f"})
-	kept, err := component.Bare(claim)
+	kept, err := component.StripMetadata(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
 		t.Errorf("%+v", m)
 	}
-	if other, err := component.Bare("tombstone"); err != nil || other != "tombstone" {
+	if other, err := component.StripMetadata("tombstone"); err != nil || other != "tombstone" {
 		t.Errorf("%v %v", other, err)
 	}
 }
@@ -237,11 +237,11 @@ func TestWhatIsHeldInMemory(t *testing.T) {
 		for _, need := range Caches(namespace) {
 			switch need.Kind.Kind {
 			case "Secret", "ConfigMap":
-				if need.Whole {
+				if need.FullObjects {
 					t.Errorf("%s are held whole", need.Kind.Kind)
 				}
 			case "Deployment":
-				if !need.Whole || need.Everything {
+				if !need.FullObjects || need.IncludeForeign {
 					t.Errorf("Deployments: %+v", need)
 				}
 			}

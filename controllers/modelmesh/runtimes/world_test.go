@@ -149,7 +149,7 @@ func (w *world) restart() {
 		live: live, claims: cached, pods: cached,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
-			StripAnnotations: modelmesh.LegacyAnnotations(), Whole: []schema.GroupVersionKind{deploymentKind},
+			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
 		pool: w.mesh, stream: streamCalls{w.mesh},
 	})
@@ -202,7 +202,7 @@ func (w *world) note(into *[]string, verb, kind, name string) error {
 func (w *world) recording() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			kind, name, err := apply.Object{Config: config}.Place()
+			kind, name, err := apply.Object{Config: config}.Key()
 			if err == nil {
 				err = w.note(&w.writes, "apply", kind.Kind, name.String())
 			}

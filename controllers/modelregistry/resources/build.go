@@ -25,7 +25,7 @@ type Inputs struct {
 	// NamedDomain: the stored spec names the domain, so that the host in it is the user's own.
 	NamedDomain bool
 	// Stamp says what the pods of the server have read, PostgresStamp those of a generated database.
-	Stamp, PostgresStamp reference.Stamp
+	Stamp, PostgresStamp reference.RolloutHash
 }
 
 // Build lists the objects of a registry but for its generated database, in the order in which they are to be written:

@@ -116,7 +116,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 	}
 	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
 	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
-	in.PostgresStamp.Mark(d)
+	in.PostgresStamp.Apply(d)
 	return d
 }
 

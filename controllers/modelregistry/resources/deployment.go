@@ -39,7 +39,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 		return nil, err
 	}
 	d := registry.ServerDeployment(metaOf(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
-	in.Stamp.Mark(d)
+	in.Stamp.Apply(d)
 	return d, nil
 }
 

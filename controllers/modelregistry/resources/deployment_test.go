@@ -182,18 +182,18 @@ func TestPodGroup(t *testing.T) {
 // [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
 func TestStamps(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
-		in.Stamp, in.PostgresStamp = reference.Stamp{Baseline: "server", Rollout: "rolls"}, reference.Stamp{Baseline: "database", Rollout: "restarts"}
+		in.Stamp, in.PostgresStamp = reference.RolloutHash{Baseline: "server", Rollout: "rolls"}, reference.RolloutHash{Baseline: "database", Rollout: "restarts"}
 	})
 	objects := append(built(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
 		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
-		got := [2]string{d.Annotations[reference.BaselineAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
+		got := [2]string{d.Annotations[reference.HashesAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
 		if got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	d := deploymentOf(t, registrytest.Registry(), plain)
-	if _, found := d.Annotations[reference.BaselineAnnotation]; found || len(d.Spec.Template.Annotations) != 1 {
+	if _, found := d.Annotations[reference.HashesAnnotation]; found || len(d.Spec.Template.Annotations) != 1 {
 		t.Errorf("stamps for nothing: %v and %v", d.Annotations, d.Spec.Template.Annotations)
 	}
 }

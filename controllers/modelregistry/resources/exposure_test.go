@@ -52,7 +52,7 @@ func TestExposure(t *testing.T) {
 			}
 			var got []string
 			for _, o := range desired {
-				kind, at, err := o.Place()
+				kind, at, err := o.Key()
 				if err != nil {
 					t.Fatal(err)
 				}

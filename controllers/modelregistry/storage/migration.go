@@ -45,7 +45,7 @@ type Migration struct {
 // old version waits for it.
 func (m *Migration) Start(ctx context.Context) error {
 	if m.Source != m.Target && m.Source != "" && m.Target != "" {
-		registry.UntilDone(ctx, m.Clock, retryMin, retryMax, m.run, func(err error, after time.Duration) {
+		registry.Retry(ctx, m.Clock, retryMin, retryMax, m.run, func(err error, after time.Duration) {
 			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", after)
 		})
 	}

@@ -133,7 +133,7 @@ func (p *reconciliation) isGood(ctx context.Context, secret string) (known slot,
 	if !ok || !p.now.Before(known.next) || known.foreign {
 		return known, ok && p.now.Before(known.next), nil
 	}
-	head, err := capability.Head(ctx, p.Cached, secretGVK, p.key(secret))
+	head, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
 	if err != nil {
 		return known, false, err
 	}
@@ -172,7 +172,7 @@ func (p *reconciliation) read(ctx context.Context, name string) (*corev1.Secret,
 		return known, nil
 	}
 	if p.plan.issuer != raycluster.IssuerCertManager {
-		if fresh, err := p.Applier.Fresh(ctx, p.cluster, secretGVK, p.key(name)); err != nil || fresh {
+		if fresh, err := p.Applier.IsNew(ctx, p.cluster, secretGVK, p.key(name)); err != nil || fresh {
 			return nil, err
 		}
 	}
@@ -197,7 +197,7 @@ func (p *reconciliation) isOurs(secret *corev1.Secret) bool {
 	if owner := metav1.GetControllerOf(secret); owner != nil {
 		return owner.Kind == raycluster.GVK.Kind && owner.Name == p.cluster.GetName()
 	}
-	return p.Applier.Made(secret)
+	return p.Applier.IsManaged(secret)
 }
 
 // write applies a Secret, which costs nothing when it is like that, and remembers it. Without data only its labels and its
@@ -211,9 +211,9 @@ func (p *reconciliation) write(ctx context.Context, name string, kind corev1.Sec
 	if kind != "" {
 		config.WithType(kind)
 	}
-	object := apply.Object{Config: config, Keeps: true}
+	object := apply.Object{Config: config, NeverDelete: true}
 	if live := p.live[name]; live != nil {
-		object.Live = live
+		object.Existing = live
 	}
 	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{object}); err != nil {
 		delete(p.memory.slots, name)

@@ -42,7 +42,7 @@ func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
 // isSeen reports whether watches have brought the Secret as it was written, to us and so most likely to kubelets: one that is
 // notified too early reads the old one. The event that is still to come requeues the cluster.
 func (p *reconciliation) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
-	head, err := capability.Head(ctx, p.Cached, secretGVK, p.key(secret))
+	head, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
 	return head != nil && head.UID == s.uid && (head.ResourceVersion == s.version || isNewer(head, s.version)), err
 }
 

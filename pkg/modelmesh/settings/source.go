@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -55,8 +55,8 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // manager's environment, the ConfigMap of the administrators, and for a namespace its own ConfigMap.
 type Source struct {
 	Options
-	listeners follow.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
-	followers []*follow.Follower
+	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
+	followers []*singleton.Watcher
 	reading   sync.Mutex // held while the first reading asks the API server
 
 	mu              sync.Mutex
@@ -90,15 +90,15 @@ type Options struct {
 func NewSource(o Options) *Source {
 	s := &Source{Options: o}
 	own := o.Dynamic.Resource(configMaps).Namespace(o.Config.Namespace)
-	configs := follow.Options{
+	configs := singleton.Options{
 		Client: o.Dynamic.Resource(configMaps), Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log,
-		TakeAll: s.followConfigs,
+		OnList: s.followConfigs,
 	}
 	if o.Config.NamespaceScope {
 		configs.Client = own
 	}
-	s.followers = []*follow.Follower{follow.New(configs), follow.New(follow.Options{
-		Client: own, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, Take: s.followDefaults,
+	s.followers = []*singleton.Watcher{singleton.New(configs), singleton.New(singleton.Options{
+		Client: own, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, OnUpdate: s.followDefaults,
 	})}
 	return s
 }

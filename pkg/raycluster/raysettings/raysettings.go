@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // ConfigMapName is the name of the ConfigMap, in the namespace of the manager.
@@ -35,8 +35,8 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // change takes effect without a restart. A change for the worse is reported by an Event on the ConfigMap and in the log,
 // and the settings before it stay in force. It needs get, list and watch of the ConfigMap by its name.
 type Source struct {
-	*follow.Follower
-	follow.Listeners[config.RayCluster]
+	*singleton.Watcher
+	singleton.Listeners[config.RayCluster]
 	options Options
 
 	refused string // what the follower has reported of the ConfigMap as it is now, empty while it is good
@@ -59,9 +59,9 @@ type Options struct {
 // New returns a Source that has read nothing yet.
 func New(o Options) *Source {
 	s := &Source{options: o}
-	s.Follower = follow.New(follow.Options{
+	s.Watcher = singleton.New(singleton.Options{
 		Client:   o.Dynamic.Resource(configMaps).Namespace(o.Config.OperatorNamespace),
-		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, Take: s.follow,
+		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, OnUpdate: s.follow,
 	})
 	s.SetServed(true)
 	return s
@@ -107,9 +107,9 @@ func (s *Source) follow(object *unstructured.Unstructured) {
 
 // take puts the settings of a ConfigMap in force; nil is none.
 func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
-	var older *config.OlderConfig
+	var older *config.LegacyConfig
 	if stored != nil {
-		older = &config.OlderConfig{
+		older = &config.LegacyConfig{
 			Source: "ConfigMap " + client.ObjectKeyFromObject(stored).String(), Data: stored.Data, Embedded: true,
 		}
 	}

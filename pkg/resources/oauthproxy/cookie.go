@@ -25,7 +25,7 @@ const sha1Bytes = 20
 // was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
 // deletes the Secret wants another key. Errors are those of the API server.
 func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
-	head, err := capability.Head(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	head, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 
 	It("never recreates what keeps data, and says what is wrong", func(ctx context.Context) {
 		w := newWorld(ctx)
-		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), Keeps: true}
+		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
 		w.expect(ctx, one(password), 0, 1)
 		live := w.live(ctx, secretKind, "password")
 		w.patch(ctx, live.DeepCopy(), `{"immutable":true}`)

@@ -206,7 +206,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Expect(refused.Error()).To(Equal("ConfigMap " + w.namespace + "/server exists and was not made by this operator; " +
 			"delete or rename it, and it will be created"))
 
-		desired[0].Adopts = func(live *unstructured.Unstructured) bool { return live.GetName() == "server" }
+		desired[0].AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "server" }
 		w.expect(ctx, desired, 1, 1)
 		Expect(w.live(ctx, configMapKind, "server").GetLabels()).To(HaveKeyWithValue(names.ComponentLabel, component))
 	})
@@ -233,7 +233,7 @@ var _ = Describe("Adoption by the applier", func() {
 			Expect(env.Admin.Create(ctx, subject(w), client.FieldOwner(manager))).To(Succeed())
 
 			desired := one(apply.Object{Config: configMap(w.namespace, "server"),
-				Adopts: func(*unstructured.Unstructured) bool { return true }})
+				AdoptIf: func(*unstructured.Unstructured) bool { return true }})
 			w.expect(ctx, desired, 1, 2) // ownership, then content
 			live := w.live(ctx, configMapKind, "server")
 			Expect(live.Object["data"]).To(Equal(map[string]any{"a": "1", "b": ""}))

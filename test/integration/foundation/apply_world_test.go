@@ -100,7 +100,7 @@ func (w *world) start(clk clock.PassiveClock, legacyManagers ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	w.applier = apply.New(apply.Options{
 		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: clk,
-		Whole: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
+		FullObjectKinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
 	})
 }
 

@@ -137,7 +137,7 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 	GinkgoHelper()
 	all := map[schema.GroupVersionKind]string{}
 	for _, object := range desired {
-		kind, key, err := object.Place()
+		kind, key, err := object.Key()
 		Expect(err).NotTo(HaveOccurred())
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)

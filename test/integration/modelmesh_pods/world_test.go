@@ -111,7 +111,7 @@ func applier() *apply.Applier {
 	return apply.New(apply.Options{
 		Client: env.Admin, Live: env.Admin, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 		LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
-		Whole: []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
+		FullObjectKinds: []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
 	})
 }
 
@@ -122,7 +122,7 @@ func deployed(ctx context.Context, owner client.Object, in resources.RuntimeInpu
 	GinkgoHelper()
 	built, err := resources.BuildDeployment(in)
 	Expect(err).NotTo(HaveOccurred())
-	return applier().Apply(ctx, owner, apply.Desired{{Config: built.Config, Adopts: anybodys}})
+	return applier().Apply(ctx, owner, apply.Desired{{Config: built.Config, AdoptIf: anybodys}})
 }
 
 // restrictedNamespace refuses pods that Pod Security does not count as restricted.

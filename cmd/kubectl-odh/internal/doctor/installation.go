@@ -108,7 +108,7 @@ func checkSettings(_ context.Context, e *examination) (fine string) {
 	if err := s.CheckComplete(); err != nil {
 		e.report(Fail, "", err.Error(), "", "see the message")
 	}
-	for _, notice := range s.Notices {
+	for _, notice := range s.Warnings {
 		e.report(Warn, "", notice, "it is a setting of a former operator", "remove it")
 	}
 	on := strings.Join(s.EnabledComponents(), ", ")

@@ -1,4 +1,4 @@
-package follow
+package singleton
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func object(name, value string) *unstructured.Unstructured {
 type fixture struct {
 	client              *fake.FakeDynamicClient
 	clock               *clocktesting.FakeClock
-	follower            *Follower
+	follower            *Watcher
 	lists, logs, denied atomic.Int32
 	fail                atomic.Pointer[error]
 	value               atomic.Pointer[string] // what was taken last; "" for no object
@@ -58,14 +58,14 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f.follower = New(Options{
 		Client: f.client.Resource(resource).Namespace("here"), Resource: resource.GroupResource(), Name: "settings", Clock: f.clock,
 		Log: funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{}),
-		Take: func(u *unstructured.Unstructured) {
+		OnUpdate: func(u *unstructured.Unstructured) {
 			value := ""
 			if u != nil {
 				value, _, _ = unstructured.NestedString(u.Object, "data", "k")
 			}
 			f.value.Store(&value)
 		},
-		Denied: func() { f.denied.Add(1) },
+		OnUnavailable: func() { f.denied.Add(1) },
 	})
 	return f
 }
@@ -155,7 +155,7 @@ func TestPausesAfterTrouble(t *testing.T) {
 // when that lasts.
 func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 	reported := 0
-	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { reported++ }})
+	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
@@ -172,7 +172,7 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 // An API server that has just started refuses what it granted before, until it has read the roles. What is known stays meanwhile.
 func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
 	reported := 0
-	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { reported++ }})
+	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	f.read = true
 	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
 	pause, waited := time.Duration(0), time.Duration(0)

@@ -1,6 +1,6 @@
-// Package follow keeps watch over one named object, or those of one name or label in all namespaces, whose API may be missing or
+// Package singleton keeps watch over one named object, or those of one name or label in all namespaces, whose API may be missing or
 // forbidden, where an informer of the manager's cache would wait for ever or keep more than is needed.
-package follow
+package singleton
 
 import (
 	"cmp"
@@ -42,21 +42,21 @@ type Options struct {
 	Clock clock.Clock
 	// Log gets trouble, once for each kind of trouble in a row.
 	Log logr.Logger
-	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start or Read. It
+	// OnUpdate is called with every state of the object, nil while there is none, always from the goroutine of Start or Read. It
 	// must not keep or change the object.
-	Take func(*unstructured.Unstructured)
-	// TakeAll is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
+	OnUpdate func(*unstructured.Unstructured)
+	// OnList is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
 	// there are.
-	TakeAll func([]*unstructured.Unstructured)
+	OnList func([]*unstructured.Unstructured)
 	// Condense, where it is set, takes out of each object what is not to be held in memory.
-	Condense func(*unstructured.Unstructured)
-	// Denied is called, from the same goroutine, when the object may not be read or its API is not there.
-	Denied func()
+	Transform func(*unstructured.Unstructured)
+	// OnUnavailable is called, from the same goroutine, when the object may not be read or its API is not there.
+	OnUnavailable func()
 }
 
-// Follower follows one object. It is a manager Runnable that runs on every replica, and idle until SetServed(true). It
+// Watcher watches one object. It is a manager Runnable that runs on every replica, and idle until SetServed(true). It
 // needs the right to list and watch the object by its name.
-type Follower struct {
+type Watcher struct {
 	Options
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
@@ -65,15 +65,15 @@ type Follower struct {
 }
 
 // New returns a Follower that is idle.
-func New(o Options) *Follower {
-	return &Follower{Options: o, served: make(chan bool, 1)}
+func New(o Options) *Watcher {
+	return &Watcher{Options: o, served: make(chan bool, 1)}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas follow too.
-func (f *Follower) NeedLeaderElection() bool { return false }
+func (f *Watcher) NeedLeaderElection() bool { return false }
 
 // SetServed says whether the cluster serves the API of the object. It never blocks; call it from one goroutine at a time.
-func (f *Follower) SetServed(served bool) {
+func (f *Watcher) SetServed(served bool) {
 	select {
 	case <-f.served:
 	default:
@@ -82,13 +82,13 @@ func (f *Follower) SetServed(served bool) {
 }
 
 // Read reads the object once, for those who cannot wait for Start. It must have returned before Start is called.
-func (f *Follower) Read(ctx context.Context) {
+func (f *Watcher) Read(ctx context.Context) {
 	_, err := f.list(ctx)
 	f.next(err, 0)
 }
 
 // Start implements manager.Runnable. It returns when ctx ends and never with an error.
-func (f *Follower) Start(ctx context.Context) error {
+func (f *Watcher) Start(ctx context.Context) error {
 	var due <-chan time.Time
 	var pause time.Duration
 	for {
@@ -109,7 +109,7 @@ func (f *Follower) Start(ctx context.Context) error {
 
 // next logs trouble once and returns the pause until the next attempt. What was taken stays: an API server that is away
 // says nothing about the object.
-func (f *Follower) next(err error, last time.Duration) time.Duration {
+func (f *Watcher) next(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
 		f.warned = ""
 		return retryMin
@@ -120,8 +120,8 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	// Of several API servers, one lists an API that is new a moment before the others serve it.
-	if (forbidden && (!f.read || last >= refused) || apierrors.IsNotFound(err) && last >= absent) && f.Denied != nil {
-		f.Denied()
+	if (forbidden && (!f.read || last >= refused) || apierrors.IsNotFound(err) && last >= absent) && f.OnUnavailable != nil {
+		f.OnUnavailable()
 	}
 	longest := retryMax
 	if forbidden {
@@ -131,7 +131,7 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 }
 
 // list reads the object, and returns from where to watch it.
-func (f *Follower) list(ctx context.Context) (metav1.ListOptions, error) {
+func (f *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
 	selector := metav1.ListOptions{FieldSelector: "metadata.name=" + f.Name}
 	if f.Labels != "" {
 		selector = metav1.ListOptions{LabelSelector: f.Labels}
@@ -147,7 +147,7 @@ func (f *Follower) list(ctx context.Context) (metav1.ListOptions, error) {
 }
 
 // follow reads the object and watches it until the watch ends.
-func (f *Follower) follow(ctx context.Context) error {
+func (f *Watcher) follow(ctx context.Context) error {
 	from, err := f.list(ctx)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (f *Follower) follow(ctx context.Context) error {
 	}
 }
 
-func (f *Follower) handle(event watch.Event) error {
+func (f *Watcher) handle(event watch.Event) error {
 	if event.Type == watch.Error {
 		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
 	}
@@ -189,7 +189,7 @@ func (f *Follower) handle(event watch.Event) error {
 }
 
 // takeList takes what a list says.
-func (f *Follower) takeList(items []unstructured.Unstructured) {
+func (f *Watcher) takeList(items []unstructured.Unstructured) {
 	f.there = map[types.NamespacedName]*unstructured.Unstructured{}
 	for i := range items {
 		if f.means(&items[i]) {
@@ -200,30 +200,30 @@ func (f *Follower) takeList(items []unstructured.Unstructured) {
 }
 
 // means reports whether an object is one of those that are followed.
-func (f *Follower) means(o *unstructured.Unstructured) bool {
+func (f *Watcher) means(o *unstructured.Unstructured) bool {
 	return f.Labels != "" || o.GetName() == f.Name
 }
 
-func (f *Follower) keep(o *unstructured.Unstructured) {
-	if f.Condense != nil {
-		f.Condense(o)
+func (f *Watcher) keep(o *unstructured.Unstructured) {
+	if f.Transform != nil {
+		f.Transform(o)
 	}
 	f.there[client.ObjectKeyFromObject(o)] = o
 }
 
 // handOver passes on what there is. A single object is not held in memory.
-func (f *Follower) handOver() {
+func (f *Watcher) handOver() {
 	all := slices.SortedFunc(maps.Values(f.there), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	if f.TakeAll != nil {
-		f.TakeAll(all)
+	if f.OnList != nil {
+		f.OnList(all)
 		return
 	}
 	clear(f.there)
 	if len(all) == 0 {
-		f.Take(nil)
+		f.OnUpdate(nil)
 		return
 	}
-	f.Take(all[0])
+	f.OnUpdate(all[0])
 }

@@ -1,4 +1,4 @@
-package follow
+package singleton
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ func everywhere(f *fixture) (last func() string) {
 	var mu sync.Mutex
 	taken := "nothing yet"
 	f.follower.Client = f.client.Resource(resource)
-	f.follower.Take = func(*unstructured.Unstructured) { panic("Take is for one namespace") }
-	f.follower.TakeAll = func(all []*unstructured.Unstructured) {
+	f.follower.OnUpdate = func(*unstructured.Unstructured) { panic("Take is for one namespace") }
+	f.follower.OnList = func(all []*unstructured.Unstructured) {
 		var parts []string
 		for _, u := range all {
 			value, _, _ := unstructured.NestedString(u.Object, "data", "k")
@@ -114,7 +114,7 @@ func TestFollowsALabel(t *testing.T) {
 	f := newFixture(t)
 	last := everywhere(f)
 	f.follower.Name, f.follower.Labels = "", "team"
-	f.follower.Condense = func(u *unstructured.Unstructured) {
+	f.follower.Transform = func(u *unstructured.Unstructured) {
 		value, _, _ := unstructured.NestedString(u.Object, "data", "k")
 		u.Object["data"] = map[string]any{"k": value[:1]}
 	}

@@ -1,4 +1,4 @@
-package follow
+package singleton
 
 import (
 	"testing"
@@ -25,19 +25,19 @@ func TestValue(t *testing.T) {
 		notified = 0
 	}
 	expect("not served", "", true, 0)
-	v.Take(object("settings", "early"))
+	v.OnUpdate(object("settings", "early"))
 	expect("an answer before the API is served", "", true, 0)
 	v.SetServed(true)
 	expect("served", "", false, 0)
-	v.Take(nil)
+	v.OnUpdate(nil)
 	expect("there is none", "", true, 1)
-	v.Take(object("settings", "1"))
-	v.Take(object("settings", "1"))
+	v.OnUpdate(object("settings", "1"))
+	v.OnUpdate(object("settings", "1"))
 	expect("it came", "1", true, 1)
 	v.SetServed(true)
 	expect("served as before", "1", true, 0)
 	v.SetServed(false)
-	v.Take(object("settings", "late"))
+	v.OnUpdate(object("settings", "late"))
 	expect("the API has gone", "", true, 1)
 	v.SetServed(true)
 	expect("it is back", "", false, 0)

@@ -1,4 +1,4 @@
-package follow
+package singleton
 
 import (
 	"sync"
@@ -9,7 +9,7 @@ import (
 
 // Value is what one named object says while its API is served. The zero value follows nothing, and knows that there is no object.
 type Value[T any] struct {
-	*Follower
+	*Watcher
 	Listeners[T] // with each change
 	read         func(*unstructured.Unstructured) T
 
@@ -22,8 +22,8 @@ type Value[T any] struct {
 // is not used.
 func NewValue[T any](o Options, read func(*unstructured.Unstructured) T) *Value[T] {
 	v := &Value[T]{read: read}
-	o.Take = v.take
-	v.Follower = New(o)
+	o.OnUpdate = v.take
+	v.Watcher = New(o)
 	return v
 }
 
@@ -39,7 +39,7 @@ func (v *Value[T]) SetServed(served bool) {
 	if !served {
 		v.set(nil, false)
 	}
-	v.Follower.SetServed(served)
+	v.Watcher.SetServed(served)
 }
 
 // Current returns the value, and whether it is known: while the API is served and the object has not been read, it is not.
