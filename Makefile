@@ -9,6 +9,7 @@ BUF_VERSION ?= v1.75.0
 JSONNET_VERSION ?= v0.21.0
 GOTESTSUM_VERSION ?= v1.13.0
 D2_VERSION ?= v0.7.1
+VALE_VERSION ?= v3.22.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 # The commit, if the tool chain does not know it; see cmd/release.
@@ -303,8 +304,10 @@ verify: generate ## Fail if a generated file is stale or the module files are no
 	  echo "Generated files are stale; run 'make generate' and commit:"; echo "$$changes"; git diff | head -100; exit 1; fi
 
 .PHONY: lint
-lint: ## Run golangci-lint, which includes go vet, and check the limits of the project
+lint: ## Run golangci-lint, which includes go vet, check the words of pages and comments, and the limits of the project
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
+	CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION) --config=test/docs/vale/vale.ini --glob='!*_test.go' \
+	  *.md docs charts/mlflow/README.md apis cmd controllers pkg webhooks
 	go run ./test/measure
 
 .PHONY: test
