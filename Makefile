@@ -360,6 +360,10 @@ test-integration: cluster-build ## Run the suites against real control planes, f
 test-operands: ## Test the programs of the pods, with real MLflow, Model Registry, ModelMesh adapters, PostgreSQL and MariaDB; installs or builds what is missing
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
+.PHONY: test-operands-all
+test-operands-all: ## The same with every release of MLflow that is supported, not only the oldest and the newest
+	MLFLOW_RELEASES=all $(MAKE) test-operands
+
 # In its folder and without a package, so that go test shows the table of what the clients did.
 TEST_CLIENTS = cd test/clients && go test -tags clients -count=1 -timeout 60m
 

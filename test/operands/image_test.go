@@ -5,16 +5,26 @@ package operands
 import (
 	"context"
 	_ "embed"
+	"os"
 
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// The releases of MLflow that are installed: the oldest that the operator supports, the newest, and one that is too old.
+// The oldest release of MLflow that the operator supports, the newest, and one that is too old.
 const (
 	oldest = "3.14.0"
 	newest = "3.18.0"
 	tooOld = "3.13.0"
 )
+
+// supported returns the releases that are tested, in their order: the oldest and the newest, and with MLFLOW_RELEASES=all the last one of
+// each minor version.
+func supported() []string {
+	if os.Getenv("MLFLOW_RELEASES") == "all" {
+		return []string{oldest, "3.15.2", "3.16.1", "3.17.2", newest}
+	}
+	return []string{oldest, newest}
+}
 
 // requirements pins what MLflow needs, and the driver of PostgreSQL, which images of MLflow hold too.
 //
@@ -35,7 +45,7 @@ func installMLflow(ctx context.Context) (map[string]*image, error) {
 		return nil, err
 	}
 	all := map[string]*image{}
-	for _, release := range []string{oldest, newest, tooOld} {
+	for _, release := range append(supported(), tooOld) {
 		p, err := needed.Beside(ctx, "mlflow-"+release, "mlflow=="+release)
 		if err != nil {
 			return nil, err

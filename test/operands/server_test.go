@@ -52,7 +52,7 @@ func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 // SQLite the suite e2e does so on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	for _, release := range []string{oldest, newest} {
+	for _, release := range supported() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
