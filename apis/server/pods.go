@@ -13,20 +13,19 @@ type Pods struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// imagePullSecrets are references to Secrets in the same namespace that contain the registry credentials for the
-	// images of all pods, including the database pod. A change restarts these pods.
+	// images of the server and database pods. A change restarts these pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// nodeSelector restricts all pods, including the database pod, to nodes with these labels. A change restarts these
-	// pods.
+	// nodeSelector restricts the server and database pods to nodes with these labels. A change restarts these pods.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="label values must be 63 characters or less"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are the tolerations of all pods, including the database pod. A change restarts these pods.
+	// tolerations are the tolerations of the server and database pods. A change restarts these pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
@@ -52,24 +51,24 @@ type More struct {
 	// +listType=atomic
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// priorityClassName is the name of the PriorityClass of all pods, including those of a database or of jobs. A change
-	// restarts the running pods.
+	// priorityClassName is the name of the PriorityClass of the server pods. In an MLflow, it also applies to the pods of
+	// jobs, and in other kinds, to the database pod. A change restarts the server and database pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')`,message="priorityClassName must be the name of a PriorityClass: lowercase letters, digits, - and ., with a letter or digit at both ends"
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// volumes are additional volumes of the server pods, and of an MLflow also of the pods of its jobs. In the pods, the
-	// prefix extra- is added to their names. If the content of a mounted Secret or ConfigMap changes, the files change,
-	// but the pods are not restarted.
+	// volumes are additional volumes of the server pods. In an MLflow, they are also volumes of the pods of jobs. In the
+	// pods, the prefix extra- is added to their names. If the content of a mounted Secret or ConfigMap changes, the files
+	// change, but the pods are not restarted.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=name
 	Volumes []Volume `json:"volumes,omitempty"`
 
-	// volumeMounts mount entries of volumes into the server container, and for an MLflow also into the containers of its
-	// jobs.
+	// volumeMounts mount entries of volumes into the server container. In an MLflow, they apply to the containers of jobs
+	// too.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map

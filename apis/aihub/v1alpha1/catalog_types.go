@@ -138,7 +138,7 @@ type CatalogResources struct {
 	Init *corev1.ResourceRequirements `json:"init,omitempty"`
 }
 
-// CatalogDatabase configures a PostgreSQL database: one that the operator runs, or an existing one.
+// CatalogDatabase configures a PostgreSQL database: a database that the operator runs, or an existing database.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && has(self.connection))",message="external and connection are two ways to an existing database: set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.serverTLS) || !(has(self.external) || has(self.connection))",message="serverTLS is that of the database that is run beside the server: remove it, or remove external and connection"
@@ -157,8 +157,9 @@ type CatalogDatabase struct {
 	Connection *DatabaseConnection `json:"connection,omitempty"`
 
 	// serverTLS encrypts the connections to the database that the operator runs. If Enabled, the operator issues a
-	// certificate from its own CA, which the server verifies, and renews it once a year; the database restarts at each
-	// renewal. If Disabled, the default, connections are not encrypted. A change restarts the database and the server.
+	// certificate from its own CA, which the server verifies. It renews the certificate once a year, which restarts the
+	// database and the server. If Disabled, the default, connections are not encrypted. A change restarts the database and
+	// the server.
 	// +optional
 	ServerTLS Switch `json:"serverTLS,omitempty"`
 }
@@ -192,7 +193,8 @@ type ExternalDatabase struct {
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// sslMode is the sslmode of the connection to the database. If it is empty, the default of the server applies.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// If it is empty, the default of the catalog server applies.
 	// +optional
 	// +kubebuilder:validation:Enum=disable;allow;prefer;require;verify-ca;verify-full
 	SSLMode string `json:"sslMode,omitempty"`
@@ -214,7 +216,7 @@ type CatalogAuthProxy struct {
 	Mode Switch `json:"mode,omitempty"`
 
 	// certificateSecretName is the name of a Secret that contains the serving certificate in the keys tls.crt and tls.key.
-	// Defaults to the Secret model-catalog-kube-rbac-proxy, which OpenShift creates, or the operator on other clusters.
+	// Defaults to the Secret model-catalog-kube-rbac-proxy, which OpenShift or, on other clusters, the operator creates.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`
@@ -260,7 +262,7 @@ type CatalogStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are the latest observations of the state of the catalog. Ready and Available report on the server; most
+	// conditions are the latest observations of the state of the catalog. Ready and Available report on the server. Most
 	// of the others exist only while something needs attention.
 	// +optional
 	// +listType=atomic

@@ -5,14 +5,15 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!(has(self.caSecretName) && size(self.caSecretName) > 0) || (has(self.sslMode) && self.sslMode in ['verify-ca', 'verify-full'])",message="caSecretName is used only when the server is verified: set sslMode to verify-full"
 type DatabaseConnection struct {
 	// secretName is the name of a Secret in the namespace of the Catalog with the keys host, port, dbname, user and
-	// password, as written by CloudNativePG (CLUSTER-app) and Crunchy Postgres for Kubernetes (CLUSTER-pguser-USER). After
-	// a change of the Secret, restart the Deployment model-catalog.
+	// password. CloudNativePG (CLUSTER-app) and Crunchy Postgres for Kubernetes (CLUSTER-pguser-USER) write such Secrets.
+	// After a change of the Secret, restart the Deployment model-catalog.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// sslMode is the sslmode of the connection to the database. If it is empty, the default of the server applies.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// If it is empty, the default of the catalog server applies.
 	// +optional
 	// +kubebuilder:validation:Enum=disable;allow;prefer;require;verify-ca;verify-full
 	SSLMode string `json:"sslMode,omitempty"`

@@ -10,8 +10,8 @@ import (
 const Kind = "AppWrapper"
 
 // AppWrapper groups several objects into one workload that Kueue queues, admits and preempts as a unit. The operator
-// creates the objects when the workload is admitted, retries the workload when it fails, and deletes the objects with
-// it.
+// creates the objects when the workload starts, retries the workload when it fails, and deletes the objects when the
+// AppWrapper is suspended or deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=aw,categories=odh

@@ -39,8 +39,8 @@ type MLflow struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec defines the desired state of the MLflow server. A change to the pods, such as another image or environment
-	// variable, restarts the server: pods are replaced one at a time, unless they mount the volume of spec.storage. Then
-	// the old pods are stopped before the new ones start.
+	// variable, restarts the server. Pods are replaced one at a time. If they mount the volume of spec.storage, all old
+	// pods are stopped first, and the server is unavailable until a new pod is ready.
 	// +required
 	Spec MLflowSpec `json:"spec"`
 
@@ -104,7 +104,8 @@ type MLflowSpec struct {
 
 	// replicas is the number of server pods. Defaults to 1. More than one requires external databases and an object store,
 	// or a volume with the access mode ReadWriteMany. If greater than 1, a PodDisruptionBudget allows one pod to be
-	// evicted at a time. Scaling does not restart running pods.
+	// evicted at a time. Scaling does not restart running pods, unless migration.mode is Always or a store might be an
+	// SQLite file on the volume.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -143,12 +144,12 @@ type MLflowSpec struct {
 	// +listMapKey=name
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// storage describes the PersistentVolumeClaim mlflow-pvc, which the operator creates. Defaults: 2Gi, ReadWriteOnce and
-	// the default StorageClass. The volume is mounted at /mlflow into the pods that store data in files or might do so; a
-	// store URI in a Secret counts as a file, because the operator does not read it. Of an existing claim, the operator
-	// changes only resources.requests.storage, which expands the volume if its StorageClass allows expansion. The
-	// condition StorageInSync reports other differences. An empty storageClassName with volumeName or selector selects a
-	// volume that an administrator created.
+	// storage describes the PersistentVolumeClaim mlflow-pvc, which the operator creates. Defaults to 2Gi, ReadWriteOnce
+	// and the default StorageClass. The volume is mounted at /mlflow into the pods that store data in files or might do
+	// so. A store URI in a Secret counts as a file, because the operator does not read it. Of an existing claim, the
+	// operator changes only resources.requests.storage, which expands the volume if its StorageClass allows expansion. The
+	// condition StorageInSync reports other differences. To use a volume that an administrator created, set
+	// storageClassName to an empty string together with volumeName or selector.
 	// +optional
 	Storage *corev1.PersistentVolumeClaimSpec `json:"storage,omitempty"`
 
@@ -211,7 +212,8 @@ type MLflowSpec struct {
 	ServeArtifacts bool `json:"serveArtifacts,omitempty"`
 
 	// artifactsServer runs uploads and downloads of artifacts in separate pods, so that they do not slow down tracking. It
-	// requires the HTTPRoute API, an external URL, artifactsDestination, and stores in PostgreSQL or MySQL.
+	// requires the HTTPRoute API, an exposure other than ingress, an external URL, artifactsDestination, and stores in
+	// PostgreSQL or MySQL.
 	// +optional
 	// +nullable
 	ArtifactsServer *ArtifactsServerConfig `json:"artifactsServer,omitempty"`
@@ -222,7 +224,7 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Workers *int32 `json:"workers,omitempty"`
 
-	// extraAllowedOrigins are additional origins from which browsers may call the server (CORS), for example
+	// extraAllowedOrigins are additional origins from which browsers are allowed to call the server (CORS), for example
 	// https://notebooks.example.com. The names of the Service, localhost and the external URL are always allowed. Empty
 	// entries and entries that contain a comma are ignored.
 	// +optional
@@ -275,14 +277,14 @@ type MLflowSpec struct {
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
-	// podSecurityContext replaces the default security context of all pods. The default sets runAsNonRoot to true and the
-	// seccomp profile to RuntimeDefault; with spec.storage on clusters other than OpenShift, it also sets fsGroup to 1001.
-	// The two are not merged.
+	// podSecurityContext is the security context of all pods. It replaces the default completely. The default sets
+	// runAsNonRoot to true and the seccomp profile to RuntimeDefault. With spec.storage, on clusters other than OpenShift,
+	// it also sets fsGroup to 1001.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// securityContext replaces the default security context of all containers. The default forbids privilege escalation,
-	// makes the root file system read-only and drops all capabilities. The two are not merged.
+	// securityContext is the security context of all containers. It replaces the default completely. The default forbids
+	// privilege escalation, makes the root file system read-only and drops all capabilities.
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
@@ -295,9 +297,9 @@ type MLflowSpec struct {
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// affinity is the affinity of all pods, including those of jobs. Unless it has podAffinity or podAntiAffinity, garbage
-	// collection and trace archival run on the node of the server if they mount its volume and the volume is not
-	// ReadWriteMany.
+	// affinity is the affinity of all pods, including those of jobs. Garbage collection and trace archival run on the node
+	// of the server if they mount its volume, unless the volume is ReadWriteMany or this field contains podAffinity or
+	// podAntiAffinity.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
@@ -324,15 +326,15 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyEgressRules,omitempty"`
 
-	// networkPolicyAdditionalEgressRules are egress rules that are added to those of the server and of the database
-	// migration. Use them for a port that the operator does not know, such as one in a store URI in a Secret.
+	// networkPolicyAdditionalEgressRules are egress rules that are added to the rules of the server and of the database
+	// migration. Use them for a port that the operator does not know, such as the port of a store URI in a Secret.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyAdditionalEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyAdditionalEgressRules,omitempty"`
 
-	// networkPolicyIngressFrom lists the pods, namespaces and IP blocks that may connect to the server. If the list is
-	// empty, all pods of the cluster may connect; the server authorizes every request in either case. Include the gateway,
-	// Prometheus and, for garbage collection, the namespace of the server.
+	// networkPolicyIngressFrom lists the pods, namespaces and IP blocks that are allowed to connect to the server. If the
+	// list is empty, all pods of the cluster are allowed. The server authorizes every request in either case. Include the
+	// gateway, Prometheus and, for garbage collection, the namespace of the server.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name a peer: set podSelector, namespaceSelector or ipBlock"
@@ -377,9 +379,10 @@ const (
 // TLSConfig configures the source of the serving certificate.
 type TLSConfig struct {
 	// mode is Automatic or Provided. Defaults to Automatic. With Automatic, OpenShift issues the certificate in the Secret
-	// mlflow-tls; on other clusters, the operator issues and renews it, unless a Secret of that name exists that it did
+	// mlflow-tls. On other clusters, the operator issues and renews it, unless a Secret of that name exists that it did
 	// not create. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
-	// kubernetes.io/tls. A certificate that the operator issued before stays in use until you replace it.
+	// kubernetes.io/tls. A certificate that the operator issued before stays in use until you replace it. The mode also
+	// applies to the Secret mlflow-artifacts-tls of an artifact server.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode TLSMode `json:"mode,omitempty"`
@@ -470,8 +473,8 @@ type MigrationConfig struct {
 	// +kubebuilder:default=Automatic
 	Mode MigrationMode `json:"mode,omitempty"`
 
-	// ttlSecondsAfterFinished is the time, in seconds, for which a finished migration Job is kept. Defaults to 86400, one
-	// day.
+	// ttlSecondsAfterFinished is the time, in seconds, for which a finished migration Job is kept. Defaults to 86400 (one
+	// day).
 	// +optional
 	// +kubebuilder:validation:Minimum=3600
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
@@ -520,8 +523,8 @@ type CronSchedule string
 
 // GarbageCollectionConfig configures the permanent removal of deleted runs and experiments.
 type GarbageCollectionConfig struct {
-	// schedule is a cron expression with five fields (minute, hour, day of the month, month and day of the week), for
-	// example "15 3 * * 0", or a macro such as @daily. It is in the time zone of the kube-controller-manager.
+	// schedule is a cron expression, for example "15 3 * * 0", or a macro such as @daily. The fields are minute, hour, day
+	// of the month, month and day of the week. Times are in the time zone of the kube-controller-manager.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Schedule CronSchedule `json:"schedule"`
@@ -551,8 +554,8 @@ type TraceArchivalConfig struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// schedule is a cron expression with five fields (minute, hour, day of the month, month and day of the week), or a
-	// macro such as @daily. Defaults to "0 */6 * * *", every six hours. It is in the time zone of the
+	// schedule is a cron expression or a macro such as @daily. Defaults to "0 */6 * * *", every six hours. The fields are
+	// minute, hour, day of the month, month and day of the week. Times are in the time zone of the
 	// kube-controller-manager.
 	// +optional
 	// +kubebuilder:default="0 */6 * * *"

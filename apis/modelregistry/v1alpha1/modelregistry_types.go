@@ -31,7 +31,7 @@ type ModelRegistry struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec defines the desired state of the registry. A change to the pods, such as another image or database, restarts
-	// the server.
+	// the server. So does a change of a Secret or ConfigMap to which the settings of the database refer.
 	// +optional
 	Spec ModelRegistrySpec `json:"spec,omitzero"`
 
@@ -82,9 +82,9 @@ type ModelRegistrySpec struct {
 	// +optional
 	Istio *IstioConfig `json:"istio,omitempty"`
 
-	// oauthProxy runs a proxy in front of the server that authenticates clients and admits those who may get the Service
-	// of the registry. Without a proxy, every client that can reach the Service can read and write. On OpenShift, every
-	// registry has a proxy.
+	// oauthProxy runs a proxy in front of the server. The proxy authenticates clients and accepts only those that are
+	// allowed to get the Service of the registry. Without a proxy, every client that can reach the Service can read and
+	// write. On OpenShift, every registry has a proxy.
 	// +optional
 	OAuthProxy *v1beta1.ProxyConfig `json:"oauthProxy,omitempty"`
 }
@@ -107,7 +107,7 @@ type PostgresConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// username is the user as which the registry connects to the database.
+	// username is the name of the database user.
 	// +optional
 	Username string `json:"username,omitempty"`
 
@@ -125,8 +125,9 @@ type PostgresConfig struct {
 	// +kubebuilder:default=false
 	SkipDBCreation *bool `json:"skipDBCreation,omitempty"`
 
-	// sslMode is the sslmode of the connection to the database. Defaults to disable. Use verify-full with a CA certificate
-	// to verify the certificate and the host name of the server.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// Defaults to disable. Use verify-full with a CA certificate to verify the certificate and the host name of the
+	// server.
 	// +optional
 	// +kubebuilder:default=disable
 	SSLMode v1beta1.SSLMode `json:"sslMode,omitempty"`

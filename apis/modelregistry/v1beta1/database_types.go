@@ -45,10 +45,11 @@ const (
 	DeleteData RetentionPolicy = "Delete"
 )
 
-// PostgresConfig describes a PostgreSQL database: an existing one, or one that the operator generates.
+// PostgresConfig describes a PostgreSQL database: an existing database, or a database that the operator runs, called a
+// generated database.
 //
-// The first rule tests the presence of each field, because an absent field would otherwise cause an error with another
-// message.
+// The first rule tests whether each field is present, because a missing field would otherwise cause an error with
+// another message.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.generateDeployment) && self.generateDeployment) || (has(self.host) && size(self.host) > 0) || (has(self.hostAddress) && size(self.hostAddress) > 0) || (has(self.connectionSecretName) && size(self.connectionSecretName) > 0)",message="GenerateDeployment must be set to true if host/hostAddress are not provided"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || size(self.database) == 0 || (has(self.username) && size(self.username) > 0)",message="Username must be set if database is specified"
@@ -72,8 +73,8 @@ type PostgresConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// username is the user as which the registry connects to the database. For a generated database, it is the user to
-	// create; it then defaults to modelregistry, and later changes have no effect.
+	// username is the name of the database user. A generated database is created with this user, which defaults to
+	// modelregistry. Later changes have no effect on a generated database.
 	// +optional
 	Username string `json:"username,omitempty"`
 
@@ -82,8 +83,8 @@ type PostgresConfig struct {
 	// +optional
 	PasswordSecret *SecretKeyValue `json:"passwordSecret,omitempty"`
 
-	// database is the name of the database. A generated database is created with this name; it then defaults to
-	// model_registry, and later changes have no effect.
+	// database is the name of the database. A generated database is created with this name, which defaults to
+	// model_registry. Later changes have no effect on a generated database.
 	// +optional
 	Database string `json:"database,omitempty"`
 
@@ -92,8 +93,9 @@ type PostgresConfig struct {
 	// +kubebuilder:default=false
 	SkipDBCreation *bool `json:"skipDBCreation,omitempty"`
 
-	// generateDeployment, if true, makes the operator run a PostgreSQL server for this registry: one pod with one volume.
-	// The fields host, hostAddress and connectionSecretName must then be empty.
+	// generateDeployment makes the operator run a PostgreSQL server for this registry if true: one pod with one volume,
+	// called a generated database. Defaults to false. The fields host, hostAddress and connectionSecretName must be empty
+	// if it is true.
 	// +optional
 	GenerateDeployment *bool `json:"generateDeployment,omitempty"`
 
@@ -109,8 +111,9 @@ type PostgresConfig struct {
 	// +optional
 	Storage *PostgresStorage `json:"storage,omitempty"`
 
-	// sslMode is the sslmode of the connection to the database. Defaults to disable. Use verify-full with a CA certificate
-	// to verify the certificate and the host name of the server. It does not apply to a generated database, see serverTLS.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// Defaults to disable. Use verify-full with a CA certificate to verify the certificate and the host name of the
+	// server. For a generated database, set serverTLS instead.
 	// +optional
 	// +kubebuilder:default=disable
 	SSLMode SSLMode `json:"sslMode,omitempty"`
@@ -142,10 +145,10 @@ type PostgresConfig struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// connectionSecretName is the name of a Secret that describes an existing database, as written by CloudNativePG
-	// (CLUSTER-app) and Crunchy Postgres for Kubernetes (CLUSTER-pguser-USER). Its key uri contains the host, port,
-	// database, user and password; spec.postgres.port is ignored. sslMode still applies and defaults to disable. If the
-	// Secret changes, the server pods are restarted.
+	// connectionSecretName is the name of a Secret that describes an existing database in its key uri: host, port,
+	// database, user and password. CloudNativePG (CLUSTER-app) and Crunchy Postgres for Kubernetes (CLUSTER-pguser-USER)
+	// write such Secrets. The field port is ignored. sslMode still applies and defaults to disable. If the Secret changes,
+	// the server pods are restarted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConnectionSecretName string `json:"connectionSecretName,omitempty"`
@@ -157,8 +160,8 @@ type PostgresConfig struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// serverTLS encrypts the connections to a generated database. If Enabled, the operator issues a certificate from its
-	// own CA, which every client verifies, and renews it once a year; the database restarts at each renewal. If Disabled,
-	// the default, connections are not encrypted. A change restarts the database and the server.
+	// own CA, which every client verifies. It renews the certificate once a year, which restarts the database. If
+	// Disabled, the default, connections are not encrypted. A change restarts the database and the server.
 	// +optional
 	ServerTLS Switch `json:"serverTLS,omitempty"`
 
@@ -201,7 +204,7 @@ type MySQLConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// username is the user as which the registry connects to the database. It must not contain a colon.
+	// username is the name of the database user. It must not contain a colon.
 	// +required
 	Username string `json:"username"`
 

@@ -56,7 +56,7 @@ type ModelRegistry struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec defines the desired state of the registry. A change to the pods, such as another image or database, restarts
-	// the server.
+	// the server. So does a change of a Secret or ConfigMap to which the settings of the database refer.
 	// +optional
 	Spec ModelRegistrySpec `json:"spec,omitzero"`
 
@@ -93,8 +93,8 @@ type ModelRegistrySpec struct {
 	// +optional
 	GRPC *GRPCSpec `json:"grpc,omitempty"`
 
-	// postgres configures a PostgreSQL database: an existing one, or one that the operator generates. It takes precedence
-	// over mysql.
+	// postgres configures a PostgreSQL database: an existing database, or a database that the operator runs. It takes
+	// precedence over mysql.
 	// +optional
 	Postgres *PostgresConfig `json:"postgres,omitempty"`
 
@@ -114,9 +114,9 @@ type ModelRegistrySpec struct {
 	// +optional
 	OAuthProxy *ProxyConfig `json:"oauthProxy,omitempty"`
 
-	// kubeRBACProxy runs a proxy in front of the server that authenticates clients and admits those who may get the
-	// Service of the registry. Without a proxy, every client that can reach the Service can read and write. On OpenShift,
-	// every registry has a proxy.
+	// kubeRBACProxy runs a proxy in front of the server. The proxy authenticates clients and accepts only those that are
+	// allowed to get the Service of the registry. Without a proxy, every client that can reach the Service can read and
+	// write. On OpenShift, every registry has a proxy.
 	// +optional
 	KubeRBACProxy *ProxyConfig `json:"kubeRBACProxy,omitempty"`
 
@@ -172,8 +172,8 @@ type ModelRegistryStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// hosts lists the host names of the server, the most public one first. An external host is listed only if the Gateway
-	// or the router serves it. Behind a Gateway, the entry includes a path, for example
+	// hosts lists the host names of the server, the most public first. An external host is not listed while a Gateway or
+	// router refuses to serve it. Behind a Gateway, the entry includes a path, for example
 	// ai.example.org/model-registry/team.
 	// +optional
 	// +listType=atomic
@@ -183,14 +183,14 @@ type ModelRegistryStatus struct {
 	// +optional
 	HostsStr string `json:"hostsStr,omitempty"`
 
-	// specDefaults is a JSON merge patch with the defaults that the operator applied. The stored spec with this patch is
-	// the spec that is deployed.
+	// specDefaults is a JSON merge patch with the defaults that the operator applies to the stored spec. The result is the
+	// spec that is deployed.
 	// +optional
 	SpecDefaults string `json:"specDefaults,omitempty"`
 
 	server.Scale `json:",inline"`
 
-	// conditions are the latest observations of the state of the registry. Ready and Available report on the server; most
+	// conditions are the latest observations of the state of the registry. Ready and Available report on the server. Most
 	// of the others exist only while something needs attention.
 	// +optional
 	// +listType=atomic

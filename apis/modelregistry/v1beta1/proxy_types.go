@@ -13,9 +13,9 @@ type ProxyConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// tlsCertificateSecret selects the key of a Secret that contains the serving certificate. Defaults to the key tls.crt
-	// of the Secret N-kube-rbac-proxy for a registry N, which OpenShift creates, or the operator on other clusters. It
-	// must be set together with tlsKeySecret.
+	// tlsCertificateSecret selects the key of a Secret that contains the serving certificate. It must be set together with
+	// tlsKeySecret. Defaults to the key tls.crt of the Secret N-kube-rbac-proxy for a registry N, which OpenShift or, on
+	// other clusters, the operator creates.
 	// +optional
 	TLSCertificateSecret *SecretKeyValue `json:"tlsCertificateSecret,omitempty"`
 
@@ -37,8 +37,8 @@ type ProxyConfig struct {
 	// +kubebuilder:validation:Pattern=`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]{0,61}[a-zA-Z0-9])(\.([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]{0,61}[a-zA-Z0-9]))*)?$`
 	Domain string `json:"domain,omitempty"`
 
-	// routePort is the external port in the address that the operator announces for the Route, in an annotation of the
-	// Service. Defaults to 443.
+	// routePort is the port in the external address that the operator writes into an annotation of the Service. Defaults
+	// to 443.
 	// +optional
 	// +kubebuilder:default=443
 	// +kubebuilder:validation:Minimum=0

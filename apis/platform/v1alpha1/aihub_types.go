@@ -68,7 +68,9 @@ type AIHubSpec struct {
 
 	// instancesNamespace is the namespace of the registries and of the catalog, for example odh-model-registries. It can
 	// be the same as applicationNamespace. The operator creates the namespace if it does not exist, and a Catalog in it.
-	// If you change this field, the operator moves the Catalog; the registries stay in the old namespace.
+	// An existing namespace is used if the operator or the platform created it, if it is the namespace of the operator, or
+	// if it has the label platform.opendatahub.io/registries=true. If you change this field, the operator deletes the
+	// Catalog that it created in the old namespace and creates one in the new namespace. Registries are not moved.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -26,11 +26,12 @@ type PredictorStatus struct {
 	// available is true if the model answers requests.
 	Available bool `json:"available"`
 
-	// httpEndpoint is the URL for REST requests inside the cluster. It is empty if the REST proxy is disabled.
+	// httpEndpoint is the URL for REST requests inside the cluster, for example http://modelmesh-serving.models:8008. It
+	// is empty if the REST proxy is disabled.
 	// +optional
 	HTTPEndpoint string `json:"httpEndpoint,omitempty"`
 
-	// grpcEndpoint is the address for gRPC requests inside the cluster.
+	// grpcEndpoint is the URL for gRPC requests inside the cluster, for example grpc://modelmesh-serving.models:8033.
 	// +optional
 	GRPCEndpoint string `json:"grpcEndpoint,omitempty"`
 

@@ -110,7 +110,7 @@ type RuntimeRef struct {
 	Name string `json:"name"`
 }
 
-// Storage describes where a model is stored. An empty map of parameters and a missing one are different, and both must
+// Storage describes where a model is stored. An empty map of parameters differs from a missing map, and both must
 // survive decoding and encoding.
 type Storage struct {
 	// path is the path of the model in the storage, for example sklearn/mnist-svm.joblib.
