@@ -439,14 +439,14 @@ const (
 // ImageConfig selects the MLflow image.
 type ImageConfig struct {
 	// image is a full image reference with a tag or digest, for example quay.io/example/mlflow:v3. It requires MLflow
-	// 3.14.0 or later. A different image is checked before the server is changed; if it needs a newer database schema, the
-	// server is stopped and the database is migrated.
+	// 3.14.0 or later. The operator checks a different image before it changes the server. If the image needs a newer
+	// database schema, the operator stops the server and migrates the database.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+)?$') && !self.contains('?')`,message="image must be an image reference without blanks, such as quay.io/example/mlflow:v3"
 	Image string `json:"image,omitempty"`
 
 	// imagePullPolicy is the pull policy of all containers that run the image. If it is empty, the default of Kubernetes
-	// applies: Always for the tag latest, and IfNotPresent for other tags and for digests.
+	// applies: Always for the tag latest or no tag, and IfNotPresent for other tags and for digests.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`

@@ -82,8 +82,8 @@ type Release struct {
 
 // Distribution is the product of which the platform operator is a part.
 type Distribution struct {
-	// name is the name of the product, for example Open Data Hub. It is the value of ODH_MODULE_OPERATOR_PLATFORM_TYPE,
-	// which the platform operator sets.
+	// name is the name of the product, for example Open Data Hub. It is the value of the environment variable
+	// ODH_MODULE_OPERATOR_PLATFORM_TYPE.
 	// +optional
 	Name string `json:"name,omitempty"`
 
