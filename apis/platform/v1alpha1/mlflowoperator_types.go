@@ -57,12 +57,12 @@ type MLflowOperatorList struct {
 // MLflowOperatorSpec defines the settings of the platform for MLflow.
 type MLflowOperatorSpec struct {
 	// gatewayName is the name of the Gateway to which the HTTPRoutes of MLflow attach, for example data-science-gateway.
-	// MLflow is not deployed while it is empty.
+	// MLflow objects are not reconciled while it is empty.
 	// +optional
 	GatewayName string `json:"gatewayName,omitempty"`
 
 	// sectionTitle is the section of the application menu of the OpenShift console in which MLflow appears, for example
-	// Open Data Hub. MLflow is not deployed while it is empty.
+	// Open Data Hub. MLflow objects are not reconciled while it is empty.
 	// +optional
 	SectionTitle string `json:"sectionTitle,omitempty"`
 
