@@ -1,4 +1,5 @@
-// Package server has the fields that the kinds with a server share: where its pods run, and what is mounted into them.
+// Package server contains the fields that the kinds with a server share: how many pods the server has, where they run,
+// and which volumes are mounted into them.
 //
 // +kubebuilder:object:generate=true
 package server

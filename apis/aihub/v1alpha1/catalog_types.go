@@ -11,13 +11,14 @@ import (
 // Kind is the kind of a Catalog.
 const Kind = "Catalog"
 
-// CatalogName is the only name that a new Catalog may bear.
+// CatalogName is the only valid name of a new Catalog.
 const CatalogName = "catalog"
 
-// Finalizer keeps a Catalog until what stands outside of its namespace is gone.
+// Finalizer keeps a Catalog until its objects outside of its namespace are deleted.
 const Finalizer = "catalog.aihub.opendatahub.io/finalizer"
 
-// Catalog is the catalog server with its database and its sources.
+// Catalog describes the catalog server, in which users browse models, MCP servers, agents and serving runtimes, with
+// its database and its sources. A cluster has one active Catalog, and its name is catalog.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mcat,categories=odh
@@ -32,20 +33,21 @@ type Catalog struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted server; empty for the usual one.
+	// spec defines the desired state of the catalog. An empty spec deploys a server with a database. A change to the pods,
+	// such as another data image, restarts the server.
 	// +optional
 	// +nullable
 	Spec CatalogSpec `json:"spec,omitzero"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the catalog.
 	// +optional
 	Status CatalogStatus `json:"status,omitzero"`
 }
 
-// ConditionsRef gives access to the conditions of the status.
+// ConditionsRef returns a pointer to the conditions in the status.
 func (c *Catalog) ConditionsRef() *[]metav1.Condition { return &c.Status.Conditions }
 
-// ObserveGeneration records that the present generation was reconciled.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (c *Catalog) ObserveGeneration() { c.Status.ObservedGeneration = c.Generation }
 
 // CatalogList is a list of Catalog objects.
@@ -58,37 +60,41 @@ type CatalogList struct {
 	Items           []Catalog `json:"items"`
 }
 
-// CatalogSpec is the wanted server.
+// CatalogSpec defines the desired state of a catalog.
 type CatalogSpec struct {
-	// resources of the containers.
+	// resources are the compute resources of the containers.
 	// +optional
 	Resources *CatalogResources `json:"resources,omitempty"`
 
-	// database in which the server keeps what it read from its sources.
+	// database configures the database that stores the content of the sources. Defaults to a PostgreSQL database that the
+	// operator runs.
 	// +optional
 	Database *CatalogDatabase `json:"database,omitempty"`
 
-	// access says who may read the catalog.
+	// access determines who can read the catalog.
 	// +optional
 	Access *CatalogAccess `json:"access,omitempty"`
 
-	// authProxy is the proxy in front of the server. It authenticates clients.
+	// authProxy configures the proxy in front of the server, which authenticates clients.
 	// +optional
 	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
 
-	// proxy is the outbound proxy of the server. If it sets none of httpProxy, httpsProxy and noProxy, the server uses the cluster-wide
-	// proxy of OpenShift. An empty proxy, {}, means no proxy at all.
+	// proxy configures the outbound proxy of the server. If none of httpProxy, httpsProxy and noProxy is set, the server
+	// uses the cluster-wide proxy of OpenShift. An empty object ({}) turns off all proxies.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
 
-	// catalogDataImage selects the image with the descriptions of models by its digest or tag; absent for the image of the release.
-	// The registry and the repository are always those of the release.
+	// catalogDataImage is the digest or tag of the image that contains the model descriptions, for example v2.1. Defaults
+	// to the image of the release. The registry and the repository are always those of the release. Leading and trailing
+	// spaces are ignored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'catalogDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
 	CatalogDataImage string `json:"catalogDataImage,omitempty"`
 
-	// benchmarkDataImage selects the image with performance data of models, as catalogDataImage does.
+	// benchmarkDataImage is the digest or tag of the image that contains the performance data of models, for example v2.1.
+	// Defaults to the image of the release. The registry and the repository are always those of the release. Leading and
+	// trailing spaces are ignored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'benchmarkDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
@@ -97,199 +103,212 @@ type CatalogSpec struct {
 	server.Pods `json:",inline"`
 }
 
-// Switch turns something on or off.
+// Switch is Enabled or Disabled.
 //
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type Switch string
 
 const (
-	// Enabled is on.
+	// Enabled turns a feature on.
 	Enabled Switch = "Enabled"
-	// Disabled is off.
+	// Disabled turns a feature off.
 	Disabled Switch = "Disabled"
 )
 
-// CatalogResources are those of the containers.
+// CatalogResources are the compute resources of the containers.
 type CatalogResources struct {
-	// catalog is the container of the server. claims are ignored.
+	// catalog contains the resources of the server container. Defaults to requests of 100m CPU and 256Mi of memory and a
+	// limit of 256Mi of memory. The field claims is ignored.
 	// +optional
 	Catalog *corev1.ResourceRequirements `json:"catalog,omitempty"`
 
-	// postgres is the container of the database. claims are ignored.
+	// postgres contains the resources of the database container. Defaults to requests of 250m CPU and 256Mi of memory and
+	// limits of 500m CPU and 512Mi of memory. The field claims is ignored.
 	// +optional
 	Postgres *corev1.ResourceRequirements `json:"postgres,omitempty"`
 
-	// kubeRBACProxy is the container of the proxy in front of the server. claims are ignored.
+	// kubeRBACProxy contains the resources of the container of the proxy in front of the server. Defaults to requests of
+	// 100m CPU and 256Mi of memory and a limit of 256Mi of memory. The field claims is ignored.
 	// +optional
 	KubeRBACProxy *corev1.ResourceRequirements `json:"kubeRBACProxy,omitempty"`
 
-	// init are the containers that copy the data of the catalog before the server starts. claims are ignored.
+	// init contains the resources of the init containers, which copy the data of the catalog before the server starts. By
+	// default, they have no requests and no limits. The field claims is ignored.
 	// +optional
 	Init *corev1.ResourceRequirements `json:"init,omitempty"`
 }
 
-// CatalogDatabase is a PostgreSQL database: one that is run beside the server, or an existing one.
+// CatalogDatabase configures a PostgreSQL database: a database that the operator runs, or an existing database.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && has(self.connection))",message="external and connection are two ways to an existing database: set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.serverTLS) || !(has(self.external) || has(self.connection))",message="serverTLS is that of the database that is run beside the server: remove it, or remove external and connection"
 type CatalogDatabase struct {
-	// volume of the database that is run beside the server. Its content is created again from the sources.
+	// volume configures the volume of the database that the operator runs. The volume is deleted with the database pod;
+	// the server then fills the database again from the sources.
 	// +optional
 	Volume *CatalogVolume `json:"volume,omitempty"`
 
-	// external is an existing database; none is run beside the server then.
+	// external describes an existing database by host and Secret. If it is set, the operator runs no database.
 	// +optional
 	External *ExternalDatabase `json:"external,omitempty"`
 
-	// connection is an existing database, described by a Secret alone; none is run beside the server then.
+	// connection describes an existing database by a Secret alone. If it is set, the operator runs no database.
 	// +optional
 	Connection *DatabaseConnection `json:"connection,omitempty"`
 
-	// serverTLS encrypts the connections to the database that is run beside the server, with a certificate of a CA of the operator that
-	// the server verifies. Disabled, which is also the meaning of an empty field, leaves them in plain text.
+	// serverTLS encrypts the connections to the database that the operator runs. If Enabled, the operator issues a
+	// certificate from its own CA, which the server verifies. It renews the certificate once a year, which restarts the
+	// database and the server. If Disabled, the default, connections are not encrypted. A change restarts the database and
+	// the server.
 	// +optional
 	ServerTLS Switch `json:"serverTLS,omitempty"`
 }
 
-// CatalogVolume is a volume that lives as long as its pod.
+// CatalogVolume configures a volume that is deleted with its pod.
 type CatalogVolume struct {
-	// sizeLimit of the volume.
+	// sizeLimit is the size limit of the volume. Defaults to 5Gi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : quantity(self).isGreaterThan(quantity('0'))",message="sizeLimit must be greater than zero"
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
 }
 
-// ExternalDatabase is an existing PostgreSQL database.
+// ExternalDatabase describes an existing PostgreSQL database by host and Secret.
 type ExternalDatabase struct {
-	// host of the server.
+	// host is the host name or IP address of the PostgreSQL server, for example db.example.com.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Host string `json:"host"`
 
-	// port of the server, 5432 when it is absent.
+	// port is the port of the PostgreSQL server. Defaults to 5432.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// secretName names a Secret with the keys database-name, database-user and database-password.
+	// secretName is the name of a Secret in the namespace of the Catalog with the keys database-name, database-user and
+	// database-password. After a change of the Secret, restart the Deployment model-catalog.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// sslMode protects the connection; absent for what the server does by default.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// If it is empty, the default of the catalog server applies.
 	// +optional
 	// +kubebuilder:validation:Enum=disable;allow;prefer;require;verify-ca;verify-full
 	SSLMode string `json:"sslMode,omitempty"`
 }
 
-// CatalogAccess says who may read the catalog.
+// CatalogAccess determines who can read the catalog.
 type CatalogAccess struct {
-	// authenticated lets every user of the cluster read it, which is also the meaning of an empty field. Disabled leaves it to
-	// role bindings that administrators make.
+	// authenticated is Enabled or Disabled. If Enabled, the default, every authenticated user of the cluster can read the
+	// catalog. If Disabled, only users with a RoleBinding that an administrator created can read it.
 	// +optional
 	Authenticated Switch `json:"authenticated,omitempty"`
 }
 
-// CatalogAuthProxy authenticates clients.
+// CatalogAuthProxy configures the proxy in front of the server, which authenticates clients.
 type CatalogAuthProxy struct {
-	// mode runs a proxy in front of the server, which is also the meaning of an empty field.
+	// mode is Enabled or Disabled. If Enabled, the default, a proxy runs in front of the server. If Disabled, clients are
+	// not authenticated.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
-	// certificateSecretName names a Secret with the serving certificate, in the keys tls.crt and tls.key; absent for the one
-	// that the platform fills.
+	// certificateSecretName is the name of a Secret that contains the serving certificate in the keys tls.crt and tls.key.
+	// Defaults to the Secret model-catalog-kube-rbac-proxy, which OpenShift or, on other clusters, the operator creates.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`
 }
 
-// CatalogProxy is the outbound proxy of the server. Everyone who can read the Catalog can read it, so it should contain no
-// password.
+// CatalogProxy configures the outbound proxy of the server. Everyone who can read the Catalog object can read these
+// fields, so they should not contain a password.
 type CatalogProxy struct {
-	// httpProxy is the proxy for HTTP requests, such as http://proxy.example.com:3128; empty for none.
+	// httpProxy is the address of the proxy for HTTP requests, for example http://proxy.example.com:3128. If it is empty,
+	// HTTP requests use no proxy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
 	HTTPProxy *string `json:"httpProxy,omitempty"`
 
-	// httpsProxy is the proxy for HTTPS requests, such as http://proxy.example.com:3128; empty for none.
+	// httpsProxy is the address of the proxy for HTTPS requests, for example http://proxy.example.com:3128. If it is
+	// empty, HTTPS requests use no proxy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((https?|socks5h?)://)?([^/?#@\s]+@)?[^/?#@\s]+/?)?$')`,message="httpsProxy must be the address of a proxy without a path, such as http://proxy.example.com:3128, or empty for none"
 	HTTPSProxy *string `json:"httpsProxy,omitempty"`
 
-	// noProxy is a comma-separated list of destinations that are reached without a proxy: host names, domains with a leading dot,
-	// IP addresses and CIDRs, such as .svc,.cluster.local,10.0.0.0/8.
+	// noProxy is a comma-separated list of destinations that are reached without a proxy: host names, domains with a
+	// leading dot, IP addresses and CIDRs, for example .svc,.cluster.local,10.0.0.0/8.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	NoProxy *string `json:"noProxy,omitempty"`
 
-	// mode of the proxy that authenticates clients; the older name of authProxy.mode, which takes precedence.
+	// mode is the legacy name of authProxy.mode, which takes precedence. It does not affect the outbound proxy.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 
-	// certificateSecretName of the proxy that authenticates clients; the older name of authProxy.certificateSecretName, which takes
-	// precedence.
+	// certificateSecretName is the legacy name of authProxy.certificateSecretName, which takes precedence. It does not
+	// affect the outbound proxy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CertificateSecretName string `json:"certificateSecretName,omitempty"`
 }
 
-// CatalogStatus is what was observed last.
+// CatalogStatus is the most recently observed state of a catalog.
 type CatalogStatus struct {
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the catalog.
+	// conditions are the latest observations of the state of the catalog. Ready and Available report on the server. Most
+	// of the others exist only while something needs attention.
 	// +optional
 	// +listType=atomic
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// sources tells for each ConfigMap with sources whether it is used.
+	// sources lists the ConfigMaps with the label opendatahub.io/catalog-source and reports whether the catalog uses them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
 	Sources []CatalogSource `json:"sources,omitempty"`
 
-	// sourcesOmitted is how many more there are than sources has room for.
+	// sourcesOmitted is the number of sources that do not fit into status.sources.
 	// +optional
 	SourcesOmitted int32 `json:"sourcesOmitted,omitempty"`
 
 	server.Scale `json:",inline"`
 }
 
-// SourceState says whether a source is used.
+// SourceState is Accepted or Rejected.
 //
 // +kubebuilder:validation:Enum=Accepted;Rejected
 type SourceState string
 
 const (
-	// SourceAccepted is used.
+	// SourceAccepted means that the catalog uses the source.
 	SourceAccepted SourceState = "Accepted"
-	// SourceRejected is not used.
+	// SourceRejected means that the catalog does not use the source.
 	SourceRejected SourceState = "Rejected"
 )
 
-// CatalogSource is what became of one ConfigMap with sources.
+// CatalogSource is the state of a ConfigMap with sources.
 type CatalogSource struct {
-	// name of the ConfigMap.
+	// name is the name of the ConfigMap.
 	// +required
 	Name string `json:"name"`
 
-	// state says whether it is used.
+	// state is Accepted if the catalog uses the ConfigMap, or Rejected if it does not.
 	// +required
 	State SourceState `json:"state"`
 
-	// reason is one word for the cause.
+	// reason is the cause of the state in one word, for example Mounted or KeyMissing.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message names the cause and the fix.
+	// message describes the cause and how to fix it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the aihub.opendatahub.io/v1alpha1 API: a Catalog is the server that shows what models there are to
-// choose from. There is one, named catalog.
+// Package v1alpha1 contains the aihub.opendatahub.io/v1alpha1 API. A Catalog is a server in which users browse models.
+// A cluster has one active Catalog, and its name is catalog.
 //
 // +kubebuilder:object:generate=true
 // +groupName=aihub.opendatahub.io

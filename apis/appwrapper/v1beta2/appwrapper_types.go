@@ -9,7 +9,9 @@ import (
 // Kind is the kind of an AppWrapper.
 const Kind = "AppWrapper"
 
-// AppWrapper is a workload made of other Kubernetes objects.
+// AppWrapper groups several objects into one workload that Kueue queues, admits and preempts as a unit. The operator
+// creates the objects when the workload starts, retries the workload when it fails, and deletes the objects when the
+// AppWrapper is suspended or deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=aw,categories=odh
@@ -27,11 +29,11 @@ type AppWrapper struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted workload.
+	// spec defines the desired state of the workload.
 	// +optional
 	Spec AppWrapperSpec `json:"spec,omitempty"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the workload.
 	// +optional
 	Status AppWrapperStatus `json:"status,omitempty"`
 }
@@ -47,118 +49,118 @@ type AppWrapperList struct {
 	Items []AppWrapper `json:"items"`
 }
 
-// AppWrapperSpec is the wanted workload.
+// AppWrapperSpec defines the desired state of a workload.
 type AppWrapperSpec struct {
-	// components are the objects of the workload, in the order in which they are
-	// created. Together they have at least one and at most eight pod sets, and they
-	// cannot be changed after creation.
+	// components are the objects of the workload, in the order in which they are created. In total, they have at least one
+	// and at most eight pod sets. They cannot be changed after creation.
 	// +required
 	Components []AppWrapperComponent `json:"components"`
 
-	// suspend keeps the workload from running: nothing is deployed while it is
-	// true. Kueue sets and clears it.
+	// suspend stops the workload if true: its objects are deleted, or not created. Defaults to false. Kueue sets and
+	// clears this field.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// managedBy names the controller that acts on this AppWrapper. Absent or
-	// workload.codeflare.dev/appwrapper-controller is this one; any other value
-	// makes it leave the AppWrapper alone. It cannot be changed after creation.
+	// managedBy is the name of the controller that manages this AppWrapper. If it is not set or is
+	// workload.codeflare.dev/appwrapper-controller, this operator manages it. Otherwise, this operator ignores the
+	// AppWrapper; for example, Kueue uses kueue.x-k8s.io/multikueue. It cannot be changed after creation.
 	// +optional
 	ManagedBy *string `json:"managedBy,omitempty"`
 }
 
-// AppWrapperComponent is one object of the workload.
+// AppWrapperComponent is an object of the workload.
 type AppWrapperComponent struct {
-	// annotations are free metadata of the component. Nothing reads them.
+	// annotations are arbitrary metadata of the component. The operator does not use them.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// podSets say where the pod templates of the object are and how many pods each
-	// of them results in. They may be left out for the kinds that are known.
+	// podSets describe where the template contains pod templates and how many pods each of them creates. They are optional
+	// for kinds that the operator knows, such as Job, JobSet and RayCluster.
 	// +optional
 	PodSets []AppWrapperPodSet `json:"podSets,omitempty"`
 
-	// podSetInfos are what Kueue wants to be added to the pods of each pod set, in
-	// the order of the pod sets. Kueue writes and clears them.
+	// podSetInfos contain the changes that Kueue requires for the pods of each pod set, in the order of the pod sets.
+	// Kueue sets this field when it admits the workload, and clears it when it suspends the workload.
 	// +optional
 	PodSetInfos []AppWrapperPodSetInfo `json:"podSetInfos,omitempty"`
 
-	// template is the complete object: apiVersion, kind, metadata and the rest. Its
-	// namespace is empty or that of the AppWrapper.
+	// template is the complete object, with apiVersion, kind, metadata and all other fields. Its namespace must be empty
+	// or the namespace of the AppWrapper.
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Template runtime.RawExtension `json:"template"`
 }
 
-// AppWrapperPodSet is a group of equal pods.
+// AppWrapperPodSet is a group of identical pods.
 type AppWrapperPodSet struct {
 	// annotations are hints for the topology-aware scheduling of Kueue.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// replicas is the number of pods. Without it, 1.
+	// replicas is the number of pods in the pod set. Defaults to 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// path leads to the pod template, or to the Pod, inside the template of the
-	// component: "template", then .field and [index], for example
-	// template.spec.workerGroupSpecs[0].template.
+	// path is the path of the pod template, or of the Pod, in the component. It begins with template, followed by .field
+	// and [index], for example template.spec.workerGroupSpecs[0].template.
 	// +required
 	Path string `json:"path"`
 }
 
-// AppWrapperPodSetInfo is what is added to the pods of one pod set.
+// AppWrapperPodSetInfo contains the changes to the pods of a pod set.
 type AppWrapperPodSetInfo struct {
-	// annotations of the pods. A key that the template has with another value is
-	// a fatal conflict.
+	// annotations are added to the pods. The workload fails if the template has another value for a key.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// labels of the pods, with the same rule.
+	// labels are added to the pods. The workload fails if the template has another value for a key.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// nodeSelector of the pods, with the same rule.
+	// nodeSelector is added to the node selector of the pods. The workload fails if the template has another value for a
+	// key.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are appended to those of the template.
+	// tolerations are added to the tolerations of the pods. Tolerations that the template already contains are not
+	// repeated.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// schedulingGates are appended to those of the template, each name once.
+	// schedulingGates are added to the scheduling gates of the pods. Gates that the template already contains are not
+	// repeated.
 	// +optional
 	SchedulingGates []corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
 }
 
-// AppWrapperStatus is what was observed last.
+// AppWrapperStatus is the most recently observed state of a workload.
 type AppWrapperStatus struct {
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is where in its life the workload is: empty, Suspended, Resuming,
-	// Running, Resetting, Suspending, Succeeded, Failed or Terminating.
+	// phase is the phase of the workload: Suspended, Resuming, Running, Resetting, Suspending, Succeeded, Failed or
+	// Terminating. It is empty for a new AppWrapper.
 	// +optional
 	Phase AppWrapperPhase `json:"phase,omitempty"`
 
-	// resettingCount is the number of retries that count against the limit. It
-	// never goes back.
+	// resettingCount is the number of retries that count towards the retry limit. It never decreases.
 	// +optional
 	Retries int32 `json:"resettingCount,omitempty"`
 
-	// completionTime is when the workload succeeded or failed for good. The time to
-	// live after success and the delay of deletion on failure count from it.
+	// completionTime is the time at which the workload succeeded or failed permanently. The annotations successTTLDuration
+	// and deletionOnFailureGracePeriodDuration are relative to this time.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// lastFailure tells what was wrong when the workload was reset or failed last.
-	// It outlives the pods that it tells about.
+	// lastFailure describes the most recent failure after which the workload was reset or failed. It is kept after the
+	// failed pods are deleted.
 	// +optional
 	LastFailure *AppWrapperFailure `json:"lastFailure,omitempty"`
 
-	// conditions of the workload.
+	// conditions are the latest observations of the state of the workload: Ready, QuotaReserved, ResourcesDeployed,
+	// PodsReady, Unhealthy and DeletingResources.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -166,49 +168,49 @@ type AppWrapperStatus struct {
 	// +patchStrategy=merge
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// componentStatus has one entry for each component of the spec, in its order.
+	// componentStatus lists the state of each component, in the order of spec.components.
 	// +optional
 	ComponentStatus []AppWrapperComponentStatus `json:"componentStatus,omitempty"`
 }
 
-// AppWrapperFailure is what was seen of a failure before its remains were deleted.
+// AppWrapperFailure describes a failure. It is recorded before the failed pods are deleted.
 type AppWrapperFailure struct {
-	// time of the failure.
+	// time is the time of the failure.
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// reason is that of the condition Unhealthy.
+	// reason is the reason of the condition Unhealthy at that time, for example FoundFailedPods.
 	// +required
 	Reason string `json:"reason"`
 
-	// message names pods and containers with their nodes, exit codes and last
-	// states. It holds at most ten pods and 1024 bytes.
+	// message lists the failed pods and containers with their nodes, exit codes and last states. It contains at most ten
+	// pods and 1024 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// AppWrapperComponentStatus is what was deployed for one component.
+// AppWrapperComponentStatus is the state of a component.
 type AppWrapperComponentStatus struct {
-	// name of the deployed object; empty until its creation starts.
+	// name is the name of the created object. It is empty until the operator starts to create the object.
 	// +required
 	Name string `json:"name"`
 
-	// kind of the deployed object; empty until its creation starts.
+	// kind is the kind of the created object. It is empty until the operator starts to create the object.
 	// +required
 	Kind string `json:"kind"`
 
-	// apiVersion of the deployed object; empty until its creation starts.
+	// apiVersion is the API version of the created object. It is empty until the operator starts to create the object.
 	// +required
 	APIVersion string `json:"apiVersion"`
 
-	// podSets are the pod sets that hold for the component: those of the spec, or
-	// the inferred ones. They are found once and never again. An empty list, and
-	// not null, says that there are none.
+	// podSets are the pod sets of the component: those of the spec or, if the spec has none, those that the operator
+	// inferred from the template. They are determined once and do not change. An empty list means that the component has
+	// no pods.
 	// +required
 	PodSets []AppWrapperPodSet `json:"podSets"`
 
-	// conditions of the component: ResourcesDeployed, and Completed once the
-	// component has reported its own success.
+	// conditions are the latest observations of the state of the component: ResourcesDeployed, and Completed after the
+	// object has reported its success.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -217,17 +219,18 @@ type AppWrapperComponentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// ConditionsRef gives access to the conditions of the status.
+// ConditionsRef returns a pointer to the conditions in the status.
 func (a *AppWrapper) ConditionsRef() *[]metav1.Condition { return &a.Status.Conditions }
 
-// ObserveGeneration notes metadata.generation in the status, unless another controller, or a newer release, is at work on the AppWrapper.
+// ObserveGeneration sets status.observedGeneration to the current generation, unless another controller or a newer
+// release manages the AppWrapper.
 func (a *AppWrapper) ObserveGeneration() {
 	if a.Ours() && a.Status.Phase.Known() {
 		a.Status.ObservedGeneration = a.Generation
 	}
 }
 
-// Ours tells whether spec.managedBy leaves the AppWrapper to this controller.
+// Ours reports whether this operator manages the AppWrapper, according to spec.managedBy.
 func (a *AppWrapper) Ours() bool {
 	return a.Spec.ManagedBy == nil || *a.Spec.ManagedBy == ManagedByThis
 }

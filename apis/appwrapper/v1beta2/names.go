@@ -1,9 +1,9 @@
 package v1beta2
 
-// AppWrapperPhase is where in its life an AppWrapper is.
+// AppWrapperPhase is the phase of an AppWrapper.
 type AppWrapperPhase string
 
-// The phases, as clients know them. A new AppWrapper has the empty one.
+// The phases of an AppWrapper. The phase of a new AppWrapper is empty.
 const (
 	PhaseEmpty       AppWrapperPhase = ""
 	PhaseSuspended   AppWrapperPhase = "Suspended"
@@ -16,7 +16,7 @@ const (
 	PhaseTerminating AppWrapperPhase = "Terminating"
 )
 
-// Known tells whether a phase is one of these, and not of a newer release.
+// Known reports whether this release knows the phase.
 func (p AppWrapperPhase) Known() bool {
 	switch p {
 	case PhaseEmpty, PhaseSuspended, PhaseResuming, PhaseRunning, PhaseResetting, PhaseSuspending, PhaseSucceeded, PhaseFailed, PhaseTerminating:
@@ -25,14 +25,14 @@ func (p AppWrapperPhase) Known() bool {
 	return false
 }
 
-// The types of the conditions. ResourcesDeployed is a condition of a component too.
+// The types of the conditions. ResourcesDeployed is also a condition of components.
 const (
 	ConditionQuotaReserved     = "QuotaReserved"
 	ConditionResourcesDeployed = "ResourcesDeployed"
 	ConditionPodsReady         = "PodsReady"
 	ConditionUnhealthy         = "Unhealthy"
 	ConditionDeletingResources = "DeletingResources"
-	// ConditionCompleted is of a component only: it has reported its own success, after which its pods and it may go.
+	// ConditionCompleted is a condition of components only: the object has reported its success, so it and its pods can be deleted.
 	ConditionCompleted = "Completed"
 )
 
@@ -62,32 +62,31 @@ const (
 	ReasonComponentErrored     = "ComponentCreationErrored"
 	ReasonComponentCreated     = "ComponentCreatedSuccessfully"
 	ReasonComponentDeleted     = "ComponentDeleted"
-	ReasonComponentDeletedTypo = "CompononetDeleted" // what the original wrote, and stored objects carry
+	ReasonComponentDeletedTypo = "CompononetDeleted" // written by the legacy operator and present in stored objects
 )
 
 // Labels, finalizer and other keys.
 const (
-	// LabelAppWrapper is on every deployed object and pod; its value is the name of
-	// the AppWrapper.
+	// LabelAppWrapper is the label of every created object and pod. Its value is the name of the AppWrapper.
 	LabelAppWrapper = "workload.codeflare.dev/appwrapper"
-	// LabelUser holds the sanitised name of who created the AppWrapper.
+	// LabelUser contains the sanitized name of the user who created the AppWrapper.
 	LabelUser = "workload.codeflare.dev/user"
-	// LabelUserID holds the sanitised UID of who created the AppWrapper.
+	// LabelUserID contains the sanitized UID of the user who created the AppWrapper.
 	LabelUserID = "workload.codeflare.dev/userid"
-	// LabelQueue names the LocalQueue of Kueue.
+	// LabelQueue is the name of the LocalQueue of Kueue.
 	LabelQueue = "kueue.x-k8s.io/queue-name"
-	// Finalizer keeps an AppWrapper until what it deployed is gone.
+	// Finalizer keeps an AppWrapper until its objects are deleted.
 	Finalizer = "workload.codeflare.dev/finalizer"
-	// ManagedByThis is the value of spec.managedBy that stands for this controller.
+	// ManagedByThis is the value of spec.managedBy that selects this operator.
 	ManagedByThis = "workload.codeflare.dev/appwrapper-controller"
-	// LabelAutopilot is the node label that the default Autopilot settings read.
+	// LabelAutopilot is the node label in the default Autopilot settings.
 	LabelAutopilot = "autopilot.ibm.com/gpuhealth"
 )
 
-// AnnotationPrefix starts every annotation that AppWrappers and pod sets may bear.
+// AnnotationPrefix is the prefix of the annotations of AppWrappers and pod sets.
 const AnnotationPrefix = "workload.codeflare.dev.appwrapper/"
 
-// The annotations of an AppWrapper. Durations are in the format of Go.
+// The annotations of an AppWrapper. Durations have the format of time.ParseDuration.
 const (
 	AnnotationAdmissionGrace     = AnnotationPrefix + "admissionGracePeriodDuration"
 	AnnotationWarmupGrace        = AnnotationPrefix + "warmupGracePeriodDuration"

@@ -1,9 +1,8 @@
-// Package v1 holds the mlflow.opendatahub.io/v1 API: one cluster-scoped MLflow
-// object describes the MLflow server of a cluster, its stores and its pod.
+// Package v1 contains the mlflow.opendatahub.io/v1 API. A cluster-scoped MLflow object describes the MLflow server of
+// a cluster, its stores and its pods.
 //
-// The schema accepts everything that the operator shipped before this one
-// accepted, except for the few inputs that could never work; those are refused
-// with the fix in the message.
+// The schema accepts all objects that the legacy operator accepts, except for a few that cannot work. Those are
+// rejected with a message that describes the fix.
 //
 // +kubebuilder:object:generate=true
 // +groupName=mlflow.opendatahub.io

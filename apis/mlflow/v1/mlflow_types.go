@@ -9,13 +9,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// SingletonName is the only name that an MLflow object may bear.
+// SingletonName is the only valid name of an MLflow object.
 const SingletonName = "mlflow"
 
-// DefaultServiceAccount is the account of servers whose MLflow names none. The operator makes it.
+// DefaultServiceAccount is the ServiceAccount of servers if spec.serviceAccountName is empty. The operator creates it.
 const DefaultServiceAccount = "mlflow-sa"
 
-// MLflow describes the MLflow server of the cluster. There is one, named mlflow.
+// MLflow describes the MLflow server of a cluster: its stores, its pods and its scheduled jobs. A cluster has one
+// MLflow object, and its name is mlflow. The operator creates the server in its own namespace, or in the namespace
+// given by its --namespace flag.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mlf,categories=odh
@@ -36,19 +38,21 @@ type MLflow struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted server.
+	// spec defines the desired state of the MLflow server. A change to the pods, such as another image or environment
+	// variable, restarts the server. Pods are replaced one at a time. If they mount the volume of spec.storage, all old
+	// pods are stopped first, and the server is unavailable until a new pod is ready.
 	// +required
 	Spec MLflowSpec `json:"spec"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the MLflow server.
 	// +optional
 	Status MLflowStatus `json:"status,omitempty"`
 }
 
-// ConditionsRef gives access to the conditions of the status.
+// ConditionsRef returns a pointer to the conditions in the status.
 func (m *MLflow) ConditionsRef() *[]metav1.Condition { return &m.Status.Conditions }
 
-// ObserveGeneration records that the present generation was reconciled.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (m *MLflow) ObserveGeneration() { m.Status.ObservedGeneration = m.Generation }
 
 // MLflowList is a list of MLflow objects.
@@ -61,7 +65,7 @@ type MLflowList struct {
 	Items           []MLflow `json:"items"`
 }
 
-// MLflowSpec is the wanted server: its image, stores, artifacts and pod.
+// MLflowSpec defines the desired state of the MLflow server: its image, stores, artifacts and pods.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.defaultArtifactRoot) || (has(self.serveArtifacts) && self.serveArtifacts) || (has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled)",message="defaultArtifactRoot must be set when neither serveArtifacts nor artifactsServer.enabled is true"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultArtifactRoot) || !(self.defaultArtifactRoot.startsWith('/') || self.defaultArtifactRoot.startsWith('.') || size(self.defaultArtifactRoot) > 0 && !self.defaultArtifactRoot.contains(':') || self.defaultArtifactRoot.startsWith('file:') || self.defaultArtifactRoot.startsWith('FILE:')) || (has(self.serveArtifacts) && self.serveArtifacts) || (has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || (oldSelf.hasValue() && !(has(oldSelf.value().serveArtifacts) && oldSelf.value().serveArtifacts) && !(has(oldSelf.value().artifactsServer) && has(oldSelf.value().artifactsServer.enabled) && oldSelf.value().artifactsServer.enabled) && has(oldSelf.value().defaultArtifactRoot) && oldSelf.value().defaultArtifactRoot == self.defaultArtifactRoot)",optionalOldSelf=true,message="serveArtifacts or artifactsServer must be enabled when defaultArtifactRoot uses file-based storage"
@@ -94,154 +98,157 @@ type MLflowList struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.registryStoreUri) || !(self.registryStoreUri.startsWith('sqlite://') || self.registryStoreUri.startsWith('sqlite+'))",message="registryStoreUri must not be SQLite when artifactsServer.enabled is true, because two servers use the store at once: set registryStoreUri to a postgresql or mysql store, or artifactsServer.enabled to false"
 // +kubebuilder:validation:XValidation:rule="!(has(self.artifactsServer) && has(self.artifactsServer.enabled) && self.artifactsServer.enabled) || !has(self.readReplicaBackendStoreUri) || !(self.readReplicaBackendStoreUri.startsWith('sqlite://') || self.readReplicaBackendStoreUri.startsWith('sqlite+'))",message="readReplicaBackendStoreUri must not be SQLite when artifactsServer.enabled is true, because two servers use the store at once: set readReplicaBackendStoreUri to a postgresql or mysql store, or artifactsServer.enabled to false"
 type MLflowSpec struct {
-	// image overrides the MLflow image that the platform ships.
+	// image selects the MLflow image and its pull policy. Defaults to the image that is configured for the operator.
 	// +optional
 	Image *ImageConfig `json:"image,omitempty"`
 
-	// replicas is the number of server pods.
+	// replicas is the number of server pods. Defaults to 1. More than one requires external databases and an object store,
+	// or a volume with the access mode ReadWriteMany. If greater than 1, a PodDisruptionBudget allows one pod to be
+	// evicted at a time. Scaling does not restart running pods, unless migration.mode is Always or a store might be an
+	// SQLite file on the volume.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// migration controls when the database schema is migrated.
+	// migration controls the migration of the database schema. The server is stopped during a migration.
 	// +optional
 	// +kubebuilder:default={mode: Automatic}
 	Migration *MigrationConfig `json:"migration,omitempty"`
 
-	// resources of the server container. The default (requests: 1 CPU, 2Gi of
-	// memory; limits: 4 CPU, 3Gi of memory) fills in what is left open, unless it
-	// contradicts what is given: a default request above a given limit, or a
-	// default limit below a given request. An empty block asks for nothing.
+	// resources are the compute resources of the server container and of the migration container. Defaults to requests of
+	// 1 CPU and 2Gi of memory and limits of 4 CPU and 3Gi of memory. If you set some of these values, the defaults apply
+	// to the others, except for a default request above your limit and a default limit below your request. An empty object
+	// ({}) sets no requests and no limits.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// serviceAccountName is the service account that is created for the server.
+	// serviceAccountName is the name of the ServiceAccount of the server and migration pods. Defaults to mlflow-sa. The
+	// operator creates it; a ServiceAccount that already exists is used unchanged.
 	// +optional
 	// +kubebuilder:default=mlflow-sa
 	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || (size(self) <= 253 && self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'))`,message="serviceAccountName must be the name of a ServiceAccount: at most 253 lower-case letters, digits, '-' and '.', such as mlflow-sa"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// serviceAccountAnnotations are annotations of the service accounts that are
-	// created for the server, the garbage collection and the trace archival, such
-	// as those that bind an account to an identity of a cloud. An account that
-	// exists already is used as it is and gets none of them.
+	// serviceAccountAnnotations are added to the ServiceAccounts that the operator creates for the server, garbage
+	// collection and trace archival. Use them to bind the ServiceAccounts to an identity of a cloud provider, for example
+	// with eks.amazonaws.com/role-arn. ServiceAccounts that already existed are not annotated.
 	// +optional
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 
-	// imagePullSecrets name Secrets in the namespace of the server with which the
-	// images of all pods are pulled.
+	// imagePullSecrets are references to Secrets in the namespace of the server that contain the registry credentials for
+	// the images of all pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// storage asks for a persistent volume claim, mounted at /mlflow by the pods
-	// that have something in files there, or may have: a store URI in a Secret is
-	// not known to the operator. It is used when the claim is created; of an existing claim only
-	// resources.requests.storage is changed, which expands the volume where its
-	// storage class allows that. Without values the claim asks for 2Gi,
-	// ReadWriteOnce, of the default storage class. An empty storageClassName asks
-	// for a volume that was provisioned by hand.
+	// storage describes the PersistentVolumeClaim mlflow-pvc, which the operator creates. Defaults to 2Gi, ReadWriteOnce
+	// and the default StorageClass. The volume is mounted at /mlflow into the pods that store data in files or might do
+	// so. A store URI in a Secret counts as a file, because the operator does not read it. Of an existing claim, the
+	// operator changes only resources.requests.storage, which expands the volume if its StorageClass allows expansion. The
+	// condition StorageInSync reports other differences. To use a volume that an administrator created, set
+	// storageClassName to an empty string together with volumeName or selector.
 	// +optional
 	Storage *corev1.PersistentVolumeClaimSpec `json:"storage,omitempty"`
 
-	// storageRetentionPolicy says what happens to the persistent volume claim
-	// when the MLflow object is deleted. Retain, which also holds when this is not
-	// set, keeps it: the next MLflow of the same name takes it up again. Delete
-	// removes it and all that was stored.
+	// storageRetentionPolicy is what happens to the PersistentVolumeClaim when the MLflow object is deleted. With Retain,
+	// the default, the claim is kept, and the next MLflow object uses it again. With Delete, the claim and all data on it
+	// are deleted.
 	// +optional
 	StorageRetentionPolicy StorageRetentionPolicy `json:"storageRetentionPolicy,omitempty"`
 
-	// temporaryStorage configures the writable scratch directory of the pods.
+	// temporaryStorage configures the volume for temporary files, which is mounted at /tmp into all pods.
 	// +optional
 	TemporaryStorage *TemporaryStorageConfig `json:"temporaryStorage,omitempty"`
 
-	// backendStoreUri is where experiments, runs and traces are stored: a
-	// sqlite, postgresql or mysql URI. Prefer backendStoreUriFrom when the URI
-	// holds a password.
+	// backendStoreUri is the URI of the database that stores experiments, runs and traces. The scheme is sqlite,
+	// postgresql or mysql, for example postgresql://db.example.com/mlflow or sqlite:////mlflow/mlflow.db. SQLite requires
+	// spec.storage. If the URI contains a password, use backendStoreUriFrom instead. A different URI starts a migration of
+	// its database.
 	// +optional
 	BackendStoreURI string `json:"backendStoreUri,omitempty"`
 
-	// backendStoreUriFrom takes the backend store URI from a Secret in the
-	// namespace of the server.
+	// backendStoreUriFrom selects a key of a Secret in the namespace of the server that contains the backend store URI. If
+	// the content of the key changes, the server pods are restarted, but the database is not migrated.
 	// +optional
 	BackendStoreURIFrom *corev1.SecretKeySelector `json:"backendStoreUriFrom,omitempty"`
 
-	// readReplicaBackendStoreUri is a read-only copy of the backend store which
-	// answers queries. It is never migrated.
+	// readReplicaBackendStoreUri is the URI of a read-only replica of the backend store, which answers queries. It is
+	// never migrated. If the URI contains a password, use readReplicaBackendStoreUriFrom instead.
 	// +optional
 	ReadReplicaBackendStoreURI string `json:"readReplicaBackendStoreUri,omitempty"`
 
-	// readReplicaBackendStoreUriFrom takes the URI of the read replica from a
-	// Secret in the namespace of the server.
+	// readReplicaBackendStoreUriFrom selects a key of a Secret in the namespace of the server that contains the URI of the
+	// read replica.
 	// +optional
 	ReadReplicaBackendStoreURIFrom *corev1.SecretKeySelector `json:"readReplicaBackendStoreUriFrom,omitempty"`
 
-	// registryStoreUri is where registered models are stored. Without it, the
-	// backend store holds them.
+	// registryStoreUri is the URI of the database that stores registered models. Defaults to the backend store. If the URI
+	// contains a password, use registryStoreUriFrom instead.
 	// +optional
 	RegistryStoreURI string `json:"registryStoreUri,omitempty"`
 
-	// registryStoreUriFrom takes the registry store URI from a Secret in the
-	// namespace of the server.
+	// registryStoreUriFrom selects a key of a Secret in the namespace of the server that contains the registry store URI.
 	// +optional
 	RegistryStoreURIFrom *corev1.SecretKeySelector `json:"registryStoreUriFrom,omitempty"`
 
-	// artifactsDestination is where the server keeps the artifacts that it
-	// serves. Without it, file:///mlflow/artifacts.
+	// artifactsDestination is the location in which the server stores the artifacts that it serves, for example
+	// s3://bucket/path. Defaults to file:///mlflow/artifacts, which requires spec.storage. It has an effect only if
+	// serveArtifacts or artifactsServer.enabled is true.
 	// +optional
 	ArtifactsDestination string `json:"artifactsDestination,omitempty"`
 
-	// defaultArtifactRoot is where clients store artifacts of new experiments.
-	// Required unless serveArtifacts or artifactsServer.enabled is true.
+	// defaultArtifactRoot is the location in which clients store the artifacts of new experiments, for example
+	// s3://bucket/path. It is required unless serveArtifacts or artifactsServer.enabled is true.
 	// +optional
 	DefaultArtifactRoot string `json:"defaultArtifactRoot,omitempty"`
 
-	// serveArtifacts lets clients read and write artifacts through the server.
+	// serveArtifacts lets clients upload and download artifacts through the server, so that they need no credentials for
+	// the artifact location. Defaults to false.
 	// +optional
 	// +kubebuilder:default=false
 	ServeArtifacts bool `json:"serveArtifacts,omitempty"`
 
-	// artifactsServer moves uploads and downloads of artifacts to pods of their
-	// own, so that they do not hold up tracking. It needs the HTTPRoute API, a
-	// public URL, and stores that are postgresql or mysql.
+	// artifactsServer runs uploads and downloads of artifacts in separate pods, so that they do not slow down tracking. It
+	// requires the HTTPRoute API, an exposure other than ingress, an external URL, artifactsDestination, and stores in
+	// PostgreSQL or MySQL.
 	// +optional
 	// +nullable
 	ArtifactsServer *ArtifactsServerConfig `json:"artifactsServer,omitempty"`
 
-	// workers is the number of server processes in each pod.
+	// workers is the number of server processes in each server pod. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Workers *int32 `json:"workers,omitempty"`
 
-	// extraAllowedOrigins are origins beyond those of the server itself that
-	// browsers may call from. Blank entries and entries with a comma are ignored.
+	// extraAllowedOrigins are additional origins from which browsers are allowed to call the server (CORS), for example
+	// https://notebooks.example.com. The names of the Service, localhost and the external URL are always allowed. Empty
+	// entries and entries that contain a comma are ignored.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	ExtraAllowedOrigins []string `json:"extraAllowedOrigins,omitempty"`
 
-	// allowedHosts limits the names, in the Host header of requests, under which
-	// the server answers, and so protects against DNS rebinding. Without entries
-	// it answers under every name, because clients may reach it under names that
-	// the operator does not know. With entries it answers under the names of its
-	// Service, localhost, the host of the external URL and the entries, each as
-	// clients send it: with the port unless that is 443. An entry may hold
-	// wildcards, such as *.example.com; the entry * allows every name.
+	// allowedHosts restricts the values of the Host header that the server accepts, which protects against DNS rebinding.
+	// If the list is empty, every value is accepted. Otherwise, the server accepts the names of its Service, localhost,
+	// the host of the external URL, and the entries of this list. Write an entry as clients send it: with the port, unless
+	// the port is 443. Wildcards are supported, for example *.example.com. An entry that consists of an asterisk allows
+	// every host.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	AllowedHosts []AllowedHost `json:"allowedHosts,omitempty"`
 
-	// workspaceLabelSelector limits the namespaces that appear as workspaces.
+	// workspaceLabelSelector selects the namespaces that are MLflow workspaces. An empty or missing selector excludes no
+	// namespace.
 	// +optional
 	WorkspaceLabelSelector *metav1.LabelSelector `json:"workspaceLabelSelector,omitempty"`
 
-	// env are further environment variables of the server. An entry replaces a
-	// variable of the same name that the operator would set; of several entries
-	// of one name the last holds.
+	// env lists additional environment variables for the containers of the server, migration, garbage collection and trace
+	// archival. An entry overrides the variable of the same name that the operator sets. If several entries have the same
+	// name, the last one applies.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE')",message="MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE is not allowed"
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_ENABLE_JOB_EXECUTION')",message="MLFLOW_SERVER_ENABLE_JOB_EXECUTION is not allowed; the operator manages job execution lifecycle"
@@ -253,246 +260,255 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_TRACKING_INSECURE_TLS')",message="MLFLOW_TRACKING_INSECURE_TLS is not allowed; the certificate of the server is always verified, set spec.caBundleConfigMap to trust another authority"
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// envFrom are ConfigMaps and Secrets whose keys become environment variables.
+	// envFrom lists ConfigMaps and Secrets whose keys become environment variables of the server, migration, garbage
+	// collection and trace archival. If their content changes, the server pods are restarted.
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// podLabels are further labels of the server pods. The labels app, component
-	// and app.kubernetes.io/instance select the pods and belong to the operator.
+	// podLabels are additional labels of the server and migration pods. The labels app, component and
+	// app.kubernetes.io/instance are reserved for the operator, because Services and NetworkPolicies select the pods by
+	// them.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="label values must be 63 characters or less"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] == 'mlflow' || (k != 'app' && k != 'component' && k != 'app.kubernetes.io/instance'))",message="podLabels must not set app, component or app.kubernetes.io/instance: the Deployment, Service and NetworkPolicy select the pods by them; remove these keys or choose others"
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 
-	// podAnnotations are annotations of the server pods.
+	// podAnnotations are additional annotations of the server pods.
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
-	// podSecurityContext replaces the default security context of the pods
-	// (runAsNonRoot, seccomp profile RuntimeDefault; with storage, and elsewhere
-	// than on OpenShift, fsGroup 1001) as a whole.
+	// podSecurityContext is the security context of all pods. It replaces the default completely. The default sets
+	// runAsNonRoot to true and the seccomp profile to RuntimeDefault. With spec.storage, on clusters other than OpenShift,
+	// it also sets fsGroup to 1001.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// securityContext replaces the default security context of the containers
-	// (no privilege escalation, read-only root, no capabilities) as a whole.
+	// securityContext is the security context of all containers. It replaces the default completely. The default forbids
+	// privilege escalation, makes the root file system read-only and drops all capabilities.
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
-	// nodeSelector restricts the pods to nodes with these labels.
+	// nodeSelector restricts all pods, including those of jobs, to nodes with these labels.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="label values must be 63 characters or less"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations of the pods.
+	// tolerations are the tolerations of all pods, including those of jobs.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// affinity of the pods.
+	// affinity is the affinity of all pods, including those of jobs. Garbage collection and trace archival run on the node
+	// of the server if they mount its volume, unless the volume is ReadWriteMany or this field contains podAffinity or
+	// podAntiAffinity.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	server.More `json:",inline"`
 
-	// resourceClaims are the dynamic resource claims of the server pods. The
-	// container uses them through resources.claims.
+	// resourceClaims are the claims of the server pods for dynamic resource allocation. The server container uses them
+	// through resources.claims. The pods of the artifact server have their own list.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 
-	// caBundleConfigMap names a ConfigMap with further certificate authorities
-	// to trust, in the namespace of the server.
+	// caBundleConfigMap is a reference to a ConfigMap with additional certificate authorities that all pods trust. While
+	// the ConfigMap does not exist, the operator waits for it, and the condition Available is False. If the field is set,
+	// connections to PostgreSQL use sslmode verify-full, unless the store URI has an sslmode or spec.env sets PGSSLMODE.
 	// +optional
 	CABundleConfigMap *CABundleConfigMapRef `json:"caBundleConfigMap,omitempty"`
 
-	// networkPolicyEgressRules replace the connections that the server may open
-	// by default.
+	// networkPolicyEgressRules replace the default egress rules of the NetworkPolicy of the server, which also applies to
+	// garbage collection and trace archival. The default allows DNS, ports 443, 6443 and 8443, the usual ports of
+	// PostgreSQL, MySQL and object stores, and the ports in the URIs of the spec. If you set this field, include a rule
+	// for DNS. The rules also replace the database ports in the NetworkPolicy of the database migration.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyEgressRules,omitempty"`
 
-	// networkPolicyAdditionalEgressRules are further connections that the server
-	// and the database migration may open.
+	// networkPolicyAdditionalEgressRules are egress rules that are added to the rules of the server and of the database
+	// migration. Use them for a port that the operator does not know, such as the port of a store URI in a Secret.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyAdditionalEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyAdditionalEgressRules,omitempty"`
 
-	// networkPolicyIngressFrom are the pods, namespaces and address blocks that
-	// may connect to the server. Without entries all pods of the cluster may; every
-	// request is authorized in any case. Remember the gateway, Prometheus, and the
-	// garbage collection, which runs in the namespace of the server.
+	// networkPolicyIngressFrom lists the pods, namespaces and IP blocks that are allowed to connect to the server. If the
+	// list is empty, all pods of the cluster are allowed. The server authorizes every request in either case. Include the
+	// gateway, Prometheus and, for garbage collection, the namespace of the server.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name a peer: set podSelector, namespaceSelector or ipBlock"
 	// +listType=atomic
 	NetworkPolicyIngressFrom []networkingv1.NetworkPolicyPeer `json:"networkPolicyIngressFrom,omitempty"`
 
-	// tls says where the serving certificate comes from.
+	// tls configures the source of the serving certificate.
 	// +optional
 	// +nullable
 	TLS *TLSConfig `json:"tls,omitempty"`
 
-	// garbageCollection, when present, removes deleted runs for good on a schedule.
+	// garbageCollection, if set, permanently removes deleted runs and experiments, including their artifacts, on a
+	// schedule. It runs in the CronJob mlflow-gc.
 	// +optional
 	GarbageCollection *GarbageCollectionConfig `json:"garbageCollection,omitempty"`
 
-	// traceArchival moves old traces out of the database.
+	// traceArchival moves old traces from the database to an archive on a schedule. It runs in the CronJob
+	// mlflow-trace-archival.
 	// +optional
 	// +nullable
 	TraceArchival *TraceArchivalConfig `json:"traceArchival,omitempty"`
 }
 
-// AllowedHost is a name in a Host header, as MLflow compares it.
+// AllowedHost is the value of a Host header, as MLflow compares it.
 //
 // +kubebuilder:validation:MaxLength=255
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^,\s]+$')`,message="an entry of allowedHosts must not be blank and must not contain a comma or a blank: write one host name for each entry, such as mlflow.example.com or mlflow.example.com:8443"
 type AllowedHost string
 
-// TLSMode says who supplies the serving certificate.
+// TLSMode is the source of the serving certificate.
 //
 // +kubebuilder:validation:Enum=Automatic;Provided
 type TLSMode string
 
 const (
-	// TLSAutomatic leaves the certificate to OpenShift or to the operator.
+	// TLSAutomatic uses a certificate that OpenShift or the operator issues.
 	TLSAutomatic TLSMode = "Automatic"
-	// TLSProvided leaves the certificate to the user.
+	// TLSProvided uses a certificate that the user provides.
 	TLSProvided TLSMode = "Provided"
 )
 
-// TLSConfig says where the serving certificate comes from.
+// TLSConfig configures the source of the serving certificate.
 type TLSConfig struct {
-	// mode is Automatic or Provided. Automatic: OpenShift signs the certificate in
-	// Secret mlflow-tls, and elsewhere the operator does so unless there is a
-	// Secret of that name that it did not make; it renews what it issued.
-	// Provided: the operator issues nothing and waits for the Secret, of type
-	// kubernetes.io/tls. One that it issued earlier stays until it is replaced.
+	// mode is Automatic or Provided. Defaults to Automatic. With Automatic, OpenShift issues the certificate in the Secret
+	// mlflow-tls. On other clusters, the operator issues and renews it, unless a Secret of that name exists that it did
+	// not create. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
+	// kubernetes.io/tls. A certificate that the operator issued before stays in use until you replace it. The mode also
+	// applies to the Secret mlflow-artifacts-tls of an artifact server.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode TLSMode `json:"mode,omitempty"`
 }
 
-// ArtifactsServerConfig configures the server for artifacts.
+// ArtifactsServerConfig configures the artifact server.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each artifactsServer.resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
 type ArtifactsServerConfig struct {
-	// enabled runs the server for artifacts. The tracking server then serves
-	// none, and new experiments keep theirs under status.artifactsUrl.
+	// enabled runs the artifact server. Defaults to false. The tracking server then serves no artifacts, and new
+	// experiments store theirs below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
+	// Deployments are rolled out.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// replicas is the number of its pods.
+	// replicas is the number of pods of the artifact server. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// workers is the number of server processes in each of its pods.
+	// workers is the number of server processes in each pod of the artifact server. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Workers *int32 `json:"workers,omitempty"`
 
-	// resources of its container. Without them, the requests and limits of
-	// spec.resources, but not its claims.
+	// resources are the compute resources of the artifact server container. Defaults to the requests and limits of
+	// spec.resources, without its claims.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// resourceClaims are the dynamic resource claims of its pods; those of
-	// spec.resourceClaims are not among them. The container uses them through
-	// artifactsServer.resources.claims.
+	// resourceClaims are the claims of the artifact server pods for dynamic resource allocation. The container uses them
+	// through artifactsServer.resources.claims. The entries of spec.resourceClaims do not apply to these pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 }
 
-// StorageRetentionPolicy says what becomes of the stored data when its MLflow
-// object is deleted.
+// StorageRetentionPolicy determines what happens to the stored data when the MLflow object is deleted.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type StorageRetentionPolicy string
 
 const (
-	// StorageRetain keeps the persistent volume claim.
+	// StorageRetain keeps the PersistentVolumeClaim.
 	StorageRetain StorageRetentionPolicy = "Retain"
-	// StorageDelete deletes the persistent volume claim with the MLflow object.
+	// StorageDelete deletes the PersistentVolumeClaim with the MLflow object.
 	StorageDelete StorageRetentionPolicy = "Delete"
 )
 
-// ImageConfig chooses the MLflow image.
+// ImageConfig selects the MLflow image.
 type ImageConfig struct {
-	// image is the full reference, with tag or digest.
+	// image is a full image reference with a tag or digest, for example quay.io/example/mlflow:v3. It requires MLflow
+	// 3.14.0 or later. The operator checks a different image before it changes the server. If the image needs a newer
+	// database schema, the operator stops the server and migrates the database.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+)?$') && !self.contains('?')`,message="image must be an image reference without blanks, such as quay.io/example/mlflow:v3"
 	Image string `json:"image,omitempty"`
 
-	// imagePullPolicy of all containers that run the image. Without it, the
-	// default of Kubernetes holds.
+	// imagePullPolicy is the pull policy of all containers that run the image. If it is empty, the default of Kubernetes
+	// applies: Always for the tag latest or no tag, and IfNotPresent for other tags and for digests.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 }
 
-// MigrationMode says when the database is migrated.
+// MigrationMode determines when the database is migrated.
 //
 // +kubebuilder:validation:Enum=Automatic;Always
 type MigrationMode string
 
 const (
-	// MigrateAutomatic migrates at the first start and when the image changes.
+	// MigrateAutomatic migrates the database at the first start, for a new store, and for an image with a newer schema.
 	MigrateAutomatic MigrationMode = "Automatic"
-	// MigrateAlways migrates once for each generation of the object.
+	// MigrateAlways migrates the database once for each generation of the object.
 	MigrateAlways MigrationMode = "Always"
 )
 
 // MigrationConfig controls database migrations.
 type MigrationConfig struct {
-	// mode says when the database is migrated: Automatic at the first start and
-	// when another image needs a newer schema, Always after every change of the spec.
+	// mode is Automatic or Always. Defaults to Automatic. With Automatic, the database is migrated at the first start,
+	// when the stores change, and when an image needs a newer schema. With Always, it is migrated after every change of
+	// the spec, including a change of replicas.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode MigrationMode `json:"mode,omitempty"`
 
-	// ttlSecondsAfterFinished is for how long a finished migration Job is kept,
-	// in seconds. Without it, one day.
+	// ttlSecondsAfterFinished is the time, in seconds, for which a finished migration Job is kept. Defaults to 86400 (one
+	// day).
 	// +optional
 	// +kubebuilder:validation:Minimum=3600
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// activeDeadlineSeconds is for how long one migration Job may run, in seconds;
-	// then it is ended and another one is made. Without it there is no limit: a
-	// migration rewrites tables at the speed of the database, and MySQL cannot take
-	// back a change of a table that is cut short.
+	// activeDeadlineSeconds is the maximum duration of a migration Job, in seconds. A Job that exceeds it is terminated,
+	// and the migration is tried again. If it is not set, the duration is not limited. Set it with care: migrating large
+	// tables can take hours, and MySQL cannot roll back an interrupted change of a table.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }
 
-// TemporaryStorageConfig configures the scratch directory.
+// TemporaryStorageConfig configures the volume for temporary files.
 type TemporaryStorageConfig struct {
-	// sizeLimit of the scratch directory. Without it, 1Gi.
+	// sizeLimit is the size limit of the volume for temporary files in each pod. Defaults to 1Gi.
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
 }
 
-// CABundleConfigMapRef names a ConfigMap with certificate authorities.
+// CABundleConfigMapRef is a reference to a ConfigMap with certificate authorities.
 type CABundleConfigMapRef struct {
-	// name of the ConfigMap. All its keys that end in .crt or .pem are trusted.
+	// name is the name of a ConfigMap in the namespace of the server. The certificates in all keys that end in .crt or
+	// .pem are trusted.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 }
 
-// CronSchedule is a schedule as Kubernetes reads it: five fields, or a macro.
+// CronSchedule is a schedule in the format of a Kubernetes CronJob: five fields or a macro.
 //
-// One rule for each field keeps the cost of each below the limit of the API
-// server, which must assume that the text has any length. What a rule lets
-// through and Kubernetes does not, such as a range that runs backwards, fails
-// when the CronJob is written, which is reported in condition ScheduledJobsReady. Stray commas, a third digit and what follows *-
-// mean nothing to Kubernetes, which passes over them; here they are refused.
+// Each field has its own rule, which keeps the cost of a rule below the limit of the API server: it must assume that
+// the string has any length. A schedule that passes the rules and that Kubernetes rejects, such as a range in reverse
+// order, fails when the CronJob is written. The condition ScheduledJobsReady reports it. Kubernetes ignores stray
+// commas, a third digit, and characters after *-; the rules reject them.
 //
 // +kubebuilder:validation:XValidation:rule=`!self.contains('TZ')`,message="schedule must not name a time zone, because the times of a CronJob are those of the cluster: remove TZ= or CRON_TZ="
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'^\s*(\S+\s+){4}\S+\s*$')`,message="schedule must have five fields (minute, hour, day of the month, month and day of the week), such as '15 3 * * 0', or be a macro such as @daily: add or remove fields"
@@ -505,171 +521,171 @@ type CABundleConfigMapRef struct {
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'(?is)^\s*(\S+\s+){4}(([*?]|((0*[0-6]|sun|mon|tue|wed|thu|fri|sat)-?\b){1,2})(/\d+)?(,|\s.*|$))+$')`,message="the day of the week in schedule must be 0-6 or sun-sat, * or ?, alone, as a range such as 1-5, with a step such as */2, or several of these with commas between: correct it, as in '15 3 * * 0'"
 type CronSchedule string
 
-// GarbageCollectionConfig schedules the final removal of deleted runs.
+// GarbageCollectionConfig configures the permanent removal of deleted runs and experiments.
 type GarbageCollectionConfig struct {
-	// schedule is a cron expression: minute, hour, day of the month, month and day
-	// of the week, or a macro such as @daily.
+	// schedule is a cron expression, for example "15 3 * * 0", or a macro such as @daily. The fields are minute, hour, day
+	// of the month, month and day of the week. Times are in the time zone of the kube-controller-manager.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Schedule CronSchedule `json:"schedule"`
 
-	// olderThan spares what was deleted more recently, such as 30d or 12h30m.
-	// Without it, everything deleted is removed.
+	// olderThan is the minimum age of the deleted objects that are removed, for example 30d or 12h30m. Units are d, h, m
+	// and s, in this order. If it is not set, all deleted objects are removed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$`
 	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="olderThan must be longer than zero: write an age such as 30d or 12h30m, or leave olderThan out to remove everything that is deleted"
 	OlderThan string `json:"olderThan,omitempty"`
 
-	// resources of the garbage collection container.
+	// resources are the compute resources of the garbage collection container. Defaults to requests of 100m CPU and 256Mi
+	// of memory and limits of 500m CPU and 512Mi of memory.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// TraceArchivalConfig schedules the archival of traces.
+// TraceArchivalConfig configures the archival of traces.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || (has(self.schedule) && size(self.schedule) > 0)",message="traceArchival.schedule is required when traceArchival.enabled is true"
 // +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || (has(self.location) && size(self.location) > 0)",message="traceArchival.location is required when traceArchival.enabled is true"
 // +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || (has(self.retention) && size(self.retention) > 0)",message="traceArchival.retention is required when traceArchival.enabled is true"
 type TraceArchivalConfig struct {
-	// enabled switches archival on.
+	// enabled turns trace archival on. Defaults to false. If true, location and retention are required.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// schedule is a cron expression: minute, hour, day of the month, month and day
-	// of the week, or a macro such as @daily.
+	// schedule is a cron expression or a macro such as @daily. Defaults to "0 */6 * * *", every six hours. The fields are
+	// minute, hour, day of the month, month and day of the week. Times are in the time zone of the
+	// kube-controller-manager.
 	// +optional
 	// +kubebuilder:default="0 */6 * * *"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Schedule CronSchedule `json:"schedule,omitempty"`
 
-	// location is the URI under which traces are archived.
+	// location is the URI below which traces are archived, for example s3://bucket/traces. A location in files requires
+	// spec.storage.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Location string `json:"location,omitempty"`
 
-	// retention is the age at which traces are archived: a number with the unit
-	// m, h or d.
+	// retention is the age at which traces are archived: a number with the unit m (minutes), h (hours) or d (days), for
+	// example 30d.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^\d+[mhd]$`
 	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="retention must be longer than zero: write an age such as 30d, 12h or 90m"
 	Retention string `json:"retention,omitempty"`
 
-	// maxTracesPerPass limits the traces that one run archives.
+	// maxTracesPerPass is the maximum number of traces that one run archives. Defaults to 1000.
 	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	MaxTracesPerPass *int32 `json:"maxTracesPerPass,omitempty"`
 
-	// longRetentionAllowlist are the ids of experiments which may keep their
-	// traces for longer.
+	// longRetentionAllowlist lists the IDs of experiments that are allowed to keep their traces in the database for longer
+	// than retention.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	LongRetentionAllowlist []string `json:"longRetentionAllowlist,omitempty"`
 
-	// resources of the archival container.
+	// resources are the compute resources of the trace archival container. Defaults to requests of 100m CPU and 256Mi of
+	// memory and limits of 500m CPU and 512Mi of memory.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// MLflowStatus is what was observed last.
+// MLflowStatus is the most recently observed state of the MLflow server.
 type MLflowStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the server: Available, Progressing and others.
+	// conditions are the latest observations of the state of the server. Ready, Available and Progressing report on the
+	// server, and Migration reports on the database. Most of the others exist only while something needs attention.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// address is where the server is reached inside the cluster.
+	// address is the address of the server inside the cluster.
 	// +optional
 	Address *MLflowAddress `json:"address,omitempty"`
 
-	// url is where the server is reached from outside, if it is published.
+	// url is the external URL of the server. It is empty until the server is published.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
 
-	// artifactsUrl is the public root of the artifacts that the artifact server
-	// serves; empty without one.
+	// artifactsUrl is the external URL below which the artifact server serves artifacts. It is empty if there is no
+	// artifact server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	ArtifactsURL string `json:"artifactsUrl,omitempty"`
 
-	// version is the MLflow version that migrated the database and was rolled out, as
-	// its image reported it. A later image with the same database schema, under the
-	// same tag, does not change it.
+	// version is the MLflow version, as reported by the image, that last migrated the database and was then rolled out. A
+	// later image under the same tag with the same database schema does not change it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
 
-	// migration is what must be known of the last database migration when its Job
-	// is gone. It is written by the operator for itself.
+	// migration is a record of the last database migration. The operator uses it after the migration Job is deleted.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
 	server.Scale `json:",inline"`
 }
 
-// MigrationOutcome is how far a database migration has come.
+// MigrationOutcome is the state of a database migration.
 //
 // +kubebuilder:validation:Enum=Running;RolloutPending;Completed;Failed
 type MigrationOutcome string
 
 const (
-	// MigrationRunning means that a Job was made and has not ended yet.
+	// MigrationRunning means that the migration Job exists and has not finished.
 	MigrationRunning MigrationOutcome = "Running"
-	// MigrationRolloutPending means that the database is migrated; the server is not ready yet.
+	// MigrationRolloutPending means that the database is migrated and the server is not ready yet.
 	MigrationRolloutPending MigrationOutcome = "RolloutPending"
-	// MigrationCompleted means that the database is migrated and the server was ready since.
+	// MigrationCompleted means that the database is migrated and the server has become ready since.
 	MigrationCompleted MigrationOutcome = "Completed"
-	// MigrationFailed means that the Job failed in a way that repetition cannot mend.
+	// MigrationFailed means that the Job failed permanently, so that another attempt would fail too.
 	MigrationFailed MigrationOutcome = "Failed"
 )
 
 // MigrationStatus is a record of the last database migration.
 type MigrationStatus struct {
-	// outcome is how far the migration has come. RolloutPending keeps it from
-	// being repeated when its Job expires or the object is edited before the
-	// server is ready; Failed holds until version, image or stores change, or a
-	// new migration is forced.
+	// outcome is Running, RolloutPending, Completed or Failed. RolloutPending means that the database is migrated and the
+	// server is not ready yet; the migration is not repeated if its Job expires or the object is changed in the meantime.
+	// Failed is kept until the version, the image or the stores change, or until a new migration is forced.
 	// +optional
 	Outcome MigrationOutcome `json:"outcome,omitempty"`
 
-	// jobUID is the uid of the Job whose end led to the outcome.
+	// jobUID is the UID of the Job that led to the outcome.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	JobUID string `json:"jobUID,omitempty"`
 
-	// generation is the generation of the object that was migrated for.
+	// generation is the generation of the MLflow object for which the database was migrated.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// version is the MLflow version that was migrated to, as its image reported it.
-	// Of Running and Failed it is the oldest one accepted.
+	// version is the MLflow version to which the database was migrated, as reported by the image. If the outcome is
+	// Running or Failed, it is the oldest version that the operator accepts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
 
-	// image is the MLflow image that migrated.
+	// image is the MLflow image that the migration used.
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// stores is a hash of the settings that say which databases are meant: URIs,
-	// and names and keys of Secrets.
+	// stores is a hash of the settings that select the databases: the URIs, and the names and keys of Secrets.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Stores string `json:"stores,omitempty"`
 
-	// force is a hash of the value of the annotation
-	// mlflow.opendatahub.io/force-migrate which the migration answered; empty when
-	// it was not forced.
+	// force is a hash of the value of the annotation mlflow.opendatahub.io/force-migrate that requested the migration. It
+	// is empty if the migration was not forced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Force string `json:"force,omitempty"`
@@ -677,7 +693,7 @@ type MigrationStatus struct {
 
 // MLflowAddress is the address of the server inside the cluster.
 type MLflowAddress struct {
-	// url with scheme, port and path.
+	// url is the URL of the server, with scheme, port and path, for example https://mlflow.opendatahub.svc:8443/mlflow.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`

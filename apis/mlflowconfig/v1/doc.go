@@ -1,6 +1,6 @@
-// Package v1 holds the mlflow.kubeflow.org/v1 API: MLflowConfig, by which a
-// workspace (a namespace) chooses where its artifacts go. The MLflow server
-// itself reads it; no controller of this manager does.
+// Package v1 contains the mlflow.kubeflow.org/v1 API. An MLflowConfig configures where a workspace (a namespace)
+// stores its artifacts and archived traces. The MLflow server reads it; this operator only reports missing Secrets in
+// its status.
 //
 // +kubebuilder:object:generate=true
 // +groupName=mlflow.kubeflow.org

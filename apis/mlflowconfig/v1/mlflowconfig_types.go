@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MLflowConfig chooses where the workspace that its namespace is keeps
-// artifacts and archived traces. There is one for each namespace, named mlflow.
+// MLflowConfig configures where an MLflow workspace stores artifacts and archived traces. The workspace is the
+// namespace of the object. A namespace has at most one MLflowConfig, and its name is mlflow.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mlfc,categories=odh
@@ -18,16 +18,16 @@ type MLflowConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the workspace wants otherwise than the server.
+	// spec overrides settings of the MLflow server for this workspace.
 	// +required
 	Spec MLflowConfigSpec `json:"spec"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the MLflowConfig.
 	// +optional
 	Status MLflowConfigStatus `json:"status,omitempty"`
 }
 
-// Name is the one name that an MLflowConfig may have.
+// Name is the only valid name of an MLflowConfig.
 const Name = "mlflow"
 
 // MLflowConfigList is a list of MLflowConfig objects.
@@ -40,69 +40,70 @@ type MLflowConfigList struct {
 	Items           []MLflowConfig `json:"items"`
 }
 
-// MLflowConfigSpec says what one workspace has of its own. What it leaves out
-// is that of the server.
+// MLflowConfigSpec overrides settings of the MLflow server for one workspace. The settings of the server apply to all
+// fields that are not set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.artifactRootPath) || size(self.artifactRootPath) == 0 || has(self.artifactRootSecret)",message="artifactRootPath needs artifactRootSecret, which names the bucket that the path is in: set artifactRootSecret to 'mlflow-artifact-connection', or remove artifactRootPath"
 // +kubebuilder:validation:XValidation:rule="!has(self.archiveRootPath) || size(self.archiveRootPath) == 0 || has(self.archiveRootSecret)",message="archiveRootPath needs archiveRootSecret, which names the bucket that the path is in: set archiveRootSecret to 'mlflow-archive-secret', or remove archiveRootPath"
 type MLflowConfigSpec struct {
-	// artifactRootSecret names the Secret of the same namespace that describes
-	// the bucket for artifacts: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-	// AWS_S3_BUCKET, AWS_S3_ENDPOINT and optionally AWS_DEFAULT_REGION.
+	// artifactRootSecret is the name of a Secret in the same namespace that describes the bucket for artifacts. The only
+	// valid name is mlflow-artifact-connection. The keys are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_S3_BUCKET,
+	// AWS_S3_ENDPOINT and, optionally, AWS_DEFAULT_REGION. The server uses only AWS_S3_BUCKET and its own credentials. If
+	// the Secret or the bucket name is missing, artifacts are stored in the bucket of the server.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == 'mlflow-artifact-connection'",message="artifactRootSecret must be 'mlflow-artifact-connection'"
 	ArtifactRootSecret string `json:"artifactRootSecret,omitempty"`
 
-	// artifactRootPath is the path below that bucket. It needs
-	// artifactRootSecret.
+	// artifactRootPath is a relative path in the bucket below which artifacts are stored, for example experiments. It
+	// requires artifactRootSecret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == '' || !self.startsWith('/')",message="artifactRootPath must be relative"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|.*/)[.][.](/.*)?$')",message="artifactRootPath must not contain '..' path segments"
 	ArtifactRootPath string `json:"artifactRootPath,omitempty"`
 
-	// archiveRootSecret names the Secret of the same namespace whose
-	// AWS_S3_BUCKET is the bucket for archived traces. The credentials are those
-	// of the server. It has an effect with MLflow 3.13 or later.
+	// archiveRootSecret is the name of a Secret in the same namespace whose key AWS_S3_BUCKET is the bucket for archived
+	// traces. The only valid name is mlflow-archive-secret. The credentials are those of the server. If the Secret or the
+	// bucket name is missing, archived traces are stored in the bucket of the server. It requires MLflow 3.13 or later.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == 'mlflow-archive-secret'",message="archiveRootSecret must be 'mlflow-archive-secret'"
 	ArchiveRootSecret string `json:"archiveRootSecret,omitempty"`
 
-	// archiveRootPath is the path below that bucket. It needs archiveRootSecret.
+	// archiveRootPath is a relative path in the bucket below which traces are archived, for example traces. It requires
+	// archiveRootSecret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == '' || !self.startsWith('/')",message="archiveRootPath must be relative"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|.*/)[.][.](/.*)?$')",message="archiveRootPath must not contain '..' path segments"
 	ArchiveRootPath string `json:"archiveRootPath,omitempty"`
 
-	// traceArchivalRetention is the age at which traces of the workspace are
-	// archived, in place of spec.traceArchival.retention of the MLflow: a number
-	// above zero with the unit m, h or d, such as 30d.
+	// traceArchivalRetention is the age at which traces of this workspace are archived. It overrides
+	// spec.traceArchival.retention of the MLflow object. The value is a number greater than zero with the unit m
+	// (minutes), h (hours) or d (days), for example 30d. It requires MLflow 3.13 or later.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[mhd]$`
 	TraceArchivalRetention string `json:"traceArchivalRetention,omitempty"`
 }
 
-// MLflowConfigStatus is what was observed last.
+// MLflowConfigStatus is the most recently observed state of the MLflowConfig.
 type MLflowConfigStatus struct {
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the configuration. ReferencesReady is False while a
-	// Secret that it names, or the bucket in it, is missing, and Ready
-	// says the same.
+	// conditions are the latest observations of the state of the MLflowConfig. ReferencesReady is False if a referenced
+	// Secret does not exist or contains no bucket name. Ready has the same value.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionsRef returns the conditions in the status.
+// ConditionsRef returns a pointer to the conditions in the status.
 func (c *MLflowConfig) ConditionsRef() *[]metav1.Condition { return &c.Status.Conditions }
 
-// ObserveGeneration notes metadata.generation in the status.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (c *MLflowConfig) ObserveGeneration() { c.Status.ObservedGeneration = c.Generation }

@@ -1,7 +1,8 @@
-// Package v1alpha1 holds the modelregistry.opendatahub.io/v1alpha1 API, which is deprecated and served for older clients.
+// Package v1alpha1 contains the modelregistry.opendatahub.io/v1alpha1 API, which is deprecated and served for older
+// clients.
 //
-// It shares with v1beta1 the types that are the same in both. What v1beta1 can say and this version cannot is kept in an
-// annotation while an object is seen in this version, see package webhooks/modelregistry.
+// It shares with v1beta1 the types that are the same in both versions. Values that only v1beta1 supports are kept in
+// an annotation while an object is read in this version, see package webhooks/modelregistry.
 //
 // +kubebuilder:object:generate=true
 // +groupName=modelregistry.opendatahub.io

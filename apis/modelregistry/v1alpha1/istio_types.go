@@ -2,13 +2,13 @@ package v1alpha1
 
 import "github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 
-// IstioConfig is accepted from older clients and replaced by oauthProxy.
+// IstioConfig is accepted for compatibility with older clients. The operator replaces it with oauthProxy.
 type IstioConfig struct {
 	// authProvider has no effect.
 	// +optional
 	AuthProvider string `json:"authProvider,omitempty"`
 
-	// authConfigLabels have no effect.
+	// authConfigLabels has no effect.
 	// +optional
 	AuthConfigLabels map[string]string `json:"authConfigLabels,omitempty"`
 
@@ -17,19 +17,19 @@ type IstioConfig struct {
 	// +kubebuilder:default=ISTIO_MUTUAL
 	TLSMode string `json:"tlsMode,omitempty"`
 
-	// audiences have no effect.
+	// audiences has no effect.
 	// +optional
 	// +listType=atomic
 	Audiences []string `json:"audiences,omitempty"`
 
-	// gateway becomes the Route of the proxy.
+	// gateway is converted to the Route of the proxy. Without it, oauthProxy.serviceRoute is disabled.
 	// +optional
 	Gateway *GatewayConfig `json:"gateway,omitempty"`
 }
 
-// GatewayConfig becomes the Route of the proxy.
+// GatewayConfig is converted to the Route of the proxy.
 type GatewayConfig struct {
-	// domain becomes the one of the Route.
+	// domain becomes oauthProxy.domain, the domain of the Route.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]{0,61}[a-zA-Z0-9])(\.([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]{0,61}[a-zA-Z0-9]))*)?$`
@@ -43,7 +43,7 @@ type GatewayConfig struct {
 	// +optional
 	ControlPlane string `json:"controlPlane,omitempty"`
 
-	// rest says whether there is a Route, and its port.
+	// rest determines whether a Route is created, and its port.
 	// +required
 	REST ServerConfig `json:"rest"`
 
@@ -52,24 +52,24 @@ type GatewayConfig struct {
 	GRPC ServerConfig `json:"grpc"`
 }
 
-// ServerConfig is one server behind the gateway.
+// ServerConfig configures a server behind the gateway.
 type ServerConfig struct {
-	// port that is published. It counts when tls is set, too.
+	// port becomes oauthProxy.routePort if tls is set. Otherwise, it has no effect.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// tls makes port count.
+	// tls makes port take effect. Its fields have no effect.
 	// +optional
 	TLS *TLSServerSettings `json:"tls,omitempty"`
 
-	// gatewayRoute says whether there is a Route.
+	// gatewayRoute determines whether a Route is created. If disabled, oauthProxy.serviceRoute is disabled.
 	// +optional
 	GatewayRoute v1beta1.ServiceRoute `json:"gatewayRoute,omitempty"`
 }
 
-// TLSServerSettings have no effect beyond their presence.
+// TLSServerSettings only makes the port of its server take effect. Its fields have no effect.
 type TLSServerSettings struct {
 	// mode has no effect.
 	// +optional

@@ -9,7 +9,7 @@ import (
 // Kind is the kind of a ModelRegistry.
 const Kind = v1beta1.Kind
 
-// ModelRegistry is one Model Registry server with its database and its publication.
+// ModelRegistry describes a Model Registry server, its database, and how it is published.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mr,categories=odh
@@ -30,11 +30,12 @@ type ModelRegistry struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted server.
+	// spec defines the desired state of the registry. A change to the pods, such as another image or database, restarts
+	// the server. So does a change of a Secret or ConfigMap to which the settings of the database refer.
 	// +optional
 	Spec ModelRegistrySpec `json:"spec,omitzero"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the registry.
 	// +optional
 	Status v1beta1.ModelRegistryStatus `json:"status,omitzero"`
 }
@@ -49,100 +50,107 @@ type ModelRegistryList struct {
 	Items           []ModelRegistry `json:"items"`
 }
 
-// ModelRegistrySpec is the wanted server. It needs a database: postgres, or else mysql.
+// ModelRegistrySpec defines the desired state of a registry. It requires a database: postgres or mysql.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.istio) && has(self.oauthProxy))",message="Cannot use both istio and oauthProxy"
 type ModelRegistrySpec struct {
-	// rest is the REST server.
+	// rest configures the REST server.
 	// +required
 	Rest v1beta1.RestSpec `json:"rest"`
 
-	// grpc has no effect.
+	// grpc has no effect. It is accepted for compatibility with older objects.
 	// +required
 	GRPC v1beta1.GRPCSpec `json:"grpc"`
 
-	// postgres is a PostgreSQL database. It is preferred over mysql.
+	// postgres configures an existing PostgreSQL database. It takes precedence over mysql.
 	// +optional
 	Postgres *PostgresConfig `json:"postgres,omitempty"`
 
-	// mysql is a MySQL or MariaDB database.
+	// mysql configures an existing MySQL or MariaDB database.
 	// +optional
 	MySQL *v1beta1.MySQLConfig `json:"mysql,omitempty"`
 
-	// enable_database_upgrade has no effect.
+	// enable_database_upgrade has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	EnableDatabaseUpgrade *bool `json:"enable_database_upgrade,omitempty"`
 
-	// downgrade_db_schema_version has no effect.
+	// downgrade_db_schema_version has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	DowngradeDbSchemaVersion *int64 `json:"downgrade_db_schema_version,omitempty"`
 
-	// istio is replaced by oauthProxy.
+	// istio is accepted for compatibility with older clients. The operator replaces it with oauthProxy.
 	// +optional
 	Istio *IstioConfig `json:"istio,omitempty"`
 
-	// oauthProxy puts a proxy in front of the server that admits who may read the Service of the registry. On OpenShift
-	// there is always one.
+	// oauthProxy runs a proxy in front of the server. The proxy authenticates clients and accepts only those that are
+	// allowed to get the Service of the registry. Without a proxy, every client that can reach the Service can read and
+	// write. On OpenShift, every registry has a proxy.
 	// +optional
 	OAuthProxy *v1beta1.ProxyConfig `json:"oauthProxy,omitempty"`
 }
 
-// PostgresConfig is an existing PostgreSQL database.
+// PostgresConfig describes an existing PostgreSQL database.
 type PostgresConfig struct {
-	// host name of the server.
+	// host is the host name of an existing PostgreSQL server, for example db.example.com. It can list several hosts,
+	// separated by commas.
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// hostAddress is the numeric address of the server. It is used when host is empty.
+	// hostAddress is the IP address of an existing PostgreSQL server. It is used if host is empty.
 	// +optional
 	HostAddress string `json:"hostAddress,omitempty"`
 
-	// port of the server.
+	// port is the port of the PostgreSQL server. Defaults to 5432.
 	// +optional
 	// +kubebuilder:default=5432
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// username by which the registry connects.
+	// username is the name of the database user.
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// passwordSecret holds the password.
+	// passwordSecret selects the key of a Secret that contains the password. The password becomes part of a URL, so write
+	// the characters / ? # % and the space as %2F %3F %23 %25 and %20.
 	// +optional
 	PasswordSecret *v1beta1.SecretKeyValue `json:"passwordSecret,omitempty"`
 
-	// database to use.
+	// database is the name of the database.
 	// +required
 	Database string `json:"database"`
 
-	// skipDBCreation has no effect.
+	// skipDBCreation has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	// +kubebuilder:default=false
 	SkipDBCreation *bool `json:"skipDBCreation,omitempty"`
 
-	// sslMode protects the connection.
+	// sslMode determines how the connection to the database is encrypted and verified, as sslmode in PostgreSQL clients.
+	// Defaults to disable. Use verify-full with a CA certificate to verify the certificate and the host name of the
+	// server.
 	// +optional
 	// +kubebuilder:default=disable
 	SSLMode v1beta1.SSLMode `json:"sslMode,omitempty"`
 
-	// sslCertificateSecret holds the certificate of the client.
+	// sslCertificateSecret selects the key of a Secret that contains the client certificate.
 	// +optional
 	SSLCertificateSecret *v1beta1.SecretKeyValue `json:"sslCertificateSecret,omitempty"`
 
-	// sslKeySecret holds the key of the client.
+	// sslKeySecret selects the key of a Secret that contains the private key of the client certificate.
 	// +optional
 	SSLKeySecret *v1beta1.SecretKeyValue `json:"sslKeySecret,omitempty"`
 
-	// sslPasswordSecret is not used by the server.
+	// sslPasswordSecret has no effect, because the server does not use it. It is accepted for compatibility with older
+	// objects.
 	// +optional
 	SSLPasswordSecret *v1beta1.SecretKeyValue `json:"sslPasswordSecret,omitempty"`
 
-	// sslRootCertificateConfigMap holds the CA of the server. It is preferred over sslRootCertificateSecret.
+	// sslRootCertificateConfigMap selects the key of a ConfigMap that contains the CA certificate of the database server.
+	// It takes precedence over sslRootCertificateSecret.
 	// +optional
 	SSLRootCertificateConfigMap *v1beta1.ConfigMapKeyValue `json:"sslRootCertificateConfigMap,omitempty"`
 
-	// sslRootCertificateSecret holds the CA of the server.
+	// sslRootCertificateSecret selects the key of a Secret that contains the CA certificate of the database server.
 	// +optional
 	SSLRootCertificateSecret *v1beta1.SecretKeyValue `json:"sslRootCertificateSecret,omitempty"`
 }

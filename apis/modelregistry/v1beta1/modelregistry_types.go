@@ -10,18 +10,18 @@ import (
 // Kind is the kind of a ModelRegistry.
 const Kind = "ModelRegistry"
 
-// Finalizer keeps a ModelRegistry until what stands outside of its namespace is gone.
+// Finalizer keeps a ModelRegistry until its objects outside of its namespace are deleted.
 const Finalizer = "modelregistry.opendatahub.io/finalizer"
 
-// ServiceRoute says whether an OpenShift Route is made.
+// ServiceRoute determines whether an OpenShift Route is created.
 //
 // +kubebuilder:validation:Enum=disabled;enabled
 type ServiceRoute string
 
 const (
-	// RouteDisabled makes no Route.
+	// RouteDisabled creates no Route.
 	RouteDisabled ServiceRoute = "disabled"
-	// RouteEnabled makes a Route.
+	// RouteEnabled creates a Route.
 	RouteEnabled ServiceRoute = "enabled"
 )
 
@@ -35,7 +35,7 @@ const (
 	DefaultRoutePort    int32 = 443
 )
 
-// ModelRegistry is one Model Registry server with its database and its publication.
+// ModelRegistry describes a Model Registry server, its database, and how it is published.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mr,categories=odh
@@ -55,19 +55,20 @@ type ModelRegistry struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted server.
+	// spec defines the desired state of the registry. A change to the pods, such as another image or database, restarts
+	// the server. So does a change of a Secret or ConfigMap to which the settings of the database refer.
 	// +optional
 	Spec ModelRegistrySpec `json:"spec,omitzero"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the registry.
 	// +optional
 	Status ModelRegistryStatus `json:"status,omitzero"`
 }
 
-// ConditionsRef gives access to the conditions of the status.
+// ConditionsRef returns a pointer to the conditions in the status.
 func (m *ModelRegistry) ConditionsRef() *[]metav1.Condition { return &m.Status.Conditions }
 
-// ObserveGeneration records that the present generation was reconciled.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (m *ModelRegistry) ObserveGeneration() { m.Status.ObservedGeneration = m.Generation }
 
 // ModelRegistryList is a list of ModelRegistry objects.
@@ -80,70 +81,74 @@ type ModelRegistryList struct {
 	Items           []ModelRegistry `json:"items"`
 }
 
-// ModelRegistrySpec is the wanted server. It needs a database: postgres, or else mysql.
+// ModelRegistrySpec defines the desired state of a registry. It requires a database: postgres or mysql.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.oauthProxy) && has(self.kubeRBACProxy))",message="Cannot use both oauthProxy and kubeRBACProxy"
 type ModelRegistrySpec struct {
-	// rest is the REST server.
+	// rest configures the REST server.
 	// +required
 	Rest RestSpec `json:"rest"`
 
-	// grpc is accepted from older objects and has no effect.
+	// grpc has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	GRPC *GRPCSpec `json:"grpc,omitempty"`
 
-	// postgres is a PostgreSQL database. It is preferred over mysql.
+	// postgres configures a PostgreSQL database: an existing database, or a database that the operator runs. It takes
+	// precedence over mysql.
 	// +optional
 	Postgres *PostgresConfig `json:"postgres,omitempty"`
 
-	// mysql is a MySQL or MariaDB database.
+	// mysql configures an existing MySQL or MariaDB database.
 	// +optional
 	MySQL *MySQLConfig `json:"mysql,omitempty"`
 
-	// enable_database_upgrade is accepted from older objects and has no effect.
+	// enable_database_upgrade has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	EnableDatabaseUpgrade *bool `json:"enable_database_upgrade,omitempty"`
 
-	// downgrade_db_schema_version is accepted from older objects and has no effect.
+	// downgrade_db_schema_version has no effect. It is accepted for compatibility with older objects.
 	// +optional
 	DowngradeDbSchemaVersion *int64 `json:"downgrade_db_schema_version,omitempty"`
 
-	// oauthProxy is the older name of kubeRBACProxy, to which its fields are moved.
+	// oauthProxy is the legacy name of kubeRBACProxy. The operator moves its fields to kubeRBACProxy, except for image.
 	// +optional
 	OAuthProxy *ProxyConfig `json:"oauthProxy,omitempty"`
 
-	// kubeRBACProxy puts a proxy in front of the server that admits who may read the Service of the registry. On OpenShift
-	// there is always one.
+	// kubeRBACProxy runs a proxy in front of the server. The proxy authenticates clients and accepts only those that are
+	// allowed to get the Service of the registry. Without a proxy, every client that can reach the Service can read and
+	// write. On OpenShift, every registry has a proxy.
 	// +optional
 	KubeRBACProxy *ProxyConfig `json:"kubeRBACProxy,omitempty"`
 
 	server.Pods `json:",inline"`
 }
 
-// RestSpec is the REST server.
+// RestSpec configures the REST server.
 type RestSpec struct {
-	// port of the container, and of the Service when there is no proxy.
+	// port is the port of the server container, and of the Service if there is no proxy. Defaults to 8080.
 	// +optional
 	// +kubebuilder:default=8080
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// serviceRoute makes a Route to the server without a proxy, on OpenShift.
+	// serviceRoute creates the Route N-http for a registry N on OpenShift if enabled. Defaults to disabled. With a proxy,
+	// the Route leads to the proxy and redirects HTTP to HTTPS.
 	// +optional
 	// +kubebuilder:default=disabled
 	ServiceRoute ServiceRoute `json:"serviceRoute,omitempty"`
 
-	// resources of the container. claims are ignored.
+	// resources are the compute resources of the server container. Defaults to requests of 100m CPU and 256Mi of memory
+	// and a limit of 256Mi of memory. The field claims is ignored.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// image overrides the one that the platform ships.
+	// image is the image of the registry server. Defaults to the image that is configured for the operator.
 	// +optional
 	Image string `json:"image,omitempty"`
 }
 
-// GRPCSpec is accepted from older objects and has no effect.
+// GRPCSpec has no effect. It is accepted for compatibility with older objects.
 type GRPCSpec struct {
 	// port has no effect.
 	// +optional
@@ -152,7 +157,7 @@ type GRPCSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
-	// resources have no effect.
+	// resources has no effect.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
@@ -161,28 +166,32 @@ type GRPCSpec struct {
 	Image string `json:"image,omitempty"`
 }
 
-// ModelRegistryStatus is what was observed last.
+// ModelRegistryStatus is the most recently observed state of a registry.
 type ModelRegistryStatus struct {
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// hosts by which the server can be reached, the most public one first.
+	// hosts lists the host names of the server, the most public first. An external host is not listed while a Gateway or
+	// router refuses to serve it. Behind a Gateway, the entry includes a path, for example
+	// ai.example.org/model-registry/team.
 	// +optional
 	// +listType=atomic
 	Hosts []string `json:"hosts,omitempty"`
 
-	// hostsStr is hosts, joined by commas.
+	// hostsStr is the list of hosts as one string, separated by commas.
 	// +optional
 	HostsStr string `json:"hostsStr,omitempty"`
 
-	// specDefaults is a JSON merge patch that makes the spec which is deployed out of the stored one.
+	// specDefaults is a JSON merge patch with the defaults that the operator applies to the stored spec. The result is the
+	// spec that is deployed.
 	// +optional
 	SpecDefaults string `json:"specDefaults,omitempty"`
 
 	server.Scale `json:",inline"`
 
-	// conditions of the registry.
+	// conditions are the latest observations of the state of the registry. Ready and Available report on the server. Most
+	// of the others exist only while something needs attention.
 	// +optional
 	// +listType=atomic
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -2,17 +2,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AIHubName is the only name that an AIHub may bear.
+// AIHubName is the only valid name of an AIHub.
 const AIHubName = "default-aihub"
 
-// AIHubFinalizer keeps an AIHub until the Catalog that it made is gone.
+// AIHubFinalizer keeps an AIHub until the Catalog that it created is deleted.
 const AIHubFinalizer = "aihub.opendatahub.io/finalizer"
 
-// PhaseNotReady goes with the condition Ready of an AIHub not being True.
+// PhaseNotReady is the phase of an AIHub whose condition Ready is not True.
 const PhaseNotReady Phase = "Not Ready"
 
-// AIHub hands model registries and the catalog over to this operator: the namespace in which they live and the domain of
-// the gateway behind which they are published. There is one, named default-aihub.
+// AIHub configures Model Registry and Model Catalog for the Open Data Hub platform: the namespace of the registries
+// and of the catalog, and the domain of the gateway that publishes them. A cluster has one AIHub, and its name is
+// default-aihub. It takes effect only if the component platform is enabled.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=aihubs,categories=odh
@@ -28,11 +29,11 @@ type AIHub struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the platform decided.
+	// spec defines the settings of the platform for registries and the catalog.
 	// +required
 	Spec AIHubSpec `json:"spec"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the AIHub.
 	// +optional
 	Status AIHubStatus `json:"status,omitzero"`
 }
@@ -40,10 +41,10 @@ type AIHub struct {
 // GetConditions returns a copy of the conditions.
 func (a *AIHub) GetConditions() []Condition { return copyOf(a.Status.Conditions) }
 
-// SetConditions replaces the conditions by a copy of the given ones.
+// SetConditions replaces the conditions with a copy of the given ones.
 func (a *AIHub) SetConditions(conditions []Condition) { a.Status.Conditions = copyOf(conditions) }
 
-// ObserveGeneration records that the present generation was reconciled.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (a *AIHub) ObserveGeneration() { a.Status.ObservedGeneration = a.Generation }
 
 // AIHubList is a list of AIHub objects.
@@ -56,58 +57,63 @@ type AIHubList struct {
 	Items           []AIHub `json:"items"`
 }
 
-// AIHubSpec is what the platform decided about model registries and the catalog.
+// AIHubSpec defines the settings of the platform for registries and the catalog.
 type AIHubSpec struct {
-	// applicationNamespace is where the programs of the platform run.
+	// applicationNamespace is the namespace in which the workloads of the platform run, for example opendatahub.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
 	ApplicationNamespace string `json:"applicationNamespace"`
 
-	// instancesNamespace is where registries and the catalog live. It may be the same.
+	// instancesNamespace is the namespace of the registries and of the catalog, for example odh-model-registries. It can
+	// be the same as applicationNamespace. The operator creates the namespace if it does not exist, and a Catalog in it.
+	// An existing namespace is used if the operator or the platform created it, if it is the namespace of the operator, or
+	// if it has the label platform.opendatahub.io/registries=true. If you change this field, the operator deletes the
+	// Catalog that it created in the old namespace and creates one in the new namespace. Registries are not moved.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
 	InstancesNamespace string `json:"instancesNamespace"`
 
-	// gateway tells more about the Gateway.
+	// gateway configures the Gateway that publishes the registries and the catalog.
 	// +optional
 	Gateway *AIHubGateway `json:"gateway,omitempty"`
 }
 
-// AIHubGateway tells more about the Gateway.
+// AIHubGateway configures the Gateway that publishes the registries and the catalog.
 type AIHubGateway struct {
-	// domain under which the Gateway is reached.
+	// domain is the domain of the Gateway, for example apps.example.com.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`
 	Domain string `json:"domain,omitempty"`
 }
 
-// AIHubStatus is what was observed last.
+// AIHubStatus is the most recently observed state of an AIHub.
 type AIHubStatus struct {
-	// phase is Ready or Not Ready.
+	// phase is Ready if the condition Ready is True, and Not Ready otherwise.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the resource, in the order of their importance.
+	// conditions are the latest observations of the state of the AIHub, in the order of their importance.
 	// +optional
 	// +listType=atomic
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// releases lists what runs.
+	// releases lists the software that serves the AIHub, with the version of the platform last.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Releases []Release `json:"releases,omitempty"`
 
-	// distribution is the product that runs this operator. It is missing if the platform operator says nothing about it.
+	// distribution is the product that runs this operator. It is not set if the platform operator reports neither a name
+	// nor a version.
 	// +optional
 	Distribution *Distribution `json:"distribution,omitempty"`
 }

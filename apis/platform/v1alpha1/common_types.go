@@ -6,114 +6,117 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase sums up the conditions in one word.
+// Phase summarizes the conditions in one word.
 type Phase string
 
 const (
-	// PhaseReady goes with the condition Ready being True.
+	// PhaseReady means that the condition Ready is True.
 	PhaseReady Phase = "Ready"
-	// PhaseProgressing goes with everything else.
+	// PhaseProgressing means that the condition Ready is not True.
 	PhaseProgressing Phase = "Progressing"
 )
 
-// Severity says how bad a condition is that is not True.
+// Severity is the severity of a condition that is not True.
 type Severity string
 
 const (
 	// SeverityError is the severity of most conditions.
 	SeverityError Severity = ""
-	// SeverityInfo marks a condition that stands in the way of nothing.
+	// SeverityInfo is the severity of a condition that does not affect Ready.
 	SeverityInfo Severity = "Info"
 )
 
-// Condition is one condition in the shape that the operator of the platform reads and writes.
+// Condition is an observation of the state of a resource, in the format that the platform operator reads and writes.
 type Condition struct {
-	// type of the condition, unique in the list.
+	// type is the type of the condition. It is unique in the list.
 	// +required
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
 
-	// status of the condition: True, False or Unknown.
+	// status is the status of the condition: True, False or Unknown.
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Status metav1.ConditionStatus `json:"status"`
 
-	// observedGeneration is the generation that the condition is about.
+	// observedGeneration is the generation of the resource on which the condition is based.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// lastTransitionTime is when the status changed last.
+	// lastTransitionTime is the last time at which the status changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// reason is one word for the cause.
+	// reason is the cause of the status in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message names the cause and the fix.
+	// message describes the cause and how to fix it.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// severity is empty for an error, or Info.
+	// severity is Info for a condition that does not affect Ready. It is empty for all others.
 	// +optional
 	Severity Severity `json:"severity,omitempty"`
 
-	// lastHeartbeatTime is when anything of the condition changed last. Older readers look for it.
+	// lastHeartbeatTime is the last time at which any field of the condition changed. Older clients read it.
 	// +optional
 	LastHeartbeatTime *metav1.Time `json:"lastHeartbeatTime,omitempty"`
 }
 
-// Release is one piece of software that stands behind a resource.
+// Release is a release of software that serves a resource.
 type Release struct {
-	// name of the software, unique in the list.
+	// name is the name of the software. It is unique in the list.
 	// +required
 	Name string `json:"name"`
 
-	// version of the software.
+	// version is the version of the software.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// repoUrl is where its source is.
+	// repoUrl is the URL of the source repository.
 	// +optional
 	RepoURL string `json:"repoUrl,omitempty"`
 }
 
 // Distribution is the product of which the platform operator is a part.
 type Distribution struct {
-	// name of the product, as the platform operator gives it in ODH_MODULE_OPERATOR_PLATFORM_TYPE. For example Open Data Hub.
+	// name is the name of the product, for example Open Data Hub. It is the value of the environment variable
+	// ODH_MODULE_OPERATOR_PLATFORM_TYPE.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// version of the product, as the platform operator gives it in its ConfigMap.
+	// version is the version of the product, from the ConfigMap that the platform operator writes.
 	// +optional
 	Version string `json:"version,omitempty"`
 }
 
-// Status is what every resource of this group reports.
+// Status is the status that the resources of this group have in common.
 type Status struct {
-	// phase is Ready or Progressing.
+	// phase is Ready if the condition Ready is True, and Progressing otherwise.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// observedGeneration is the generation that was processed last.
+	// observedGeneration is the most recent generation that the operator has reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the resource. Ready is ours; others may add theirs.
+	// conditions are the latest observations of the state of the resource. This operator sets Ready; other controllers can
+	// add further conditions.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// releases lists what runs, the platform first.
+	// releases lists the software that serves the resource, with the version of the platform first.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Releases []Release `json:"releases,omitempty"`
 
-	// distribution is the product that runs this operator. It is missing if the platform operator says nothing about it.
+	// distribution is the product that runs this operator. It is not set if the platform operator reports neither a name
+	// nor a version.
 	// +optional
 	Distribution *Distribution `json:"distribution,omitempty"`
 }
@@ -121,7 +124,7 @@ type Status struct {
 // GetConditions returns a copy of the conditions.
 func (s *Status) GetConditions() []Condition { return copyOf(s.Conditions) }
 
-// SetConditions replaces the conditions by a copy of the given ones.
+// SetConditions replaces the conditions with a copy of the given ones.
 func (s *Status) SetConditions(conditions []Condition) { s.Conditions = copyOf(conditions) }
 
 func copyOf(conditions []Condition) []Condition {

@@ -2,14 +2,16 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MLflowOperatorName is the only name that an MLflowOperator may bear.
+// MLflowOperatorName is the only valid name of an MLflowOperator.
 const MLflowOperatorName = "default-mlflowoperator"
 
-// MLflowOperatorFinalizer keeps an MLflowOperator while there are MLflow objects.
+// MLflowOperatorFinalizer keeps an MLflowOperator while MLflow objects exist.
 const MLflowOperatorFinalizer = "mlflow.opendatahub.io/mlflow-operator-protection"
 
-// MLflowOperator hands MLflow over to this operator: the gateway behind which servers are published and the section of the
-// console in which they stand. There is one, named default-mlflowoperator.
+// MLflowOperator configures MLflow for the Open Data Hub platform: the Gateway that publishes the server, and its
+// section in the menu of the OpenShift console. A cluster has one MLflowOperator, and its name is
+// default-mlflowoperator. It takes effect only if the component platform is enabled; MLflow objects then wait until it
+// is ready.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mlfo,categories=odh
@@ -24,11 +26,11 @@ type MLflowOperator struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the platform decided.
+	// spec defines the settings of the platform for MLflow.
 	// +optional
 	Spec MLflowOperatorSpec `json:"spec,omitempty"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the MLflowOperator.
 	// +optional
 	Status MLflowOperatorStatus `json:"status,omitempty"`
 }
@@ -36,10 +38,10 @@ type MLflowOperator struct {
 // GetConditions returns a copy of the conditions.
 func (m *MLflowOperator) GetConditions() []Condition { return m.Status.GetConditions() }
 
-// SetConditions replaces the conditions by a copy of the given ones.
+// SetConditions replaces the conditions with a copy of the given ones.
 func (m *MLflowOperator) SetConditions(conditions []Condition) { m.Status.SetConditions(conditions) }
 
-// ObserveGeneration records that the present generation was reconciled.
+// ObserveGeneration sets status.observedGeneration to the current generation.
 func (m *MLflowOperator) ObserveGeneration() { m.Status.ObservedGeneration = m.Generation }
 
 // MLflowOperatorList is a list of MLflowOperator objects.
@@ -52,29 +54,32 @@ type MLflowOperatorList struct {
 	Items           []MLflowOperator `json:"items"`
 }
 
-// MLflowOperatorSpec is what the platform decided about MLflow.
+// MLflowOperatorSpec defines the settings of the platform for MLflow.
 type MLflowOperatorSpec struct {
-	// gatewayName is the Gateway that HTTPRoutes attach to. MLflow waits for it.
+	// gatewayName is the name of the Gateway to which the HTTPRoutes of MLflow attach, for example data-science-gateway.
+	// MLflow objects are not reconciled while it is empty.
 	// +optional
 	GatewayName string `json:"gatewayName,omitempty"`
 
-	// sectionTitle is the section of the console's application menu. MLflow waits for it.
+	// sectionTitle is the section of the application menu of the OpenShift console in which MLflow appears, for example
+	// Open Data Hub. MLflow objects are not reconciled while it is empty.
 	// +optional
 	SectionTitle string `json:"sectionTitle,omitempty"`
 
-	// gateway tells more about the Gateway.
+	// gateway contains further settings of the Gateway.
 	// +optional
 	Gateway *GatewaySpec `json:"gateway,omitempty"`
 }
 
-// GatewaySpec tells more about the Gateway.
+// GatewaySpec contains further settings of the Gateway.
 type GatewaySpec struct {
-	// domain under which the Gateway is reached, with or without https://.
+	// domain is the domain of the Gateway, with or without https://, for example gateway.apps.example.com. It determines
+	// the external URL of MLflow.
 	// +optional
 	Domain string `json:"domain,omitempty"`
 }
 
-// MLflowOperatorStatus is what was observed last.
+// MLflowOperatorStatus is the most recently observed state of an MLflowOperator.
 type MLflowOperatorStatus struct {
 	Status `json:",inline"`
 }

@@ -1,6 +1,6 @@
-// Package v1alpha1 holds the serving.kserve.io/v1alpha1 API as ModelMesh uses it. The Predictor, one model and where it lies, is
-// ours with its CRD. ServingRuntime and ClusterServingRuntime belong to KServe; here are views of them that hold what ModelMesh
-// reads.
+// Package v1alpha1 contains the serving.kserve.io/v1alpha1 API as ModelMesh uses it. This operator owns the Predictor
+// and its CRD. KServe owns ServingRuntime and ClusterServingRuntime; this package contains views of them with the
+// fields that ModelMesh uses.
 //
 // +kubebuilder:object:generate=true
 // +groupName=serving.kserve.io

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Predictor is a model that the runtimes of its namespace serve.
+// Predictor describes a model that ModelMesh serves with the runtimes of its namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=pred,categories=odh
@@ -25,11 +25,12 @@ type Predictor struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted model.
+	// spec defines the desired model and where it is stored. A change loads the new model first; the old model answers
+	// requests until the new one is loaded.
 	// +optional
 	Spec PredictorSpec `json:"spec,omitzero"`
 
-	// status is what was observed last.
+	// status is the most recently observed state of the model.
 	// +optional
 	// +kubebuilder:default={transitionStatus: UpToDate, activeModelState: Pending, targetModelState: "", available: false, failedCopies: 0, totalCopies: 0}
 	Status PredictorStatus `json:"status,omitzero"`
@@ -45,95 +46,106 @@ type PredictorList struct {
 	Items           []Predictor `json:"items"`
 }
 
-// PredictorSpec is the wanted model. Identities of registered models are hashes over its JSON (section 5.10 of the reference):
-// the order of the fields, what is left out when it is not set, and that path is always written, must stay.
+// PredictorSpec defines the desired model. The identity of a registered model is a hash of its JSON (section 5.10 of
+// the reference). Therefore, the order of the fields, the fields that are omitted when empty, and path, which is
+// always written, must not change.
 type PredictorSpec struct {
 	// serviceAccountName has no effect.
 	// +optional
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 
-	// modelType is the format of the model, by which a runtime is found.
+	// modelType is the format of the model. Unless spec.runtime is set, it selects a runtime that lists the format with
+	// autoSelect: true.
 	ModelType ModelType `json:"modelType"`
 
-	// path of the model in the storage. Deprecated: use storage.path.
+	// path is the path of the model in its storage. It is used only if spec.storage is set without a path. Deprecated: use
+	// storage.path instead.
 	// +optional
 	Path string `json:"path"`
 
-	// schemaPath is the path of a file that describes inputs and outputs. Deprecated: use storage.schemaPath.
+	// schemaPath is the path of a file that describes the inputs and outputs of the model. Deprecated: use
+	// storage.schemaPath instead.
 	// +optional
 	SchemaPath *string `json:"schemaPath,omitempty"`
 
-	// storage tells where the model lies.
+	// storage describes where the model is stored.
 	// +optional
 	Storage *Storage `json:"storage,omitempty"`
 
-	// gpu has no effect: a runtime asks for GPUs in the resources of its containers.
+	// gpu has no effect. GPUs are requested in the resources of the containers of the runtime.
 	// +optional
 	GPU *GPURequest `json:"gpu,omitempty"`
 
-	// runtime pins the model to one runtime.
+	// runtime selects a runtime by name. The format and the protocol of the model are then not compared with those of the
+	// runtime.
 	// +optional
 	Runtime *RuntimeRef `json:"runtime,omitempty"`
 
-	// protocolVersion of the requests that the model has to answer, such as grpc-v2.
+	// protocolVersion is the inference protocol that the runtime must support, for example grpc-v2. If it is empty, any
+	// protocol is accepted.
 	// +optional
 	ProtocolVersion *string `json:"protocolVersion,omitempty"`
 }
 
 // ModelType is the format of a model.
 type ModelType struct {
-	// name of the format, such as sklearn.
+	// name is the name of the format, for example sklearn.
 	Name string `json:"name"`
 
-	// version of the format; an opaque word.
+	// version is the version of the format, for example "0". It must equal a version that the runtime lists. If it is
+	// empty, any version is accepted.
 	// +optional
 	Version *string `json:"version,omitempty"`
 }
 
-// GPURequest was meant to say whether a model needs a GPU.
+// GPURequest has no effect.
 //
 // +kubebuilder:validation:Enum=required;preferred
 type GPURequest string
 
-// RuntimeRef names a runtime.
+// RuntimeRef is a reference to a runtime.
 type RuntimeRef struct {
-	// name of a ServingRuntime of the namespace or of a ClusterServingRuntime; empty for any.
+	// name is the name of a ServingRuntime in the same namespace or of a ClusterServingRuntime. If it is empty, the
+	// runtime is selected by the format of the model.
 	Name string `json:"name"`
 }
 
-// Storage tells where a model lies. An empty map of parameters differs from none: both have to survive a round trip.
+// Storage describes where a model is stored. An empty map of parameters differs from a missing map, and both must
+// survive decoding and encoding.
 type Storage struct {
-	// path of the model in the storage.
+	// path is the path of the model in the storage, for example sklearn/mnist-svm.joblib.
 	// +optional
 	Path *string `json:"path,omitempty"`
 
-	// schemaPath is the path of a file that describes inputs and outputs.
+	// schemaPath is the path of a file in the storage that describes the inputs and outputs of the model.
 	// +optional
 	SchemaPath *string `json:"schemaPath,omitempty"`
 
-	// parameters override members of the entry of the storage Secret, such as type, bucket or name.
+	// parameters override values of the selected entry of the storage Secret, for example type, bucket or name.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitzero"`
 
-	// key of the entry in the storage Secret.
+	// key selects an entry of the storage Secret, which is named storage-config by default. If it is empty, the entry
+	// default_TYPE is used if parameters contain a type, and otherwise the entry default.
 	// +optional
 	Key *string `json:"key,omitempty"`
 
-	// persistentVolumeClaim is not supported: set parameters type=pvc and name=<claim> instead.
+	// persistentVolumeClaim is not supported, and a Predictor that sets it is invalid. To load a model from a
+	// PersistentVolumeClaim, set parameters to type=pvc and name=CLAIM instead.
 	// +optional
 	PersistentVolumeClaim *corev1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
 
-	// s3 is a bucket. Deprecated: use key and parameters.
+	// s3 selects a bucket. Deprecated: use key and parameters instead.
 	// +optional
 	S3 *S3Storage `json:"s3,omitempty"`
 }
 
-// S3Storage is a bucket with the credentials for it.
+// S3Storage selects a bucket and its credentials.
 type S3Storage struct {
 	// secretKey is the key of the entry in the storage Secret.
 	SecretKey string `json:"secretKey"`
 
-	// bucket overrides the one of the entry.
+	// bucket is the name of the bucket. Defaults to the bucket of the entry.
 	// +optional
 	Bucket *string `json:"bucket,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// object is a runtime before its spec is understood.
+// object is a runtime whose spec is not decoded yet.
 //
 // +kubebuilder:object:generate=false
 type object struct {
@@ -20,8 +20,8 @@ type object struct {
 	Spec            json.RawMessage `json:"spec,omitempty"`
 }
 
-// UnmarshalJSON keeps what it understands of the spec and notes the rest. An error for one object would make the list of all
-// runtimes of the cluster unreadable.
+// UnmarshalJSON decodes the fields of the spec that it can and records the others. An error for one object would prevent the cluster's list
+// of runtimes from being decoded.
 func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 	var o object
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &o); err != nil {
@@ -43,15 +43,15 @@ func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxIgnored bounds how many fields without effect are listed.
+// maxIgnored is the maximum number of entries in Ignored.
 const maxIgnored = 10
 
-// UnmarshalJSON is like that of a [ServingRuntime].
+// UnmarshalJSON does the same as UnmarshalJSON of [ServingRuntime].
 func (r *ClusterServingRuntime) UnmarshalJSON(data []byte) error {
 	return (*ServingRuntime)(r).UnmarshalJSON(data)
 }
 
-// decodeByField decodes each field of a spec for itself. The text names the first one, by the alphabet, that could not be.
+// decodeByField decodes each field of a spec separately. malformed describes the first field, in alphabetical order, that could not be decoded.
 func decodeByField(data []byte) (spec ServingRuntimeSpec, malformed string) {
 	fields := map[string]json.RawMessage{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {

@@ -5,11 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ObjectMeta is that of every object. Views of foreign kinds embed it by this name, by which the generator of CRDs does not take
-// them for kinds of ours.
+// ObjectMeta is metav1.ObjectMeta. Views of foreign kinds embed it under this name, so that controller-gen creates no CRDs for them.
 type ObjectMeta = metav1.ObjectMeta
 
-// ServingRuntime is a view of a template for pods that serve models of its namespace.
+// ServingRuntime is a partial view of KServe's ServingRuntime, a template for pods that serve the models of its namespace.
 //
 // +kubebuilder:object:root=true
 type ServingRuntime struct {
@@ -18,8 +17,7 @@ type ServingRuntime struct {
 
 	// Spec is the template.
 	Spec ServingRuntimeSpec `json:"spec,omitzero"`
-	// Malformed tells which part of the spec holds what no runtime can have and was therefore left out of Spec; empty for
-	// none.
+	// Malformed describes the first field of the stored spec that could not be decoded and is missing in Spec. Empty if there is no such field.
 	Malformed string `json:"-"`
 }
 
@@ -32,7 +30,7 @@ type ServingRuntimeList struct {
 	Items           []ServingRuntime `json:"items"`
 }
 
-// ClusterServingRuntime is a view of a template for pods that serve models of every namespace.
+// ClusterServingRuntime is a partial view of KServe's ClusterServingRuntime, a template for pods that serve the models of all namespaces.
 //
 // +kubebuilder:object:root=true
 type ClusterServingRuntime struct {
@@ -41,7 +39,7 @@ type ClusterServingRuntime struct {
 
 	// Spec is the template.
 	Spec ServingRuntimeSpec `json:"spec,omitzero"`
-	// Malformed is that of a [ServingRuntime].
+	// Malformed is the same as in [ServingRuntime].
 	Malformed string `json:"-"`
 }
 
@@ -54,81 +52,81 @@ type ClusterServingRuntimeList struct {
 	Items           []ClusterServingRuntime `json:"items"`
 }
 
-// ServingRuntimeSpec is what ModelMesh reads of a template. The schema is KServe's and leaves numbers unbounded, so they are
-// wide here and judged by who uses them.
+// ServingRuntimeSpec contains the fields of a template that ModelMesh uses. KServe's schema does not limit numbers, so they are int64 here,
+// and the code that uses them checks their range.
 type ServingRuntimeSpec struct {
 	// SupportedModelFormats are the formats that the server can load.
 	SupportedModelFormats []SupportedModelFormat `json:"supportedModelFormats,omitempty"`
-	// MultiModel tells that the template is for ModelMesh.
+	// MultiModel selects the template for ModelMesh if true.
 	MultiModel *bool `json:"multiModel,omitempty"`
-	// Disabled takes the runtime out of service.
+	// Disabled turns the runtime off if true.
 	Disabled *bool `json:"disabled,omitempty"`
-	// ProtocolVersions of the requests that the server answers.
+	// ProtocolVersions are the inference protocols that the server supports.
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
 
-	// Containers of the pods.
+	// Containers are the containers of the pods.
 	Containers []corev1.Container `json:"containers"`
-	// Volumes of the pods.
+	// Volumes are the volumes of the pods.
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
-	// NodeSelector of the pods.
+	// NodeSelector is the node selector of the pods.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Affinity of the pods.
+	// Affinity is the affinity of the pods.
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// Tolerations of the pods.
+	// Tolerations are the tolerations of the pods.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// Labels of the pods.
+	// Labels are the labels of the pods.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the pods.
+	// Annotations are the annotations of the pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// ImagePullSecrets of the pods.
+	// ImagePullSecrets are the image pull secrets of the pods.
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// SchedulerName is the scheduler of the pods.
 	SchedulerName string `json:"schedulerName,omitempty"`
-	// ResourceClaims of the pods, for dynamic resource allocation.
+	// ResourceClaims are the claims of the pods for dynamic resource allocation.
 	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 
-	// GRPCEndpoint is where models are loaded and unloaded: port:<n> or unix:<path>.
+	// GRPCEndpoint is the endpoint for loading and unloading models: port:<n> or unix:<path>.
 	GRPCEndpoint *string `json:"grpcEndpoint,omitempty"`
-	// GRPCDataEndpoint is where requests are answered: port:<n> or unix:<path>.
+	// GRPCDataEndpoint is the endpoint for inference requests: port:<n> or unix:<path>.
 	GRPCDataEndpoint *string `json:"grpcDataEndpoint,omitempty"`
 	// HTTPDataEndpoint is not used by ModelMesh.
 	HTTPDataEndpoint *string `json:"httpDataEndpoint,omitempty"`
-	// Replicas is the wanted number of pods. Stored objects may hold any whole number.
+	// Replicas is the desired number of pods. Stored objects can contain any integer.
 	Replicas *int64 `json:"replicas,omitempty"`
-	// StorageHelper is the container that fetches models.
+	// StorageHelper configures the container that downloads models.
 	StorageHelper *StorageHelper `json:"storageHelper,omitempty"`
-	// BuiltInAdapter is the container that speaks ModelMesh's protocol for a server that does not.
+	// BuiltInAdapter configures the container that translates ModelMesh's protocol for a server that does not support it.
 	BuiltInAdapter *BuiltInAdapter `json:"builtInAdapter,omitempty"`
-	// Ignored are the fields of the stored spec that have no effect on pods of ModelMesh, by their paths in it.
+	// Ignored lists the paths of fields in the stored spec that have no effect on pods of ModelMesh.
 	Ignored []string `json:"-"`
 }
 
-// SupportedModelFormat is a format that a server can load.
+// SupportedModelFormat is a model format that a server can load.
 type SupportedModelFormat struct {
-	// Name of the format.
+	// Name is the name of the format.
 	Name string `json:"name"`
-	// Version of the format; an opaque word.
+	// Version is the version of the format, an opaque string.
 	Version *string `json:"version,omitempty"`
-	// AutoSelect offers the runtime to models of the format that name no runtime.
+	// AutoSelect offers the runtime to models of the format that do not select a runtime by name.
 	AutoSelect *bool `json:"autoSelect,omitempty"`
 }
 
-// StorageHelper is the container that fetches models.
+// StorageHelper configures the container that downloads models.
 type StorageHelper struct {
-	// Disabled leaves the container out.
+	// Disabled removes the container if true.
 	Disabled bool `json:"disabled,omitempty"`
 }
 
-// BuiltInAdapter is the container that speaks ModelMesh's protocol for a server that does not.
+// BuiltInAdapter configures the container that translates ModelMesh's protocol for a server that does not support it.
 type BuiltInAdapter struct {
-	// ServerType is the kind of the server, and the name of its container.
+	// ServerType is the type of the server, and the name of its container.
 	ServerType string `json:"serverType,omitempty"`
-	// RuntimeManagementPort is where the server listens for orders to load models.
+	// RuntimeManagementPort is the port on which the server accepts requests to load models.
 	RuntimeManagementPort int64 `json:"runtimeManagementPort,omitempty"`
-	// MemBufferBytes is memory that models must leave free, in bytes.
+	// MemBufferBytes is the memory, in bytes, that is not available for models.
 	MemBufferBytes int64 `json:"memBufferBytes,omitempty"`
-	// ModelLoadingTimeoutMillis is how long loading may take, in milliseconds.
+	// ModelLoadingTimeoutMillis is the maximum duration of loading a model, in milliseconds.
 	ModelLoadingTimeoutMillis int64 `json:"modelLoadingTimeoutMillis,omitempty"`
-	// Env of the adapter.
+	// Env contains environment variables of the adapter.
 	Env []corev1.EnvVar `json:"env,omitempty"`
 }

@@ -1,5 +1,6 @@
-// Package v1beta1 holds a view of the serving.kserve.io/v1beta1 InferenceService: what ModelMesh reads of it, and what it writes
-// into its status. The kind belongs to KServe. Never update a whole object by this view: what it does not hold would be lost.
+// Package v1beta1 contains a view of the InferenceService of serving.kserve.io/v1beta1, with the fields of the spec
+// and the status that ModelMesh uses. KServe owns the kind. Never update a whole object with this view: fields that it
+// does not contain would be lost.
 //
 // +kubebuilder:object:generate=true
 // +groupName=serving.kserve.io

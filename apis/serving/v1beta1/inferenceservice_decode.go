@@ -8,10 +8,10 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// maxIgnored bounds how many fields without effect are listed.
+// maxIgnored is the maximum number of entries in Ignored.
 const maxIgnored = 10
 
-// UnmarshalJSON reads the view, and notes what else a spec for ModelMesh holds.
+// UnmarshalJSON decodes the view and, in ModelMesh mode, records the fields of the spec that it does not contain.
 func (s *InferenceService) UnmarshalJSON(data []byte) error {
 	type plain InferenceService // has no methods
 	var read plain

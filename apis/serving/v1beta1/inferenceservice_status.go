@@ -9,73 +9,73 @@ import (
 
 // Names in the status of an InferenceService.
 const (
-	// ConditionReady sums up the components.
+	// ConditionReady summarizes the components.
 	ConditionReady = "Ready"
-	// ConditionPredictorReady tells whether the model answers requests.
+	// ConditionPredictorReady reports whether the model answers requests.
 	ConditionPredictorReady = "PredictorReady"
 	// ComponentPredictor is the key of the model among the components.
 	ComponentPredictor = "predictor"
 )
 
-// InferenceServiceStatus is what ModelMesh reads and writes of the status. KServe keeps more in it.
+// InferenceServiceStatus contains the fields of the status that ModelMesh uses. KServe's status has more fields.
 type InferenceServiceStatus struct {
-	// ObservedGeneration is the generation that was reconciled last.
+	// ObservedGeneration is the most recent generation that was reconciled.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the model and of its components.
+	// Conditions are the conditions of the model and of its components.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// URL is the address for requests.
 	URL string `json:"url,omitempty"`
-	// Address is where other servers find the model.
+	// Address is the address of the model for other servers.
 	Address *Address `json:"address,omitempty"`
-	// Components have addresses of their own.
+	// Components contains the status of each component.
 	Components map[string]ComponentStatus `json:"components,omitempty"`
 	// ModelStatus is the state of the model.
 	ModelStatus *ModelStatus `json:"modelStatus,omitempty"`
-	// DeploymentMode is who serves the model.
+	// DeploymentMode is the deployment mode of the model.
 	DeploymentMode string `json:"deploymentMode,omitempty"`
 }
 
-// Condition is one in the form of Knative: the time is optional and there is no generation.
+// Condition is a condition in the format of Knative: the time is optional, and there is no generation.
 type Condition struct {
-	// Type of the condition.
+	// Type is the type of the condition.
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
 	// Severity is empty for an error.
 	Severity string `json:"severity,omitempty"`
-	// LastTransitionTime is when the status changed last.
+	// LastTransitionTime is the last time at which the status changed.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason in one word.
+	// Reason is the reason of the status in one word.
 	Reason string `json:"reason,omitempty"`
-	// Message tells more.
+	// Message contains details.
 	Message string `json:"message,omitempty"`
 }
 
-// Address is one in the form of Knative.
+// Address is an address in the format of Knative.
 type Address struct {
-	// URL of the model, with its path.
+	// URL is the URL of the model, with its path.
 	URL string `json:"url,omitempty"`
 }
 
-// ComponentStatus are the addresses of a component.
+// ComponentStatus contains the addresses of a component.
 type ComponentStatus struct {
 	// URL is the address for requests.
 	URL string `json:"url,omitempty"`
-	// RestURL is the address for requests by HTTP.
+	// RestURL is the address for REST requests.
 	RestURL string `json:"restUrl,omitempty"`
-	// GRPCURL is the address for requests by gRPC.
+	// GRPCURL is the address for gRPC requests.
 	GRPCURL string `json:"grpcUrl,omitempty"`
 }
 
 // ModelStatus is the state of a model.
 type ModelStatus struct {
-	// TransitionStatus relates the model that answers requests to the present spec.
+	// TransitionStatus describes how the model that answers requests relates to the current spec.
 	TransitionStatus v1alpha1.TransitionStatus `json:"transitionStatus"`
-	// States of the active model and of the one that replaces it.
+	// States are the states of the active model and of the model that replaces it.
 	States *ModelRevisionStates `json:"states,omitempty"`
-	// LastFailureInfo tells why the model of the present spec is not served.
+	// LastFailureInfo describes why the model of the current spec is not served.
 	LastFailureInfo *FailureInfo `json:"lastFailureInfo,omitempty"`
-	// Copies of the model.
+	// Copies are the numbers of copies of the model.
 	Copies *ModelCopies `json:"copies,omitempty"`
 }
 
@@ -83,28 +83,28 @@ type ModelStatus struct {
 type ModelRevisionStates struct {
 	// ActiveModelState is the state of the model that answers requests.
 	ActiveModelState v1alpha1.ModelState `json:"activeModelState"`
-	// TargetModelState is the state of the model of the present spec while it is not the active one.
+	// TargetModelState is the state of the model of the current spec while another model is active.
 	TargetModelState v1alpha1.ModelState `json:"targetModelState,omitempty"`
 }
 
-// ModelCopies counts copies.
+// ModelCopies are the numbers of copies of a model.
 type ModelCopies struct {
-	// FailedCopies could not be loaded.
+	// FailedCopies is the number of copies that could not be loaded.
 	FailedCopies int `json:"failedCopies"`
-	// TotalCopies are all.
+	// TotalCopies is the number of all copies.
 	TotalCopies int `json:"totalCopies,omitempty"`
 }
 
-// FailureInfo is one failure.
+// FailureInfo describes a failure.
 type FailureInfo struct {
 	// Location is the instance that failed.
 	Location string `json:"location,omitempty"`
-	// Reason is the kind of the failure.
+	// Reason is the reason of the failure in one word.
 	Reason v1alpha1.FailureReason `json:"reason,omitempty"`
-	// Message tells more.
+	// Message contains details.
 	Message string `json:"message,omitempty"`
-	// ModelRevisionName is the identity under which the model of the spec is registered.
+	// ModelRevisionName is the ID under which the model of the spec is registered.
 	ModelRevisionName string `json:"modelRevisionName,omitempty"`
-	// Time of the failure.
+	// Time is the time of the failure.
 	Time *metav1.Time `json:"time,omitempty"`
 }

@@ -2,32 +2,32 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Annotations of an InferenceService that ModelMesh reads.
+// Annotations of an InferenceService that ModelMesh uses.
 const (
-	// AnnotationDeploymentMode chooses who serves the model.
+	// AnnotationDeploymentMode selects the deployment mode of the model.
 	AnnotationDeploymentMode = "serving.kserve.io/deploymentMode"
-	// DeploymentModeModelMesh is the value of [AnnotationDeploymentMode] that chooses ModelMesh.
+	// DeploymentModeModelMesh is the value of [AnnotationDeploymentMode] that selects ModelMesh.
 	DeploymentModeModelMesh = "ModelMesh"
-	// AnnotationServingRuntime names the runtime, beside a framework.
+	// AnnotationServingRuntime is the name of the runtime for a model that is described by a framework.
 	AnnotationServingRuntime = "serving.kserve.io/servingRuntime"
-	// AnnotationSecretKey is the key of the storage entry where the storage gives none.
+	// AnnotationSecretKey is the key of the storage entry if the storage does not specify one.
 	AnnotationSecretKey = "serving.kserve.io/secretKey"
-	// AnnotationSchemaPath is the path of the schema where the storage gives none.
+	// AnnotationSchemaPath is the path of the schema if the storage does not specify one.
 	AnnotationSchemaPath = "serving.kserve.io/schemaPath"
 )
 
-// InferenceService is a view of a model with its servers.
+// InferenceService is a partial view of KServe's InferenceService, a model with its servers.
 //
 // +kubebuilder:object:root=true
 type InferenceService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the wanted model.
+	// Spec is the desired state of the model.
 	Spec InferenceServiceSpec `json:"spec,omitzero"`
-	// Status is what was observed last.
+	// Status is the most recently observed state of the model.
 	Status InferenceServiceStatus `json:"status,omitzero"`
-	// Ignored are the fields of the stored spec that have no effect on a model of ModelMesh, by their paths.
+	// Ignored lists the paths of fields in the stored spec that have no effect in ModelMesh mode.
 	Ignored []string `json:"-"`
 }
 
@@ -40,19 +40,19 @@ type InferenceServiceList struct {
 	Items           []InferenceService `json:"items"`
 }
 
-// InferenceServiceSpec is the wanted model.
+// InferenceServiceSpec is the desired state of a model.
 type InferenceServiceSpec struct {
 	// Predictor is the model.
 	Predictor PredictorSpec `json:"predictor"`
-	// Transformer stands before the model; KServe runs it.
+	// Transformer preprocesses requests to the model. KServe runs it.
 	Transformer *Component `json:"transformer,omitempty"`
-	// Explainer stands beside the model; KServe runs it.
+	// Explainer explains predictions of the model. KServe runs it.
 	Explainer *Component `json:"explainer,omitempty"`
 }
 
-// Component is what ModelMesh reads of a component that it does not run.
+// Component contains the fields that ModelMesh uses of a component that it does not run.
 type Component struct {
-	// Timeout of a request, in seconds.
+	// Timeout is the timeout of a request, in seconds.
 	Timeout *int64 `json:"timeout,omitempty"`
 }
 
@@ -78,15 +78,15 @@ type PredictorSpec struct {
 	// PMML is a model of the format pmml.
 	PMML *PredictorExtension `json:"pmml,omitempty"`
 
-	// Timeout of a request, in seconds.
+	// Timeout is the timeout of a request, in seconds.
 	Timeout *int64 `json:"timeout,omitempty"`
 }
 
 // ModelSpec is a model of any format.
 type ModelSpec struct {
-	// ModelFormat by which a runtime is found.
+	// ModelFormat selects a runtime.
 	ModelFormat ModelFormat `json:"modelFormat"`
-	// Runtime pins the model to one runtime.
+	// Runtime selects a runtime by name.
 	Runtime *string `json:"runtime,omitempty"`
 
 	PredictorExtension `json:",inline"`
@@ -94,30 +94,30 @@ type ModelSpec struct {
 
 // ModelFormat is the format of a model.
 type ModelFormat struct {
-	// Name of the format, such as sklearn.
+	// Name is the name of the format, for example sklearn.
 	Name string `json:"name"`
-	// Version of the format; an opaque word.
+	// Version is the version of the format, an opaque string.
 	Version *string `json:"version,omitempty"`
 }
 
-// PredictorExtension is what models of all forms have.
+// PredictorExtension contains the fields of all types of models.
 type PredictorExtension struct {
-	// StorageURI is where the model lies.
+	// StorageURI is the URI of the model.
 	StorageURI *string `json:"storageUri,omitempty"`
-	// ProtocolVersion of the requests.
+	// ProtocolVersion is the inference protocol of the requests.
 	ProtocolVersion *string `json:"protocolVersion,omitempty"`
-	// Storage is where the model lies.
+	// Storage describes where the model is stored.
 	Storage *ModelStorage `json:"storage,omitempty"`
 }
 
-// ModelStorage is where a model lies.
+// ModelStorage describes where a model is stored.
 type ModelStorage struct {
-	// Path of the model in the storage.
+	// Path is the path of the model in the storage.
 	Path *string `json:"path,omitempty"`
 	// SchemaPath is the path of a file that describes inputs and outputs.
 	SchemaPath *string `json:"schemaPath,omitempty"`
-	// Parameters override members of the entry of the storage Secret.
+	// Parameters override values of the entry in the storage Secret.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Key of the entry in the storage Secret.
+	// Key is the key of the entry in the storage Secret.
 	Key *string `json:"key,omitempty"`
 }
