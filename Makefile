@@ -390,7 +390,7 @@ e2e-ci: ## Run the part of e2e that covers data, guards and the rollout of the o
 	go run github.com/onsi/ginkgo/v2/ginkgo -tags e2e -timeout 60m -label-filter=ci ./test/e2e
 
 .PHONY: cluster-build
-cluster-build: ## Build the control plane in your cache directory (about six minutes the first time)
+cluster-build: ## Build the control plane in your cache directory (six to twenty minutes the first time)
 	go run ./test/cluster/cmd/testcluster build
 
 .PHONY: fuzz
