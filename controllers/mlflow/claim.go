@@ -116,7 +116,7 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 		fix = "; " + common.UnboundFix(claim)
 	}
 	if claim.DeletionTimestamp != nil {
-		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
+		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && (want.Cmp(have) < 0 || common.Unbound(claim) && want.Cmp(have) != 0) {

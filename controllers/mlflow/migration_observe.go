@@ -100,7 +100,7 @@ func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
 	relied := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return !apply.RefersToPreviousUID(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
 	})
-	return own, !own && !relied && apply.IsOurs(job, ComponentName)
+	return own, !own && !relied && apply.HasComponentLabels(job, ComponentName)
 }
 
 // jobState reads a Job and its pods.

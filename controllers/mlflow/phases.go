@@ -111,7 +111,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 		switch {
 		case waits:
 			err = wait
-		case apply.OnlyErrors(err, isRefusal):
+		case apply.AllErrorsMatch(err, isRefusal):
 			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
 			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
 		}
@@ -122,7 +122,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 
 // isRefusal says that an error stays the same until an object changes.
 func isRefusal(err error) bool {
-	if apply.Blocked(err) {
+	if apply.IsBlocked(err) {
 		return true
 	}
 	_, status := any(err).(apierrors.APIStatus)
@@ -243,7 +243,7 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 		return err
 	}
 	head, err := capability.GetMetadata(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
-	if err != nil || head == nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
+	if err != nil || head == nil || !apply.HasComponentLabels(head, ComponentName) || !metav1.IsControlledBy(head, m) {
 		return err
 	}
 	return r.applier.DeleteOwned(ctx, m.UID, head)

@@ -23,7 +23,7 @@ import (
 )
 
 // ours reports whether this component wrote an object.
-func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
+func ours(o metav1.Object) bool { return apply.HasComponentLabels(o, ComponentName) }
 
 // isGood reports whether an object is, as the cache has it, the one that was found good before.
 func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {

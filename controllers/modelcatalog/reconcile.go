@@ -281,9 +281,9 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: soon}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
-	_, deleting := errors.AsType[*apply.DeletingError](err)
+	_, deleting := errors.AsType[*apply.TerminatingError](err)
 	switch {
-	case apply.Blocked(err):
+	case apply.IsBlocked(err):
 		setAvailable(c, serving.Unavailable(err.Error()))
 	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // the last: a webhook fails
 		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))

@@ -121,7 +121,7 @@ func (r *catalogs) replaceOutdated(ctx context.Context, c *aihubv1alpha1.Catalog
 	if len(outdated) == 0 {
 		return nil
 	}
-	if err := r.applier.Apply(ctx, c, desired.Of(apply.Guards, apply.Exposure)); err != nil {
+	if err := r.applier.Apply(ctx, c, desired.InStages(apply.Prerequisites, apply.Exposure)); err != nil {
 		return r.notApplied(c, err)
 	}
 	for _, d := range outdated {

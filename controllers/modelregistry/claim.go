@@ -92,7 +92,7 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 	wish *v1beta1.PostgresStorage, field string,
 ) (string, error) {
 	if claim.DeletionTimestamp != nil {
-		return apply.Deleting(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
+		return apply.NewTerminatingError(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
 	}
 	if wish == nil {
 		return "", nil
@@ -224,7 +224,7 @@ func (r *registries) writeBackup(ctx context.Context, m, used *v1beta1.ModelRegi
 		return nil
 	}
 	err := r.applier.Apply(ctx, m, resources.BuildBackup(used, in))
-	if !apply.OnlyErrors(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
+	if !apply.AllErrorsMatch(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.IsBlocked(err) {
 		return err
 	}
 	r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(

@@ -128,7 +128,7 @@ func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegist
 		if apply.IsTerminating(err) {
 			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
-		if apply.OnlyErrors(err, apierrors.IsConflict) {
+		if apply.AllErrorsMatch(err, apierrors.IsConflict) {
 			return err // another client wrote in between: the next reconcile sees it
 		}
 		reportFailure(m, err)
@@ -207,14 +207,14 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 		return refuse(m, err)
 	}
 	own, published := split(held.without(desired))
-	if err := r.publish(ctx, m, published.Of(apply.Guards)); err != nil {
+	if err := r.publish(ctx, m, published.InStages(apply.Prerequisites)); err != nil {
 		return err
 	}
 	err = r.applier.Apply(ctx, m, own)
-	if err != nil && !apply.OnlyExposure(err) {
+	if err != nil && !apply.OnlyExposureFailed(err) {
 		return errors.Join(unexposed, err)
 	}
-	if err := errors.Join(unexposed, err, r.publish(ctx, m, published.Of(apply.Exposure))); err != nil {
+	if err := errors.Join(unexposed, err, r.publish(ctx, m, published.InStages(apply.Exposure))); err != nil {
 		return err
 	}
 	if held.pods {
@@ -232,7 +232,7 @@ func (r *registries) writeDatabase(ctx context.Context, m, used *v1beta1.ModelRe
 	if err != nil {
 		return nil, refuse(m, err)
 	}
-	if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
+	if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposureFailed(unexposed) {
 		return nil, unexposed
 	}
 	return unexposed, r.writeBackup(ctx, m, used, in)

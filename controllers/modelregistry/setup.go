@@ -206,7 +206,7 @@ func request(namespace, name string) []reconcile.Request {
 // byLabels leads objects that have no owner to their registry.
 func byLabels() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.IsOurs(o, ComponentName) {
+		if !apply.HasComponentLabels(o, ComponentName) {
 			return nil
 		}
 		return request(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
@@ -223,7 +223,7 @@ func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
 // byServiceName leads endpoints to the registry whose Service they belong to.
 func byServiceName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.IsOurs(o, ComponentName) {
+		if !apply.HasComponentLabels(o, ComponentName) {
 			return nil
 		}
 		return request(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])

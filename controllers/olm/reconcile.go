@@ -92,7 +92,7 @@ func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, 
 	case err == nil, apply.IsTerminating(err):
 		r.reported.Forget(owner.GetUID())
 		return reconcile.Result{}, nil
-	case !apply.Blocked(err):
+	case !apply.IsBlocked(err):
 		return reconcile.Result{}, err
 	}
 	if before, _ := r.reported.Get(owner.GetUID()); before != err.Error() {

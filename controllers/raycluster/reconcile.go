@@ -96,7 +96,7 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 
 // isConflict tells whether an error consists of nothing but conflicts, and waits: one beside a failure must not hide it.
 func isConflict(err error) bool {
-	return apply.OnlyErrors(err, func(err error) bool {
+	return apply.AllErrorsMatch(err, func(err error) bool {
 		if _, waits := reconciler.AsWait(err); waits {
 			return true
 		}
@@ -179,7 +179,7 @@ func (r *clusters) apply(ctx context.Context, cluster *unstructured.Unstructured
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if apply.Blocked(err) {
+	if apply.IsBlocked(err) {
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
 	return err

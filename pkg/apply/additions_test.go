@@ -56,7 +56,7 @@ func TestWhatOthersAdd(t *testing.T) {
 			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
 			b.must(err)
 			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
-			added := contentOf(b.entire(ours))
+			added := hashContent(b.entire(ours))
 			b.must(b.Apply(t.Context(), b.owner, desired))
 			after := b.entire(ours)
 			if c.path == "/metadata/labels/c" {
@@ -65,7 +65,7 @@ func TestWhatOthersAdd(t *testing.T) {
 				}
 				return
 			}
-			if added == contentOf(before) || (contentOf(after) == added) != c.stays || !c.stays && contentOf(after) != contentOf(before) {
+			if added == hashContent(before) || (hashContent(after) == added) != c.stays || !c.stays && hashContent(after) != hashContent(before) {
 				t.Errorf("before %v\nafter %v", before.Object, after.Object)
 			}
 		})

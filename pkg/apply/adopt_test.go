@@ -288,7 +288,7 @@ func TestUnreadableOwnFieldsAreWrittenAgain(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{}}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(`{"k:{":{}}`)})
 	b := newBench(t)
-	if got := b.owned(live); got != nil {
+	if got := b.ownedFields(live); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -319,7 +319,7 @@ func TestApplyLeavesDeletedObjectsAlone(t *testing.T) {
 	object.Labels = nil // as an older operator would have left it: its end is not seen in the cache
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
 	err := b.expect(looks, settings("a", "2"))
-	if _, ok := errors.AsType[*DeletingError](err); !ok {
+	if _, ok := errors.AsType[*TerminatingError](err); !ok {
 		t.Errorf("got %v, want a DeletingError", err)
 	}
 }
@@ -412,7 +412,7 @@ func TestForgetDropsWhatIsKnown(t *testing.T) {
 	b.Forget(b.owner.UID)
 	b.settles(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.memory.records); n != 0 {
+	if n := len(b.records.byOwner); n != 0 {
 		t.Errorf("%d owners are still remembered", n)
 	}
 }

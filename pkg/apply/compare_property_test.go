@@ -170,7 +170,7 @@ func TestSettledProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
-		if !settled(want, want.DeepCopy(), owned, scheme.Scheme) {
+		if !matchesDesired(want, want.DeepCopy(), owned, scheme.Scheme) {
 			t.Fatal("an object just applied is settled")
 		}
 
@@ -178,10 +178,10 @@ func TestSettledProperties(t *testing.T) {
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
 		changed.set(other(changed.was))
-		if settled(want, live, owned, scheme.Scheme) {
+		if matchesDesired(want, live, owned, scheme.Scheme) {
 			t.Fatalf("live differs in %s", changed.path)
 		}
-		if settled(live, want, owned, scheme.Scheme) {
+		if matchesDesired(live, want, owned, scheme.Scheme) {
 			t.Fatalf("want differs in %s", changed.path)
 		}
 	})
@@ -195,13 +195,13 @@ func TestSettledSeesEveryFieldThatComesOrGoes(t *testing.T) {
 		spec := after.Object["spec"].(map[string]any)
 		gone := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
 		delete(spec, gone)
-		if settled(after, before, owned, scheme.Scheme) {
+		if matchesDesired(after, before, owned, scheme.Scheme) {
 			t.Fatalf("%s is owned and no longer wanted", gone)
 		}
-		if settled(before, after, owned, scheme.Scheme) {
+		if matchesDesired(before, after, owned, scheme.Scheme) {
 			t.Fatalf("%s is wanted and gone", gone)
 		}
-		if owned := ownedBy(t, after.Object); len(spec) > 0 && settled(before, before, owned, scheme.Scheme) {
+		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned, scheme.Scheme) {
 			t.Fatalf("%s is wanted and not owned", gone)
 		}
 	})
@@ -223,7 +223,7 @@ func TestSettledIgnoresWhatOthersAdd(t *testing.T) {
 				spec[name] = append([]any{map[string]any{"name": "a-foreign-one"}}, list...)
 			}
 		}
-		if !settled(want, live, owned, scheme.Scheme) {
+		if !matchesDesired(want, live, owned, scheme.Scheme) {
 			t.Fatal("what others add does not concern us")
 		}
 	})

@@ -42,7 +42,7 @@ func set(t *testing.T, text string) *fieldpath.Set {
 		t.Fatal(err)
 	}
 	raw := ours(string(data))
-	owned, err := decode(raw.FieldsV1)
+	owned, err := decodeFields(raw.FieldsV1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (c comparison) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := settled(want, live, set(t, c.owned), scheme.Scheme); got != c.settled {
+	if got := matchesDesired(want, live, set(t, c.owned), scheme.Scheme); got != c.settled {
 		t.Errorf("settled: %v, want %v", got, c.settled)
 	}
 	if after, err := json.Marshal(want); err != nil || string(after) != string(before) {
@@ -196,7 +196,7 @@ func TestSettledSpellings(t *testing.T) {
 
 func TestSettledNeedsAnEntry(t *testing.T) {
 	want := object(t, "Widget", `{spec: {a: 1}}`)
-	if settled(want, want.DeepCopy(), nil, scheme.Scheme) {
+	if matchesDesired(want, want.DeepCopy(), nil, scheme.Scheme) {
 		t.Error("an object in which nothing is ours is never settled")
 	}
 }

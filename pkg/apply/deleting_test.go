@@ -38,8 +38,8 @@ func TestApplyNamesWhatDoesNotGo(t *testing.T) {
 	for range 2 {
 		ctx, left := WithRequeue(t.Context())
 		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
-		going, ok := errors.AsType[*DeletingError](err)
-		if !ok || !going.Stuck || !Blocked(err) || IsTerminating(err) || left() != 0 {
+		going, ok := errors.AsType[*TerminatingError](err)
+		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || left() != 0 {
 			t.Fatalf("error %v", err)
 		}
 		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
@@ -64,11 +64,11 @@ func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
 	object := b.get("a")
 	object.Labels = nil
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !IsTerminating(err) || Blocked(err) {
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !IsTerminating(err) || IsBlocked(err) {
 		t.Errorf("at first: %v", err)
 	}
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
-	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !Blocked(err) {
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !IsBlocked(err) {
 		t.Errorf("after a minute: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestDeletingErrorWithoutFinalizers(t *testing.T) {
 	b := held(t)
 	object := b.get("a")
 	object.Finalizers = nil
-	if text := Deleting("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
+	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
 		t.Error(text)
 	}
 }
@@ -88,10 +88,10 @@ func TestRevisit(t *testing.T) {
 	if left() != 0 {
 		t.Errorf("nothing is due, and yet %s", left())
 	}
-	v := &visit{}
-	v.within(time.Minute)
-	v.within(time.Second)
-	if got := v.within(time.Hour); got != time.Second {
+	v := &requeueTimer{}
+	v.shorten(time.Minute)
+	v.shorten(time.Second)
+	if got := v.shorten(time.Hour); got != time.Second {
 		t.Errorf("after %s", got)
 	}
 }

@@ -34,7 +34,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
-			got := answers{IsOurs(o, "mlflow"), AppliedBy(o, "mlflow", us), ManagedByOther(o, "mlflow")}
+			got := answers{HasComponentLabels(o, "mlflow"), AppliedBy(o, "mlflow", us), ManagedByOther(o, "mlflow")}
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

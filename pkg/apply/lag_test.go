@@ -33,14 +33,14 @@ func TestApplyLooksWhenTheVersionsWentBack(t *testing.T) {
 	b.settles(blind, settings("a", "1"))
 	b.settles(blind, settings("a", "2"))
 	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
-	known, _ := b.memory.recall(b.owner.UID, child)
+	known, _ := b.records.get(b.owner.UID, child)
 	known.version = "1000"
-	b.memory.remember(b.owner.UID, child, known)
+	b.records.set(b.owner.UID, child, known)
 	object := b.get("a")
 	object.Data["key"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("restore")))
 
-	b.clock.SetTime(b.clock.Now().Add(maxLag - time.Millisecond))
+	b.clock.SetTime(b.clock.Now().Add(maxCacheLag - time.Millisecond))
 	b.settles(quiet, settings("a", "2"))
 	b.clock.SetTime(b.clock.Now().Add(time.Millisecond))
 	b.settles(both, settings("a", "2"))

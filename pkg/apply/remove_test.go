@@ -77,25 +77,25 @@ func TestRemoveErrors(t *testing.T) {
 
 // What is remembered of a namespace goes with it, for every owner, and nothing else does.
 func TestForgetNamespace(t *testing.T) {
-	m := memory{records: map[types.UID]map[key]record{}}
+	m := recordStore{byOwner: map[types.UID]map[key]record{}}
 	at := func(namespace, name string) key {
 		return key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	a := &Applier{}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {
-			m.remember(owner, at(namespace, "a"), record{at: time.Unix(1, 0)})
-			m.remember(owner, at(namespace, "b"), record{at: time.Unix(1, 0)})
+			m.set(owner, at(namespace, "a"), record{time: time.Unix(1, 0)})
+			m.set(owner, at(namespace, "b"), record{time: time.Unix(1, 0)})
 		}
 	}
-	a.memory.records = m.records
+	a.records.byOwner = m.byOwner
 	a.ForgetNamespace("gone")
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, name := range []string{"a", "b"} {
-			if _, known := a.memory.recall(owner, at("gone", name)); known {
+			if _, known := a.records.get(owner, at("gone", name)); known {
 				t.Errorf("%s of %s is remembered", name, owner)
 			}
-			if _, known := a.memory.recall(owner, at("stays", name)); !known {
+			if _, known := a.records.get(owner, at("stays", name)); !known {
 				t.Errorf("%s of %s was forgotten", name, owner)
 			}
 		}

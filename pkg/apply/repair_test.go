@@ -81,12 +81,12 @@ func TestExclusions(t *testing.T) {
 		"an error without causes": {want: `{spec: {a: 1}}`, live: `{spec: {b: 1}}`, refusal: errors.New("no")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.patch, exclusions(tree(t, test.want), tree(t, test.live), causes(test.refusal))); diff != "" {
+			if diff := cmp.Diff(test.patch, buildConflictPatch(tree(t, test.want), tree(t, test.live), invalidParents(test.refusal))); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := causes(invalid(container.Child("env").Index(1).Child("valueFrom"), field.NewPath("roleRef"))); !got.Equal(sets.New("spec.template.spec.containers.env")) {
+	if got := invalidParents(invalid(container.Child("env").Index(1).Child("valueFrom"), field.NewPath("roleRef"))); !got.Equal(sets.New("spec.template.spec.containers.env")) {
 		t.Errorf("causes %v", got)
 	}
 }
@@ -159,7 +159,7 @@ func (b *bench) refuseChanges() {
 	}
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			k, err := identify(config)
+			k, err := keyOf(config)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func TestTwoMakeTheSameObject(t *testing.T) {
 			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
-			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !Blocked(err) {
+			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !IsBlocked(err) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

@@ -84,11 +84,11 @@ func TestGuardsStandBeforeWorkloads(t *testing.T) {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 			failed := test.foreign != nil || test.refused != ""
-			if (err != nil) != failed || isHeldBack(err) != test.held || OnlyExposure(err) != (failed && !test.held) {
-				t.Errorf("held back %t, only exposure %t: %v", isHeldBack(err), OnlyExposure(err), err)
+			if (err != nil) != failed || isHeldBack(err) != test.held || OnlyExposureFailed(err) != (failed && !test.held) {
+				t.Errorf("held back %t, only exposure %t: %v", isHeldBack(err), OnlyExposureFailed(err), err)
 			}
-			if Blocked(err) != (test.foreign != nil) {
-				t.Errorf("only foreign objects: %t", Blocked(err))
+			if IsBlocked(err) != (test.foreign != nil) {
+				t.Errorf("only foreign objects: %t", IsBlocked(err))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestHeldBackNamesTheGuard(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	if failed, ok := errors.AsType[*Error](err); !ok || failed.Stage != Guards {
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Stage != Prerequisites {
 		t.Errorf("the stage that failed: %+v", failed)
 	}
 	b.must(b.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
@@ -118,7 +118,7 @@ func staged(t *testing.T, refused string) (*bench, *[]string) {
 		WithObjects(b.owner.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-				k, err := identify(config)
+				k, err := keyOf(config)
 				if err != nil {
 					return err
 				}
@@ -138,15 +138,15 @@ func staged(t *testing.T, refused string) (*bench, *[]string) {
 
 func TestDesiredOf(t *testing.T) {
 	desired := guarded()
-	if got := desired.Of(Exposure, Workloads); len(got) != 3 || got[0].Stage() != Exposure || got[1].Stage() != Workloads {
+	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || got[0].Stage() != Exposure || got[1].Stage() != Workloads {
 		t.Errorf("got %d objects", len(got))
 	}
-	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Guards {
+	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Prerequisites {
 		t.Error("what is not understood comes first")
 	}
 }
 
 func isHeldBack(err error) bool {
-	_, is := errors.AsType[*HeldBackError](err)
+	_, is := errors.AsType[*StageError](err)
 	return is
 }

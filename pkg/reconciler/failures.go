@@ -41,7 +41,7 @@ var passing = []string{"denied the request", "denied request", "the server rejec
 // IsTerminal reports whether an error consists of nothing but answers 400 and 422 of the API server: the same request would get the
 // same answer until the spec, or something that is watched, changes.
 func IsTerminal(err error) bool {
-	return apply.OnlyErrors(err, func(err error) bool {
+	return apply.AllErrorsMatch(err, func(err error) bool {
 		answer, is := any(err).(apierrors.APIStatus)
 		if !is {
 			return false
@@ -157,12 +157,12 @@ const toldBytes = 80
 // do waits, and what goes by itself within a moment or with its namespace.
 func (s *shell[T]) reported(obj T, err error) bool {
 	list := s.conditions.List(obj)
-	return apply.OnlyErrors(err, func(err error) bool {
+	return apply.AllErrorsMatch(err, func(err error) bool {
 		switch e := any(err).(type) {
 		case *Wait:
 			return true
-		case *apply.DeletingError:
-			if !e.Stuck {
+		case *apply.TerminatingError:
+			if !e.TimedOut {
 				return true
 			}
 		case apierrors.APIStatus:

@@ -115,9 +115,9 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 		"an error for the user":   {reconcile.TerminalError(errors.New("no such class")), "", true},
 		"a namespace that ends":   {terminating, "", false},
 		"both of two are awaited": {errors.Join(terminating, &Wait{For: "pods"}), "", false},
-		"an object that goes":     {&apply.DeletingError{Kind: "Service"}, "", false},
-		"one that does not":       {&apply.DeletingError{Kind: "Service", Stuck: true}, "", true},
-		"one that is reported":    {&apply.DeletingError{Kind: "Service", Stuck: true}, "oh: " + (&apply.DeletingError{Kind: "Service"}).Error(), false},
+		"an object that goes":     {&apply.TerminatingError{Kind: "Service"}, "", false},
+		"one that does not":       {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "", true},
+		"one that is reported":    {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "oh: " + (&apply.TerminatingError{Kind: "Service"}).Error(), false},
 		"one of another client":   {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestAPauseThatIsNotUnderstood(t *testing.T) {
 
 // What stands in the way is waited for, by both forms of reconcilers, and a failure beside it stays one.
 func TestWhatIsInTheWayIsAwaited(t *testing.T) {
-	going, stuck, foreign := &apply.DeletingError{}, &apply.DeletingError{Stuck: true}, &apply.ForeignError{}
+	going, stuck, foreign := &apply.TerminatingError{}, &apply.TerminatingError{TimedOut: true}, &apply.ForeignError{}
 	for name, tc := range map[string]struct {
 		err   error
 		after time.Duration // 0 for an error
@@ -290,7 +290,7 @@ func TestWhatIsInTheWayIsAwaited(t *testing.T) {
 		"going":                   {going, time.Second},
 		"it does not go":          {stuck, time.Minute},
 		"another client's":        {foreign, time.Minute},
-		"within others":           {fmt.Errorf("x: %w", &apply.HeldBackError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
+		"within others":           {fmt.Errorf("x: %w", &apply.StageError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
 		"beside a shorter wait":   {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
 		"beside a failure":        {errors.Join(stuck, broken), 0},
 		"beside a namespace":      {errors.Join(stuck, terminating), time.Minute},

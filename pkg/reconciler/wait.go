@@ -50,7 +50,7 @@ func AsWait(err error) (*Wait, bool) {
 	switch {
 	case apply.IsTerminating(err):
 		return &Wait{For: "what is being deleted to be gone: " + err.Error(), Retry: goingRetry}, true
-	case apply.Blocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apply.IsBlocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return &Wait{For: "what is in the way to be removed: " + err.Error(), Retry: blockedRetry}, true
 	}
 	return nil, false

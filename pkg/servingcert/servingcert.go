@@ -161,7 +161,7 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) || !labels.SelectorFromSet(want.Labels).Matches(labels.Set(live.Labels)) {
+	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(want.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: want.Disowns}}); err != nil {

@@ -199,7 +199,7 @@ func TestKeepMends(t *testing.T) {
 			b.pass()
 			damage(b, b.secret())
 			b.pass()
-			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.IsOurs(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
+			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.HasComponentLabels(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
 				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
 			if b.pass(); b.writes != 2 {

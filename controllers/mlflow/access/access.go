@@ -157,7 +157,7 @@ func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
 
 // ignorePassing drops what ends by itself.
 func ignorePassing(err error) error {
-	if apply.OnlyErrors(err, isPassing) {
+	if apply.AllErrorsMatch(err, isPassing) {
 		return nil
 	}
 	return err

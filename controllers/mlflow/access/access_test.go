@@ -140,7 +140,7 @@ func TestIgnorePassing(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("bind"))
-	deleting, stuck := &apply.DeletingError{Kind: "RoleBinding"}, &apply.DeletingError{Kind: "RoleBinding", Stuck: true}
+	deleting, stuck := &apply.TerminatingError{Kind: "RoleBinding"}, &apply.TerminatingError{Kind: "RoleBinding", TimedOut: true}
 	foreign := &apply.ForeignError{Kind: "RoleBinding"}
 	for name, tc := range map[string]struct {
 		err     error

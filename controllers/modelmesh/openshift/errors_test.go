@@ -32,8 +32,8 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if apply.Blocked(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), ending(c.err))
+		if apply.IsBlocked(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), ending(c.err))
 		}
 	}
 }

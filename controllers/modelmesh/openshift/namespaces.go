@@ -172,7 +172,7 @@ func (a *common) apply(ctx context.Context, owner client.Object, desired apply.D
 		return "", 0, nil
 	case apply.IsTerminating(err):
 		return "", lookAgain, nil
-	case apply.Blocked(err):
+	case apply.IsBlocked(err):
 		return err.Error(), strangerRetry, nil
 	}
 	return "", 0, err
@@ -230,7 +230,7 @@ func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMeta
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
 func ending(err error) bool {
-	return apply.OnlyErrors(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+	return apply.AllErrorsMatch(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
 
 // remembered is what is remembered of one namespace. No credential is among it but the key of cookies.

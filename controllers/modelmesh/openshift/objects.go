@@ -95,7 +95,7 @@ func places(namespace string, served capability.Set) []place {
 }
 
 // ours tells whether this component made an object.
-func ours(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
+func ours(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
 // Inputs are what the objects of one namespace depend on.
 type Inputs struct {

@@ -51,7 +51,7 @@ func (f *facts) waits(deployment string) error {
 	if f.held == nil {
 		return nil
 	}
-	return &apply.HeldBackError{Objects: []string{deploymentKind.Kind + " " + inside(f.Namespace, deployment).String()}, Err: f.held}
+	return &apply.StageError{Skipped: []string{deploymentKind.Kind + " " + inside(f.Namespace, deployment).String()}, Err: f.held}
 }
 
 // wanted tells whether any runtime shall have pods.

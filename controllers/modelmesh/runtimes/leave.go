@@ -73,7 +73,7 @@ func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bo
 func ours() client.MatchingLabels { return names.Labels(modelmesh.ComponentName) }
 
 // isOurs tells whether this component wrote an object.
-func isOurs(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
+func isOurs(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
 // ofMesh and isConstraints, and for Secrets originals, tell our own objects apart from those of other parts of the component: Services
 // and Deployments of runtimes, the ConfigMap and the Secret that pods read.

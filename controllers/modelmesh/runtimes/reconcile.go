@@ -156,7 +156,7 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: again}, nil
-	case apply.OnlyErrors(err, isLasting):
+	case apply.AllErrorsMatch(err, isLasting):
 		return ctrl.Result{RequeueAfter: modelmesh.Sooner(again, foreignRetry)}, nil
 	}
 	return ctrl.Result{}, err
@@ -166,8 +166,8 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 // have as it is.
 func isLasting(err error) bool {
 	switch e := any(err).(type) {
-	case *apply.ForeignError, *apply.DeletingError:
-		return apply.Blocked(err)
+	case *apply.ForeignError, *apply.TerminatingError:
+		return apply.IsBlocked(err)
 	case *apierrors.StatusError:
 		return apierrors.IsInvalid(e)
 	default:
@@ -225,7 +225,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 // forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is
 // forbidden, by a quota or for want of a right, is both.
 func forUsers(err error) string {
-	if apply.OnlyErrors(err, func(err error) bool {
+	if apply.AllErrorsMatch(err, func(err error) bool {
 		status, is := any(err).(*apierrors.StatusError)
 		return isLasting(err) || is && apierrors.IsForbidden(status)
 	}) {

@@ -78,7 +78,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 	for _, secret := range []*corev1.Secret{authority, w.secret(head), w.secret(worker)} {
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || secret.Labels[raycluster.LabelClusterName] != "demo" || !apply.IsOurs(secret, raycluster.ComponentName) {
+		if owner == nil || owner.UID != "u" || secret.Labels[raycluster.LabelClusterName] != "demo" || !apply.HasComponentLabels(secret, raycluster.ComponentName) {
 			t.Errorf("%s: owner %v, labels %v", secret.Name, owner, secret.Labels)
 		}
 	}
@@ -308,7 +308,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 	w, cluster := newFixture(t, old), demo(t)
 	w.keep(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := w.secret(ca)
-	if !same(got.Data, root.Data) || !apply.IsOurs(got, raycluster.ComponentName) || w.writes != 1 {
+	if !same(got.Data, root.Data) || !apply.HasComponentLabels(got, raycluster.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
 	if reported := w.reported(); reported != "" {

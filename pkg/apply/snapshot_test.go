@@ -34,7 +34,7 @@ func (b *bench) inherit() {
 }
 
 func TestAfterARestartManyObjectsAreListed(t *testing.T) {
-	all := many(2 * worthAList)
+	all := many(2 * listThreshold)
 	b := newBench(t)
 	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	changed := b.get("a3")
@@ -56,7 +56,7 @@ func TestAfterARestartManyObjectsAreListed(t *testing.T) {
 
 // A list is old when an object is compared with it that changed after it.
 func TestWhatChangedAfterTheListIsRead(t *testing.T) {
-	all := many(worthAList)
+	all := many(listThreshold)
 	b := newBench(t)
 	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	b.inherit()
@@ -68,7 +68,7 @@ func TestWhatChangedAfterTheListIsRead(t *testing.T) {
 	if got := b.get("a3").Data["key"]; got != "1" {
 		t.Errorf("the value is %s", got)
 	}
-	for where, s := range b.snapshots.of {
+	for where, s := range b.snapshots.byKey {
 		if len(s.objects) != 0 {
 			t.Errorf("%d of %v are still held", len(s.objects), where)
 		}
@@ -77,7 +77,7 @@ func TestWhatChangedAfterTheListIsRead(t *testing.T) {
 
 func TestListsThatAreNotWorthIt(t *testing.T) {
 	b := newBench(t)
-	few := many(worthAList - 1)
+	few := many(listThreshold - 1)
 	b.must(b.Apply(t.Context(), b.owner, few))
 	b.inherit()
 	b.settles(looksAt(len(few)), few...)
@@ -86,7 +86,7 @@ func TestListsThatAreNotWorthIt(t *testing.T) {
 	}
 
 	b = newBench(t)
-	all := many(worthAList)
+	all := many(listThreshold)
 	b.must(b.Apply(t.Context(), b.owner, all))
 	b.inherit()
 	b.failing["list"] = errors.New("not now")
@@ -100,7 +100,7 @@ func password(name string) Object {
 // The values of Secrets are not held, so they are not listed. What the caller has read is not read again.
 func TestSecretsAreReadOneByOne(t *testing.T) {
 	var all []Object
-	for i := range worthAList {
+	for i := range listThreshold {
 		all = append(all, password(fmt.Sprint("a", i)))
 	}
 	b := newBench(t)
@@ -141,7 +141,7 @@ func TestTransformSharesTexts(t *testing.T) {
 	object.OwnerReferences = append(object.OwnerReferences, refer("owner", "uid", true))
 	before := object.DeepCopy()
 	transform(t, object)
-	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !IsOurs(object, "test") {
+	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !HasComponentLabels(object, "test") {
 		t.Errorf("%v became %v", before, object)
 	}
 }
