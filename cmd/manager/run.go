@@ -87,7 +87,7 @@ func runManager(ctx context.Context, p process) error {
 	defer cancel(nil)
 	collectEarly()
 	leaveRoom()
-	redact.Learn(restConfig)
+	redact.RecordSecrets(restConfig)
 	needed := &permissions{
 		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, began: env.Clock.Now(),
 		refusals: map[string]refusals{},

@@ -47,7 +47,7 @@ type objects struct {
 	// whole reads objects of which the others hold the metadata only.
 	whole client.Reader
 	// certificates keep the serving certificates where no platform makes them, one for each server that there may be.
-	certificates []*servingcert.Keeper
+	certificates []*servingcert.Issuer
 	stores       *storeJudge
 }
 

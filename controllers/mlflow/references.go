@@ -50,7 +50,7 @@ func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespa
 	if err != nil {
 		return err
 	}
-	reference.Report(&m.Status.Conditions, m.Generation, namespace, append(missing, absent...))
+	reference.SetCondition(&m.Status.Conditions, m.Generation, namespace, append(missing, absent...))
 	return nil
 }
 
@@ -69,9 +69,9 @@ func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
 const certificateAuthority = "odh-platform-operator-mlflow-ca"
 
 // keepers make what keeps the certificates of one MLflow, in the order of its servers.
-func (r *objects) keepers() (keepers []*servingcert.Keeper) {
+func (r *objects) keepers() (keepers []*servingcert.Issuer) {
 	for range 2 {
-		keepers = append(keepers, &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock})
+		keepers = append(keepers, &servingcert.Issuer{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock})
 	}
 	return keepers
 }
@@ -80,7 +80,7 @@ func (r *objects) keepers() (keepers []*servingcert.Keeper) {
 func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
 	all := map[string][]byte{}
 	for i, s := range resources.Servers(m) {
-		all[s.Name] = r.certificates[i].Authority(m.UID)
+		all[s.Name] = r.certificates[i].CABundle(m.UID)
 	}
 	return all
 }
@@ -94,8 +94,8 @@ func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) erro
 	var found *metav1.Condition
 	for i, s := range servers {
 		seen := m.DeepCopy() // each keeper sets or removes the condition
-		errs = append(errs, r.certificates[i].Keep(ctx, seen, servingcert.Wanted{
-			Namespace: in.Namespace, Name: s.Secret, Provided: provided, Authority: certificateAuthority, Service: s.Name,
+		errs = append(errs, r.certificates[i].Ensure(ctx, seen, servingcert.Spec{
+			Namespace: in.Namespace, Name: s.Secret, External: provided, CACommonName: certificateAuthority, Service: s.Name,
 			Labels: resources.Labels(resources.NameOf(m)),
 		}))
 		if found == nil {

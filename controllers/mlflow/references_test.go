@@ -71,11 +71,11 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		return stamps["mlflow"]
 	}
 	first := stampOf(observer(t, nil, db))
-	if first.Baseline == "" || first.Rollout != "" {
+	if first.Hashes == "" || first.Rollout != "" {
 		t.Fatalf("a new Deployment: %+v", first)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}}
-	d.Annotations = map[string]string{reference.HashesAnnotation: first.Baseline}
+	d.Annotations = map[string]string{reference.HashesAnnotation: first.Hashes}
 	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "rolled before"}
 	for name, tc := range map[string]struct {
 		uri  string
@@ -85,7 +85,7 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		secret.Data["uri"] = []byte(tc.uri)
 		r := observer(t, nil, secret)
 		r.live = observer(t, nil, secret, d).live
-		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Baseline == first.Baseline) != tc.same {
+		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

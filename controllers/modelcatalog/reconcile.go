@@ -166,7 +166,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
 	conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
 	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
+	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
 
@@ -364,16 +364,16 @@ func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 
 // keepCertificates issues the serving certificate where neither platform nor user does, and that of a database that serves TLS.
 func (r *catalogs) keepCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	var server, database *servingcert.Wanted
+	var server, database *servingcert.Spec
 	if issues(c, r.inputs(c)) {
-		server = &servingcert.Wanted{
-			Namespace: c.Namespace, Name: resources.CertificateSecret, Authority: certificateAuthority, Service: resources.Name,
-			Labels: resources.Labels(resources.Name), Disowns: formerOwner,
+		server = &servingcert.Spec{
+			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: certificateAuthority, Service: resources.Name,
+			Labels: resources.Labels(resources.Name), DropOwnerReferences: formerOwner,
 		}
 	}
 	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputs(c)) {
-		database = &servingcert.Wanted{
-			Namespace: c.Namespace, Name: resources.DatabaseCertificate, Authority: databaseAuthority, Service: resources.DatabaseName,
+		database = &servingcert.Spec{
+			Namespace: c.Namespace, Name: resources.DatabaseCertificate, CACommonName: databaseAuthority, Service: resources.DatabaseName,
 			Labels: resources.Labels(resources.DatabaseName),
 		}
 	}

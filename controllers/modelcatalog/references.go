@@ -87,7 +87,7 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which is about to be made here
 		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputs(c)))
 	})
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
+	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
 	for _, d := range deployments(desired) {
 		live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, *d.Name) // also one that lost our label, or its pods would roll
 		if err != nil {

@@ -145,16 +145,16 @@ const (
 // keepCertificates issues the serving certificate of the proxy where no platform does, and the user brings none, and that of a generated
 // database that serves TLS.
 func (r *registries) keepCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	var server, database *servingcert.Wanted
+	var server, database *servingcert.Spec
 	if m.Spec.KubeRBACProxy != nil && issued(m) && !r.of(m).platform.Served.Has(capability.Route) {
-		server = &servingcert.Wanted{
-			Namespace: m.Namespace, Name: resources.ServingSecretName(m), Authority: certificateAuthority, Service: resources.ServiceName(m),
+		server = &servingcert.Spec{
+			Namespace: m.Namespace, Name: resources.ServingSecretName(m), CACommonName: certificateAuthority, Service: resources.ServiceName(m),
 			Labels: resources.Labels(m, resources.ServiceName(m)),
 		}
 	}
 	if generates(m) && resources.EncryptsDatabase(m) {
-		database = &servingcert.Wanted{
-			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), Authority: databaseAuthority, Service: resources.DatabaseName(m),
+		database = &servingcert.Spec{
+			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), CACommonName: databaseAuthority, Service: resources.DatabaseName(m),
 			Labels: resources.Labels(m, resources.DatabaseName(m)),
 		}
 	}

@@ -30,7 +30,7 @@ func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRe
 		return err
 	}
 	r.of(m).missing = slices.Concat(resolved.Missing, absent)
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
+	reference.SetCondition(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
 	in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
 	if err == nil && generates(m) {
 		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)

@@ -176,7 +176,7 @@ func (o *oldWebhooks) cleanOne(ctx context.Context, kind, name string) (alive in
 		if service["name"] != oldService {
 			return false
 		}
-		at := client.ObjectKey{Namespace: nested.Text(service, "namespace"), Name: oldService}
+		at := client.ObjectKey{Namespace: nested.String(service, "namespace"), Name: oldService}
 		living, err := capability.GetMetadata(ctx, o.live, corev1.SchemeGroupVersion.WithKind("Service"), at)
 		if living == nil && err == nil {
 			return true

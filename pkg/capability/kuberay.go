@@ -24,11 +24,11 @@ var mutatingConfigurations = admissionregistrationv1.SchemeGroupVersion.WithReso
 func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 	return configuration != nil && configuration.GetName() == PlatformKubeRayConfiguration &&
 		slices.ContainsFunc(nested.List(configuration.Object, "webhooks"), func(webhook any) bool {
-			called := nested.Text(webhook, "clientConfig", "service", "path")
-			if direct, err := url.Parse(nested.Text(webhook, "clientConfig", "url")); err == nil && called == "" {
+			called := nested.String(webhook, "clientConfig", "service", "path")
+			if direct, err := url.Parse(nested.String(webhook, "clientConfig", "url")); err == nil && called == "" {
 				called = direct.Path
 			}
-			return nested.Text(webhook, "name") == platformKubeRayWebhook && called == platformKubeRayPath
+			return nested.String(webhook, "name") == platformKubeRayWebhook && called == platformKubeRayPath
 		})
 }
 

@@ -24,13 +24,13 @@ import (
 
 const (
 	// recheck is how often Secret and targets are read though nothing is due and no watch has shown a change of them.
-	recheck = time.Hour
+	resyncInterval = time.Hour
 	// retryMin and retryMax bound the pauses after trouble.
-	retryMin, retryMax = time.Second, time.Minute
+	minBackoff, maxBackoff = time.Second, time.Minute
 	// attempts is how often a sync starts over after another replica was faster.
-	attempts = 5
+	maxSyncAttempts = 5
 	// trustPatience bounds how long readiness waits for targets that cannot be written.
-	trustPatience = 30 * time.Second
+	injectionTimeout = 30 * time.Second
 )
 
 // Options of an Authority. All but Labels, Targets and Dynamic are required.
@@ -57,14 +57,16 @@ type Options struct {
 // Authority issues, shares, serves and renews the certificate. It is a manager Runnable that runs on every replica.
 type Authority struct {
 	Options
-	current atomic.Pointer[pair]
-	begun   atomic.Pointer[time.Time] // when there was a certificate first
-	trusted atomic.Bool               // the targets held the CA once, or readiness has waited for long enough
-	moved   chan struct{}             // the Secret or a target holds something else
+	current      atomic.Pointer[certificatePair]
+	servingSince atomic.Pointer[time.Time] // when there was a certificate first
+	injected     atomic.Bool               // the targets held the CA once, or readiness has waited for long enough
+	changed      chan struct{}             // the Secret or a target holds something else
 }
 
 // NewAuthority returns an Authority that serves nothing before Start or the first Sync.
-func NewAuthority(o Options) *Authority { return &Authority{Options: o, moved: make(chan struct{}, 1)} }
+func NewAuthority(o Options) *Authority {
+	return &Authority{Options: o, changed: make(chan struct{}, 1)}
+}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
 func (a *Authority) NeedLeaderElection() bool { return false }
@@ -75,7 +77,7 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	if p == nil {
 		return nil, errors.New("the serving certificate is not ready yet")
 	}
-	return p.served, nil
+	return p.tlsCertificate, nil
 }
 
 // Ready is a readiness check: it fails until there is a certificate to serve, and the API server knows its CA. Each replica
@@ -84,14 +86,14 @@ func (a *Authority) Ready(*http.Request) error {
 	if _, err := a.GetCertificate(nil); err != nil {
 		return err
 	}
-	if a.trusted.Load() {
+	if a.injected.Load() {
 		return nil
 	}
-	if a.Clock.Since(*a.begun.Load()) < trustPatience {
+	if a.Clock.Since(*a.servingSince.Load()) < injectionTimeout {
 		return errors.New("not all webhook configurations contain the CA of the serving certificate yet")
 	}
-	if a.trusted.CompareAndSwap(false, true) {
-		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", trustPatience)
+	if a.injected.CompareAndSwap(false, true) {
+		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", injectionTimeout)
 	}
 	return nil
 }
@@ -101,18 +103,18 @@ func (a *Authority) Ready(*http.Request) error {
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	a.watch(ctx, &watches)
+	a.startWatches(ctx, &watches)
 	failures := time.Duration(0)
 	for {
 		pause, err := a.Sync(ctx)
 		if err != nil {
-			failures = min(max(2*failures, retryMin), retryMax)
+			failures = min(max(2*failures, minBackoff), maxBackoff)
 			pause = failures
 			a.Log.Error(err, "Keeping the webhook certificate failed and will be tried again", "after", pause)
 		} else {
 			failures = 0
 		}
-		if !a.rest(ctx, pause) {
+		if !a.waitForChange(ctx, pause) {
 			return nil
 		}
 	}
@@ -120,14 +122,14 @@ func (a *Authority) Start(ctx context.Context) error {
 
 // rest returns after the pause, or when the Secret or a target has changed, but not before retryMin: another client may write it as often as we do. It
 // returns false when ctx ends.
-func (a *Authority) rest(ctx context.Context, pause time.Duration) bool {
-	if a.Dynamic != nil && pause > retryMin {
-		if !a.wait(ctx, retryMin, nil) {
+func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool {
+	if a.Dynamic != nil && pause > minBackoff {
+		if !a.wait(ctx, minBackoff, nil) {
 			return false
 		}
-		pause -= retryMin
+		pause -= minBackoff
 	}
-	return a.wait(ctx, pause, a.moved)
+	return a.wait(ctx, pause, a.changed)
 }
 
 func (a *Authority) wait(ctx context.Context, pause time.Duration, moved <-chan struct{}) bool {
@@ -144,45 +146,45 @@ func (a *Authority) wait(ctx context.Context, pause time.Duration, moved <-chan 
 
 // Sync does what is due once and returns how long nothing is.
 func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
-	p, err := a.share(ctx)
+	p, err := a.syncSecret(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
 	}
 	// With nothing to lose the certificate is served at once; otherwise the CA must be known first.
 	now := a.Clock.Now()
-	a.begun.CompareAndSwap(nil, &now)
+	a.servingSince.CompareAndSwap(nil, &now)
 	if a.current.CompareAndSwap(nil, p) {
-		observe(p)
+		recordExpiry(p)
 	}
-	known, err := a.inject(ctx, p.data[keyCACert])
+	known, err := a.injectCA(ctx, p.data[secretKeyCACert])
 	if known {
-		a.trusted.Store(true)
+		a.injected.Store(true)
 	}
 	if err != nil {
 		return 0, err
 	}
 	a.current.Store(p)
-	observe(p)
-	return max(min(p.leaf.Next.Sub(a.Clock.Now()), recheck), retryMin), nil
+	recordExpiry(p)
+	return max(min(p.leaf.Next.Sub(a.Clock.Now()), resyncInterval), minBackoff), nil
 }
 
 // share reads the Secret, renews what is due and writes it back, until reading and writing agree.
-func (a *Authority) share(ctx context.Context) (*pair, error) {
-	var want *pair
+func (a *Authority) syncSecret(ctx context.Context) (*certificatePair, error) {
+	var want *certificatePair
 	overtaken := func(err error) bool {
 		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 	}
-	err := retry.OnError(wait.Backoff{Steps: attempts}, overtaken, func() error {
+	err := retry.OnError(wait.Backoff{Steps: maxSyncAttempts}, overtaken, func() error {
 		live := &corev1.Secret{}
 		err := a.Client.Get(ctx, a.Secret, live)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if want, err = a.decide(live); err != nil || want.holds(live.Data) {
+		if want, err = a.ensurePair(live); err != nil || want.matches(live.Data) {
 			return err
 		}
-		if err := a.write(ctx, live, want, missing); err != nil {
+		if err := a.writeSecret(ctx, live, want, missing); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 		return nil
@@ -192,7 +194,7 @@ func (a *Authority) share(ctx context.Context) (*pair, error) {
 
 // decide returns what the Secret should hold. Where it holds nothing usable, what this replica serves is worth
 // keeping: the cluster trusts it already.
-func (a *Authority) decide(live *corev1.Secret) (*pair, error) {
+func (a *Authority) ensurePair(live *corev1.Secret) (*certificatePair, error) {
 	now := a.Clock.Now()
 	data := live.Data
 	if _, err := LoadRoot(data, now); err != nil {
@@ -203,10 +205,10 @@ func (a *Authority) decide(live *corev1.Secret) (*pair, error) {
 			data = served.data
 		}
 	}
-	return keepPair(data, a.DNSNames, now)
+	return ensurePair(data, a.DNSNames, now)
 }
 
-func (a *Authority) write(ctx context.Context, live *corev1.Secret, want *pair, missing bool) error {
+func (a *Authority) writeSecret(ctx context.Context, live *corev1.Secret, want *certificatePair, missing bool) error {
 	a.Log.Info("Issuing the webhook certificate", "secret", a.Secret.String(),
 		"expires", want.leaf.Expires, "caExpires", want.root.Expires)
 	if missing {

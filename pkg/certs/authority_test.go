@@ -27,14 +27,14 @@ func TestFirstStartServesWithoutARestart(t *testing.T) {
 	if err := a.Ready(nil); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
-	if pause != recheck {
-		t.Errorf("next reconcile after %s, want %s", pause, recheck)
+	if pause != resyncInterval {
+		t.Errorf("next reconcile after %s, want %s", pause, resyncInterval)
 	}
 	secret := w.secret()
 	if secret.Type != corev1.SecretTypeTLS || secret.Labels["a"] != "b" || len(secret.Data) != 4 {
 		t.Errorf("Secret of type %s, labels %v, %d keys", secret.Type, secret.Labels, len(secret.Data))
 	}
-	for label, want := range map[string]time.Duration{servingLabel: leafLifetime, caLabel: caLifetime} {
+	for label, want := range map[string]time.Duration{servingCertificateLabel: leafLifetime, caCertificateLabel: caLifetime} {
 		if got := metric(t, label); got != float64(w.clock.Now().Add(want).Unix()) {
 			t.Errorf("metric of %s: %v", label, got)
 		}
@@ -82,16 +82,16 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	before := a.current.Load()
 
 	w.clock.Step(before.leaf.Next.Sub(w.clock.Now()) - time.Minute)
-	if pause := w.sync(a); pause != time.Minute || !before.holds(a.current.Load().data) {
+	if pause := w.sync(a); pause != time.Minute || !before.matches(a.current.Load().data) {
 		t.Errorf("a minute early: pause %s", pause)
 	}
 	w.clock.Step(time.Minute)
 	w.sync(a)
 	after := a.current.Load()
-	if bytes.Equal(after.data[keyLeafCert], before.data[keyLeafCert]) || !bytes.Equal(after.data[keyCACert], before.data[keyCACert]) {
+	if bytes.Equal(after.data[secretKeyCert], before.data[secretKeyCert]) || !bytes.Equal(after.data[secretKeyCACert], before.data[secretKeyCACert]) {
 		t.Error("the serving certificate must be new, the CA not")
 	}
-	w.mustTrust(a, before.data[keyCACert], "with the bundle from before")
+	w.mustTrust(a, before.data[secretKeyCACert], "with the bundle from before")
 }
 
 // A new CA is published first and signs later; at no moment is any server untrusted.
@@ -118,7 +118,7 @@ func TestNewAuthorityOverlaps(t *testing.T) {
 
 	look(a.current.Load().root.Next.Add(-24 * time.Hour))
 	w.clock.Step(24 * time.Hour)
-	if pause := w.sync(a); pause != recheck {
+	if pause := w.sync(a); pause != resyncInterval {
 		t.Errorf("pause %s", pause)
 	}
 	w.mustTrust(a, both, "signed by the new CA")
@@ -177,7 +177,7 @@ func TestTwoReplicasAgree(t *testing.T) {
 		both.Wait()
 		w.mustTrust(a, w.bundle(), "one replica")
 		w.mustTrust(b, w.bundle(), "the other replica")
-		if !a.current.Load().holds(b.current.Load().data) {
+		if !a.current.Load().matches(b.current.Load().data) {
 			t.Fatal("both must serve the same certificate")
 		}
 	}
@@ -205,7 +205,7 @@ func TestTheSlowerReplicaReadsWhatTheFasterWrote(t *testing.T) {
 				},
 			})
 			w.sync(slow)
-			if !fast.current.Load().holds(slow.current.Load().data) {
+			if !fast.current.Load().matches(slow.current.Load().data) {
 				t.Error("both must serve the same certificate")
 			}
 		})
@@ -221,7 +221,7 @@ func TestEndlessConflictIsAnError(t *testing.T) {
 		tries++
 		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("again"))
 	}})
-	if _, err := a.Sync(t.Context()); err == nil || tries != attempts {
+	if _, err := a.Sync(t.Context()); err == nil || tries != maxSyncAttempts {
 		t.Errorf("error %v after %d tries", err, tries)
 	}
 }
@@ -229,28 +229,34 @@ func TestEndlessConflictIsAnError(t *testing.T) {
 // kept reports whether nothing is to be changed about a Secret.
 func kept(t *testing.T, data map[string][]byte, names []string, now time.Time) bool {
 	t.Helper()
-	p, err := keepPair(data, names, now)
+	p, err := ensurePair(data, names, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.holds(data)
+	return p.matches(data)
 }
 
 func TestDamagedSecretIsRepaired(t *testing.T) {
 	for name, damage := range map[string]func(map[string][]byte){
 		"emptied":         func(d map[string][]byte) { clear(d) },
-		"no CA key":       func(d map[string][]byte) { delete(d, keyCAKey) },
-		"CA key is noise": func(d map[string][]byte) { d[keyCAKey] = []byte("noise") },
-		"CA is noise":     func(d map[string][]byte) { d[keyCACert] = []byte("noise") },
+		"no CA key":       func(d map[string][]byte) { delete(d, secretKeyCAPrivateKey) },
+		"CA key is noise": func(d map[string][]byte) { d[secretKeyCAPrivateKey] = []byte("noise") },
+		"CA is noise":     func(d map[string][]byte) { d[secretKeyCACert] = []byte("noise") },
 		"CA DER is noise": func(d map[string][]byte) {
-			d[keyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
+			d[secretKeyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
 		},
-		"keys swapped":      func(d map[string][]byte) { d[keyCAKey], d[keyLeafKey] = d[keyLeafKey], d[keyCAKey] },
-		"leaf as CA":        func(d map[string][]byte) { d[keyCACert], d[keyCAKey] = d[keyLeafCert], d[keyLeafKey] },
-		"no serving key":    func(d map[string][]byte) { delete(d, keyLeafKey) },
-		"serving key wrong": func(d map[string][]byte) { d[keyLeafKey] = d[keyCAKey] },
-		"serving cut short": func(d map[string][]byte) { d[keyLeafCert] = d[keyLeafCert][:40] },
-		"CA as serving":     func(d map[string][]byte) { d[keyLeafCert], d[keyLeafKey] = d[keyCACert], d[keyCAKey] },
+		"keys swapped": func(d map[string][]byte) {
+			d[secretKeyCAPrivateKey], d[secretKeyPrivateKey] = d[secretKeyPrivateKey], d[secretKeyCAPrivateKey]
+		},
+		"leaf as CA": func(d map[string][]byte) {
+			d[secretKeyCACert], d[secretKeyCAPrivateKey] = d[secretKeyCert], d[secretKeyPrivateKey]
+		},
+		"no serving key":    func(d map[string][]byte) { delete(d, secretKeyPrivateKey) },
+		"serving key wrong": func(d map[string][]byte) { d[secretKeyPrivateKey] = d[secretKeyCAPrivateKey] },
+		"serving cut short": func(d map[string][]byte) { d[secretKeyCert] = d[secretKeyCert][:40] },
+		"CA as serving": func(d map[string][]byte) {
+			d[secretKeyCert], d[secretKeyPrivateKey] = d[secretKeyCACert], d[secretKeyCAPrivateKey]
+		},
 	} {
 		for _, fresh := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
@@ -288,7 +294,7 @@ func TestDeletedSecretIsWrittenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sync(a)
-	if !bytes.Equal(w.bundle(), before.Data[keyCACert]) {
+	if !bytes.Equal(w.bundle(), before.Data[secretKeyCACert]) {
 		t.Error("the CA that the cluster trusts must be kept")
 	}
 }
@@ -300,7 +306,7 @@ func TestOtherNamesNeedAnotherCertificate(t *testing.T) {
 	moved := w.replica(nil)
 	moved.DNSNames = []string{serviceName, "moved.operator.svc"}
 	w.sync(moved)
-	if err := moved.current.Load().served.Leaf.VerifyHostname("moved.operator.svc"); err != nil {
+	if err := moved.current.Load().tlsCertificate.Leaf.VerifyHostname("moved.operator.svc"); err != nil {
 		t.Error(err)
 	}
 	if !bytes.Equal(known, w.bundle()) {
@@ -357,7 +363,7 @@ func TestStartRetriesAndRechecks(t *testing.T) {
 	broken = false
 	mu.Unlock()
 	step(2, 2*time.Second)
-	step(3, recheck)
+	step(3, resyncInterval)
 	step(4, 0)
 	w.mustTrust(a, w.bundle(), "recovered")
 	cancel()

@@ -65,27 +65,27 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
 		data := damaged(t, stage.root.Data, other.root.Data)
 		now := stage.now.Add(time.Duration(rapid.IntRange(0, 5*365).Draw(t, "days")) * 24 * time.Hour)
-		r, err := KeepRoot(data, rootOptions, now)
+		r, err := EnsureRoot(data, rootOptions, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle, err := certutil.ParseCertsPEM(r.Data[keyCACert])
+		bundle, err := certutil.ParseCertsPEM(r.Data[secretKeyCACert])
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := parseKey(r.Data[keyCAKey])
-		if err != nil || !belongs(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
+		key, err := parseKey(r.Data[secretKeyCAPrivateKey])
+		if err != nil || !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
 			t.Fatalf("the first of %d certificates cannot sign: %v", len(bundle), err)
 		}
-		if len(bundle) > maxAuthorities || !r.Next.After(now) {
+		if len(bundle) > maxBundleSize || !r.Next.After(now) {
 			t.Fatalf("%d certificates, next step at %s, now is %s", len(bundle), r.Next, now)
 		}
-		if r.Step == Kept != maps.EqualFunc(r.Data, data, bytes.Equal) {
-			t.Fatalf("%s, because %s", r.Step, r.Why)
+		if r.Step == Unchanged != maps.EqualFunc(r.Data, data, bytes.Equal) {
+			t.Fatalf("%s, because %s", r.Step, r.Reason)
 		}
-		again, err := KeepRoot(r.Data, rootOptions, now)
-		if err != nil || again.Step != Kept {
-			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Why, err)
+		again, err := EnsureRoot(r.Data, rootOptions, now)
+		if err != nil || again.Step != Unchanged {
+			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Reason, err)
 		}
 	})
 }
@@ -97,34 +97,34 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
 		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
-		theirs, err := other.root.KeepLeaf(nil, leafOptions, stage.now)
+		theirs, err := other.root.EnsureLeaf(nil, leafOptions, stage.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := stage.root.KeepLeaf(nil, leafOptions, stage.now)
+		own, err := stage.root.EnsureLeaf(nil, leafOptions, stage.now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		data := damaged(t, own.Data, theirs.Data)
 		now := stage.now.Add(time.Duration(rapid.IntRange(0, 365).Draw(t, "days")) * 24 * time.Hour)
-		l, err := stage.root.KeepLeaf(data, leafOptions, now)
+		l, err := stage.root.EnsureLeaf(data, leafOptions, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"localhost", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
-			if err := verify(l.Data, stage.root.Data[keyCACert], name, now); err != nil {
+			if err := verify(l.Data, stage.root.Data[secretKeyCACert], name, now); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if key, err := parseKey(l.Data[keyLeafKey]); err != nil || len(l.Data) != 3 {
+		if key, err := parseKey(l.Data[secretKeyPrivateKey]); err != nil || len(l.Data) != 3 {
 			t.Fatalf("key %T, %v, %d keys in the Secret", key, err, len(l.Data))
 		}
-		if (l.Why == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
-			t.Fatalf("changed, because %q", l.Why)
+		if (l.Reason == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
+			t.Fatalf("changed, because %q", l.Reason)
 		}
-		again, err := stage.root.KeepLeaf(l.Data, leafOptions, now)
-		if err != nil || again.Why != "" {
-			t.Fatalf("a second time because %s, %v", again.Why, err)
+		again, err := stage.root.EnsureLeaf(l.Data, leafOptions, now)
+		if err != nil || again.Reason != "" {
+			t.Fatalf("a second time because %s, %v", again.Reason, err)
 		}
 	})
 }

@@ -38,12 +38,12 @@ type Target struct {
 // inject writes the bundle into every target that holds another one. It continues after an error and joins them. Known says that no
 // call will fail for want of the CA: a target that is absent leads nowhere, nor does one of a component whose role is not granted
 // because it is off.
-func (a *Authority) inject(ctx context.Context, bundle []byte) (known bool, err error) {
+func (a *Authority) injectCA(ctx context.Context, bundle []byte) (known bool, err error) {
 	var errs []error
 	known = true
 	for _, target := range a.Targets {
-		err := a.injectOne(ctx, target, base64.StdEncoding.EncodeToString(bundle))
-		observeInjected(target, err == nil)
+		err := a.injectTarget(ctx, target, base64.StdEncoding.EncodeToString(bundle))
+		recordInjection(target, err == nil)
 		if err != nil {
 			known = known && (apierrors.IsNotFound(err) || target.Optional && apierrors.IsForbidden(err))
 			errs = append(errs, fmt.Errorf("writing the CA into %s %s: %w", target.Kind.Kind, target.Name, err))
@@ -52,7 +52,7 @@ func (a *Authority) inject(ctx context.Context, bundle []byte) (known bool, err 
 	return known, errors.Join(errs...)
 }
 
-func (a *Authority) injectOne(ctx context.Context, target Target, bundle string) error {
+func (a *Authority) injectTarget(ctx context.Context, target Target, bundle string) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.Kind)
 	err := a.Client.Get(ctx, types.NamespacedName{Name: target.Name}, obj)
@@ -62,7 +62,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 	if err != nil {
 		return err
 	}
-	patch := patchFor(obj, bundle, target.Service)
+	patch := buildCABundlePatch(obj, bundle, target.Service)
 	if len(patch) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 }
 
 // patchFor touches nothing but caBundle, so that fields unknown to this program survive.
-func patchFor(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
+func buildCABundlePatch(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
 	if obj.GroupVersionKind() == Conversion {
 		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
 		if !found || config["caBundle"] == bundle {

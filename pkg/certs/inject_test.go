@@ -198,7 +198,7 @@ func TestReadinessDoesNotWaitForEver(t *testing.T) {
 	var log strings.Builder
 	a.Log = funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
 	_, _ = a.Sync(t.Context())
-	w.clock.Step(trustPatience - time.Second)
+	w.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
 		t.Error("ready too early")

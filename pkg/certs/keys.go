@@ -17,8 +17,8 @@ import (
 
 // Keys of the Secrets. The first two are those of type kubernetes.io/tls.
 const (
-	keyLeafCert, keyLeafKey = "tls.crt", "tls.key"
-	keyCACert, keyCAKey     = "ca.crt", "ca.key"
+	secretKeyCert, secretKeyPrivateKey     = "tls.crt", "tls.key"
+	secretKeyCACert, secretKeyCAPrivateKey = "ca.crt", "ca.key"
 )
 
 // Algorithm is the kind of key that a certificate is made for.
@@ -73,13 +73,13 @@ func parseKey(raw []byte) (*signingKey, error) {
 }
 
 // belongs reports whether a certificate is for a key.
-func belongs(key crypto.Signer, c *x509.Certificate) bool {
+func keyMatches(key crypto.Signer, c *x509.Certificate) bool {
 	own, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && own.Equal(c.PublicKey)
 }
 
 // sign makes a certificate, with a random serial number. An authority gets the id of its key.
-func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
+func signCertificate(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, err

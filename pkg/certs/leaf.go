@@ -37,7 +37,7 @@ type Leaf struct {
 	// nothing changed.
 	Data map[string][]byte
 	// Why says what made a change necessary; empty says that there was none.
-	Why string
+	Reason string
 	// Expires is when the certificate ends. Next is when it is to be looked at again.
 	Expires, Next time.Time
 	// Renewed says that the certificate before was near its end or of no use, and not that names were added or that it is the
@@ -51,17 +51,17 @@ type Leaf struct {
 // KeepLeaf returns the certificate in the data of a Secret while it is good, and otherwise one that is. Names that are added
 // cost neither the key nor a day of the life: a server that reads the new certificate with the old key, or the other way
 // round, still finds a pair.
-func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
-	old, key, why := r.judge(data, o, now)
-	if why == "" && bytes.Equal(data[keyCACert], r.Data[keyCACert]) {
-		return r.leaf(o, data, old, ""), nil
+func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
+	old, key, why := r.checkLeaf(data, o, now)
+	if why == "" && bytes.Equal(data[secretKeyCACert], r.Data[secretKeyCACert]) {
+		return r.newLeaf(o, data, old, ""), nil
 	}
 	if why == "" { // the bundle alone has changed
-		return r.leaf(o, map[string][]byte{
-			keyLeafCert: data[keyLeafCert], keyLeafKey: data[keyLeafKey], keyCACert: r.Data[keyCACert],
+		return r.newLeaf(o, map[string][]byte{
+			secretKeyCert: data[secretKeyCert], secretKeyPrivateKey: data[secretKeyPrivateKey], secretKeyCACert: r.Data[secretKeyCACert],
 		}, old, "other CAs are trusted"), nil
 	}
-	template := o.template(now, r.bundle[0])
+	template := o.buildTemplate(now, r.bundle[0])
 	var err error
 	switch {
 	case key == nil:
@@ -72,55 +72,55 @@ func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (L
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	issued, err := sign(template, r.bundle[0], key, r.key)
+	issued, err := signCertificate(template, r.bundle[0], key, r.key)
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	l := r.leaf(o, map[string][]byte{
-		keyLeafCert: encodeCertificates(issued), keyLeafKey: key.pem, keyCACert: r.Data[keyCACert],
+	l := r.newLeaf(o, map[string][]byte{
+		secretKeyCert: encodeCertificates(issued), secretKeyPrivateKey: key.pem, secretKeyCACert: r.Data[secretKeyCACert],
 	}, issued, why)
 	l.Renewed = old == nil && len(data) > 0
 	return l, nil
 }
 
 // judge says why the certificate in data will not do, and returns its key when that may be used again.
-func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
+func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
 	if len(data) == 0 {
 		return nil, nil, "there was none"
 	}
-	pair, err := tls.X509KeyPair(data[keyLeafCert], data[keyLeafKey])
+	pair, err := tls.X509KeyPair(data[secretKeyCert], data[secretKeyPrivateKey])
 	if err != nil {
-		return nil, nil, fmt.Sprintf("reading %s and %s: %v", keyLeafCert, keyLeafKey, err)
+		return nil, nil, fmt.Sprintf("reading %s and %s: %v", secretKeyCert, secretKeyPrivateKey, err)
 	}
 	signer, _ := pair.PrivateKey.(crypto.Signer) // all keys that are read there sign
-	c, key := pair.Leaf, &signingKey{signer, data[keyLeafKey]}
+	c, key := pair.Leaf, &signingKey{signer, data[secretKeyPrivateKey]}
 	switch {
 	case c.IsCA:
-		return nil, nil, keyLeafCert + " holds a CA"
-	case !now.Before(r.renewal(o, c)) || now.Before(c.NotBefore):
-		return nil, nil, o.share() + " of its life is over"
+		return nil, nil, secretKeyCert + " holds a CA"
+	case !now.Before(r.renewalTime(o, c)) || now.Before(c.NotBefore):
+		return nil, nil, o.renewalFraction() + " of its life is over"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
 		return c, key, "another CA signs"
 	}
-	if missing := o.missing(c); missing != "" {
+	if missing := o.firstMissingName(c); missing != "" {
 		return c, key, missing + " is new"
 	}
 	return c, key, ""
 }
 
 // renewal is when a leaf is due. One that ends with its CA cannot be bettered before that is replaced.
-func (r *Root) renewal(o LeafOptions, c *x509.Certificate) time.Time {
+func (r *Root) renewalTime(o LeafOptions, c *x509.Certificate) time.Time {
 	if o.ServerOnly {
-		return c.NotBefore.Add(life(c) * 2 / 3)
+		return c.NotBefore.Add(lifetime(c) * 2 / 3)
 	}
 	if !c.NotAfter.Before(r.bundle[0].NotAfter) {
 		return c.NotAfter
 	}
-	return c.NotBefore.Add(life(c) / 3)
+	return c.NotBefore.Add(lifetime(c) / 3)
 }
 
 // share of its life after which a certificate is renewed.
-func (o LeafOptions) share() string {
+func (o LeafOptions) renewalFraction() string {
 	if o.ServerOnly {
 		return "two thirds"
 	}
@@ -128,13 +128,13 @@ func (o LeafOptions) share() string {
 }
 
 // missing returns the first name or address that a certificate lacks.
-func (o LeafOptions) missing(c *x509.Certificate) string {
+func (o LeafOptions) firstMissingName(c *x509.Certificate) string {
 	for _, name := range o.DNSNames {
 		if !slices.Contains(c.DNSNames, name) {
 			return name
 		}
 	}
-	held := addressesOf(c)
+	held := ipAddresses(c)
 	for _, a := range o.Addresses {
 		if !slices.Contains(held, a.Unmap()) {
 			return a.String()
@@ -143,7 +143,7 @@ func (o LeafOptions) missing(c *x509.Certificate) string {
 	return ""
 }
 
-func addressesOf(c *x509.Certificate) []netip.Addr {
+func ipAddresses(c *x509.Certificate) []netip.Addr {
 	out := make([]netip.Addr, 0, len(c.IPAddresses))
 	for _, ip := range c.IPAddresses {
 		if a, ok := netip.AddrFromSlice(ip); ok {
@@ -153,7 +153,7 @@ func addressesOf(c *x509.Certificate) []netip.Addr {
 	return out
 }
 
-func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Certificate {
+func (o LeafOptions) buildTemplate(now time.Time, signer *x509.Certificate) *x509.Certificate {
 	addresses := slices.Clone(o.Addresses)
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	ips := make([]net.IP, 0, len(addresses))
@@ -170,16 +170,16 @@ func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Cer
 	}
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: slices.Compact(slices.Sorted(slices.Values(o.DNSNames))), IPAddresses: ips,
-		NotBefore: now.Add(-skew), NotAfter: end, BasicConstraintsValid: true,
+		NotBefore: now.Add(-maxClockSkew), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: usages,
 	}
 }
 
-func (r *Root) leaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, why string) Leaf {
-	next := r.renewal(o, c)
+func (r *Root) newLeaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, why string) Leaf {
+	next := r.renewalTime(o, c)
 	if !r.Next.IsZero() && r.Next.Before(next) {
 		next = r.Next
 	}
-	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: addressesOf(c)}
+	return Leaf{Data: data, Reason: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: ipAddresses(c)}
 }

@@ -11,7 +11,7 @@ import (
 
 // IsMounted reports whether dir holds both tls.crt and tls.key.
 func IsMounted(dir string) bool {
-	for _, name := range []string{keyLeafCert, keyLeafKey} {
+	for _, name := range []string{secretKeyCert, secretKeyPrivateKey} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
 			return false
 		}
@@ -22,12 +22,12 @@ func IsMounted(dir string) bool {
 // NewMounted returns a Runnable for every replica that follows tls.crt and tls.key in dir, which another program renews. It returns an
 // error when they are missing or do not belong together.
 func NewMounted(dir string) (*certwatcher.CertWatcher, error) {
-	watcher, err := certwatcher.New(filepath.Join(dir, keyLeafCert), filepath.Join(dir, keyLeafKey))
+	watcher, err := certwatcher.New(filepath.Join(dir, secretKeyCert), filepath.Join(dir, secretKeyPrivateKey))
 	if err != nil {
 		return nil, fmt.Errorf("reading the mounted webhook certificate in %s: %w", dir, err)
 	}
 	watcher.RegisterCallback(func(c tls.Certificate) {
-		expiry.WithLabelValues(servingLabel).Set(float64(c.Leaf.NotAfter.Unix()))
+		expiryGauge.WithLabelValues(servingCertificateLabel).Set(float64(c.Leaf.NotAfter.Unix()))
 	})
 	return watcher, nil
 }

@@ -25,7 +25,7 @@ var (
 
 func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
 	t.Helper()
-	r, err := KeepRoot(data, rootOptions, now)
+	r, err := EnsureRoot(data, rootOptions, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,16 +35,16 @@ func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
 // mustSign checks what clients rely on: the first certificate of ca.crt is that of ca.key, and can sign now.
 func mustSign(t *testing.T, r Root, now time.Time) {
 	t.Helper()
-	bundle, err := certutil.ParseCertsPEM(r.Data[keyCACert])
+	bundle, err := certutil.ParseCertsPEM(r.Data[secretKeyCACert])
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := parseKey(r.Data[keyCAKey])
+	key, err := parseKey(r.Data[secretKeyCAPrivateKey])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !belongs(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
-		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, keyCAKey, now)
+	if !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
+		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, secretKeyCAPrivateKey, now)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestANewRoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := rootOptions
 			o.Algorithm = tc.algorithm
-			r, err := KeepRoot(nil, o, epoch)
+			r, err := EnsureRoot(nil, o, epoch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,17 +118,17 @@ func TestAValidRootIsKept(t *testing.T) {
 				Subject: pkix.Name{CommonName: "root-ca"}, NotBefore: epoch, NotAfter: epoch.Add(year),
 				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 			}
-			ca, err := sign(template, template, signer, signer)
+			ca, err := signCertificate(template, template, signer, signer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			data := map[string][]byte{keyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), keyCAKey: key}
-			if r := keepRoot(t, data, epoch); r.Step != Kept || !maps.EqualFunc(r.Data, data, bytes.Equal) {
-				t.Errorf("%s because %s", r.Step, r.Why)
+			data := map[string][]byte{secretKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), secretKeyCAPrivateKey: key}
+			if r := keepRoot(t, data, epoch); r.Step != Unchanged || !maps.EqualFunc(r.Data, data, bytes.Equal) {
+				t.Errorf("%s because %s", r.Step, r.Reason)
 			}
 			due := keepRoot(t, data, epoch).Next
 			announced := keepRoot(t, data, due)
-			if announced.Step != Announced || !bytes.Equal(announced.Data[keyCAKey], key) {
+			if announced.Step != Announced || !bytes.Equal(announced.Data[secretKeyCAPrivateKey], key) {
 				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
 			}
 			mustSign(t, announced, due)
@@ -143,32 +143,34 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 		damage func(map[string][]byte)
 		keeps  bool // the old CA stays trusted
 	}{
-		"no key":       {func(d map[string][]byte) { delete(d, keyCAKey) }, true},
-		"key is noise": {func(d map[string][]byte) { d[keyCAKey] = []byte("noise") }, true},
+		"no key":       {func(d map[string][]byte) { delete(d, secretKeyCAPrivateKey) }, true},
+		"key is noise": {func(d map[string][]byte) { d[secretKeyCAPrivateKey] = []byte("noise") }, true},
 		"key DER is noise": {func(d map[string][]byte) {
-			d[keyCAKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
+			d[secretKeyCAPrivateKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
 		}, true},
-		"key of another":     {func(d map[string][]byte) { d[keyCAKey] = other.Data[keyCAKey] }, true},
-		"no certificate":     {func(d map[string][]byte) { delete(d, keyCACert) }, false},
-		"certificate is cut": {func(d map[string][]byte) { d[keyCACert] = d[keyCACert][:60] }, false},
-		"a leaf":             {func(d map[string][]byte) { d[keyCACert], d[keyCAKey] = leaf.Data[keyLeafCert], leaf.Data[keyLeafKey] }, false},
+		"key of another":     {func(d map[string][]byte) { d[secretKeyCAPrivateKey] = other.Data[secretKeyCAPrivateKey] }, true},
+		"no certificate":     {func(d map[string][]byte) { delete(d, secretKeyCACert) }, false},
+		"certificate is cut": {func(d map[string][]byte) { d[secretKeyCACert] = d[secretKeyCACert][:60] }, false},
+		"a leaf": {func(d map[string][]byte) {
+			d[secretKeyCACert], d[secretKeyCAPrivateKey] = leaf.Data[secretKeyCert], leaf.Data[secretKeyPrivateKey]
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := maps.Clone(good.Data)
 			tc.damage(data)
 			r := keepRoot(t, data, epoch)
-			if r.Step != Repaired || r.Why == "" {
-				t.Errorf("%s because %q", r.Step, r.Why)
+			if r.Step != Repaired || r.Reason == "" {
+				t.Errorf("%s because %q", r.Step, r.Reason)
 			}
 			mustSign(t, r, epoch)
-			if trusted := bytes.Contains(r.Data[keyCACert], good.Data[keyCACert]); trusted != tc.keeps {
+			if trusted := bytes.Contains(r.Data[secretKeyCACert], good.Data[secretKeyCACert]); trusted != tc.keeps {
 				t.Errorf("the old CA is trusted: %t", trusted)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
 				t.Error("what must be repaired cannot be loaded")
 			}
-			if again := keepRoot(t, r.Data, epoch); again.Step != Kept {
-				t.Errorf("repaired twice: %s", again.Why)
+			if again := keepRoot(t, r.Data, epoch); again.Step != Unchanged {
+				t.Errorf("repaired twice: %s", again.Reason)
 			}
 		})
 	}
@@ -176,10 +178,10 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 
 func TestTheSignerIsPutFirst(t *testing.T) {
 	a, b := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	data := map[string][]byte{keyCACert: append(bytes.Clone(b.Data[keyCACert]), a.Data[keyCACert]...), keyCAKey: a.Data[keyCAKey]}
+	data := map[string][]byte{secretKeyCACert: append(bytes.Clone(b.Data[secretKeyCACert]), a.Data[secretKeyCACert]...), secretKeyCAPrivateKey: a.Data[secretKeyCAPrivateKey]}
 	r := keepRoot(t, data, epoch)
-	if r.Step != Repaired || !bytes.Equal(r.Data[keyCACert], append(bytes.Clone(a.Data[keyCACert]), b.Data[keyCACert]...)) {
-		t.Errorf("%s because %s", r.Step, r.Why)
+	if r.Step != Repaired || !bytes.Equal(r.Data[secretKeyCACert], append(bytes.Clone(a.Data[secretKeyCACert]), b.Data[secretKeyCACert]...)) {
+		t.Errorf("%s because %s", r.Step, r.Reason)
 	}
 	mustSign(t, r, epoch)
 }
@@ -187,26 +189,26 @@ func TestTheSignerIsPutFirst(t *testing.T) {
 // The life of a CA: announced after a third, replaced after two, retired at its end.
 func TestStepsOfARoot(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
-	if r := keepRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Kept {
-		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+	if r := keepRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Unchanged {
+		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
 	}
 	announced := keepRoot(t, first.Data, first.Next)
-	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[keyCACert], first.Data[keyCACert]) || len(announced.bundle) != 2 {
+	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[secretKeyCACert], first.Data[secretKeyCACert]) || len(announced.bundle) != 2 {
 		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
 	}
-	if r := keepRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Kept {
-		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+	if r := keepRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Unchanged {
+		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
 	}
 	replaced := keepRoot(t, announced.Data, announced.Next)
-	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[keyCACert], first.Data[keyCACert]) {
-		t.Fatalf("%s because %s", replaced.Step, replaced.Why)
+	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
+		t.Fatalf("%s because %s", replaced.Step, replaced.Reason)
 	}
-	if !bytes.Equal(replaced.Data[keyCAKey], announced.Data[keyNextKey]) {
+	if !bytes.Equal(replaced.Data[secretKeyCAPrivateKey], announced.Data[secretKeyNextCAPrivateKey]) {
 		t.Error("the key of the next CA must become that of the CA")
 	}
 	mustSign(t, replaced, announced.Next)
 	retired := keepRoot(t, replaced.Data, first.Expires.Add(time.Second))
-	if bytes.Contains(retired.Data[keyCACert], first.Data[keyCACert]) {
+	if bytes.Contains(retired.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
 		t.Error("the expired CA must go")
 	}
 	mustSign(t, retired, first.Expires.Add(time.Second))
@@ -218,19 +220,19 @@ func TestAnExpiredRoot(t *testing.T) {
 	announced := keepRoot(t, first.Data, first.Next)
 	late := first.Expires.Add(time.Hour)
 	r := keepRoot(t, announced.Data, late)
-	if r.Step != Replaced || !bytes.Equal(r.Data[keyCAKey], announced.Data[keyNextKey]) {
-		t.Errorf("%s because %s", r.Step, r.Why)
+	if r.Step != Replaced || !bytes.Equal(r.Data[secretKeyCAPrivateKey], announced.Data[secretKeyNextCAPrivateKey]) {
+		t.Errorf("%s because %s", r.Step, r.Reason)
 	}
 	mustSign(t, r, late)
 	r = keepRoot(t, first.Data, late)
-	if r.Step != Repaired || r.Why != "the CA has expired" || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+	if r.Step != Repaired || r.Reason != "the CA has expired" || len(r.bundle) != 1 {
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Reason, len(r.bundle))
 	}
 	mustSign(t, r, late)
 	end := late.Add(20 * year)
 	r = keepRoot(t, announced.Data, end)
 	if r.Step != Repaired || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Reason, len(r.bundle))
 	}
 	mustSign(t, r, end)
 }
@@ -241,7 +243,7 @@ func TestALateRootIsReplacedInTime(t *testing.T) {
 	for _, left := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {
 		now := first.Expires.Add(-left)
 		r := keepRoot(t, first.Data, now)
-		for r.next != nil {
+		for r.nextKey != nil {
 			if !r.Next.After(now) || !r.Next.Before(first.Expires) {
 				t.Fatalf("%s before the end: next step at %s, the end is %s", left, r.Next, first.Expires)
 			}
@@ -249,7 +251,7 @@ func TestALateRootIsReplacedInTime(t *testing.T) {
 			r = keepRoot(t, r.Data, now)
 		}
 		mustSign(t, r, now)
-		if bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) {
+		if bytes.HasPrefix(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
 			t.Errorf("%s before the end: the old CA still signs", left)
 		}
 	}
@@ -259,12 +261,12 @@ func TestALateRootIsReplacedInTime(t *testing.T) {
 func TestTheNextKeyIsBroken(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	announced := keepRoot(t, first.Data, first.Next)
-	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[keyCAKey]} {
+	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[secretKeyCAPrivateKey]} {
 		data := maps.Clone(announced.Data)
-		data[keyNextKey] = key
+		data[secretKeyNextCAPrivateKey] = key
 		r := keepRoot(t, data, first.Next)
-		if r.Step != Announced || !bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) || r.next == nil {
-			t.Errorf("%s: %s because %s", name, r.Step, r.Why)
+		if r.Step != Announced || !bytes.HasPrefix(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) || r.nextKey == nil {
+			t.Errorf("%s: %s because %s", name, r.Step, r.Reason)
 		}
 		mustSign(t, r, first.Next)
 	}
@@ -274,7 +276,7 @@ func TestTheNextKeyIsBroken(t *testing.T) {
 func TestLoadRoot(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))
-	if err != nil || r.Step != Kept || !bytes.Equal(r.Data[keyCACert], first.Data[keyCACert]) || !r.Next.Equal(first.Expires) {
+	if err != nil || r.Step != Unchanged || !bytes.Equal(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) || !r.Next.Equal(first.Expires) {
 		t.Errorf("%v %v until %s", err, r.Step, r.Next)
 	}
 	if _, err := LoadRoot(first.Data, epoch.Add(4*year)); err == nil {

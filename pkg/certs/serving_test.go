@@ -10,11 +10,11 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-var servingOptions = ServingOptions{Authority: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
+var servingOptions = ServingOptions{CACommonName: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
 
 func keepServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
 	t.Helper()
-	s, err := KeepServing(data, servingOptions, now)
+	s, err := EnsureServing(data, servingOptions, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +43,15 @@ func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time)
 func TestServingIsIssuedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := keepServing(t, nil, now)
-	if first.Why == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
+	if first.Reason == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
 		t.Fatal("the first certificate is of no use")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
 	}
 	again := keepServing(t, first.Data, first.Next.Add(-time.Second))
-	if again.Why != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
-		t.Errorf("issued again before it is due: %q, %s, %s", again.Why, again.Next, again.Expires)
+	if again.Reason != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
+		t.Errorf("issued again before it is due: %q, %s, %s", again.Reason, again.Next, again.Expires)
 	}
 	if early := first.Expires.Sub(first.Next); early < servingOptions.Lifetime/4 {
 		t.Errorf("renewed only %s before the end", early)
@@ -63,7 +63,7 @@ func TestServingOverlaps(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := keepServing(t, nil, now)
 	second := keepServing(t, first.Data, first.Next)
-	if second.Why == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+	if second.Reason == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
 		t.Fatal("nothing new when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
@@ -105,7 +105,7 @@ func TestServingIsRepaired(t *testing.T) {
 			}
 			change(data)
 			repaired := keepServing(t, data, now)
-			if repaired.Why == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
+			if repaired.Reason == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
 				t.Error("not repaired")
 			}
 		})
@@ -113,8 +113,8 @@ func TestServingIsRepaired(t *testing.T) {
 	t.Run("other names", func(t *testing.T) {
 		o := servingOptions
 		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
-		if s, err := KeepServing(good.Data, o, now); err != nil || s.Why == "" {
-			t.Errorf("issued %t, %v", s.Why != "", err)
+		if s, err := EnsureServing(good.Data, o, now); err != nil || s.Reason == "" {
+			t.Errorf("issued %t, %v", s.Reason != "", err)
 		}
 	})
 }

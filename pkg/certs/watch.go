@@ -15,14 +15,14 @@ import (
 )
 
 // resources are those of the kinds that can learn a CA.
-var resources = map[schema.GroupVersionKind]string{
+var targetResources = map[schema.GroupVersionKind]string{
 	Validating: "validatingwebhookconfigurations", Mutating: "mutatingwebhookconfigurations", Conversion: "customresourcedefinitions",
 }
 
-var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // watch follows the Secret and each target by its name until ctx ends. It needs the right to list and watch them by name.
-func (a *Authority) watch(ctx context.Context, running *sync.WaitGroup) {
+func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 	if a.Dynamic == nil {
 		return
 	}
@@ -31,46 +31,46 @@ func (a *Authority) watch(ctx context.Context, running *sync.WaitGroup) {
 		follower.SetServed(true)
 		running.Go(func() { _ = follower.Start(ctx) }) // it never returns an error
 	}
-	keepUp(a.Dynamic.Resource(secrets).Namespace(a.Secret.Namespace), secrets, a.Secret.Name, a.lookAtSecret)
+	keepUp(a.Dynamic.Resource(secretResource).Namespace(a.Secret.Namespace), secretResource, a.Secret.Name, a.onSecretUpdate)
 	for _, target := range a.Targets {
-		resource := target.Kind.GroupVersion().WithResource(resources[target.Kind])
-		keepUp(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.look(target, obj) })
+		resource := target.Kind.GroupVersion().WithResource(targetResources[target.Kind])
+		keepUp(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.onTargetUpdate(target, obj) })
 	}
 }
 
 // lookAtSecret wakes the upkeep when the Secret does not hold what is served: it is gone or damaged, or another replica has renewed it.
-func (a *Authority) lookAtSecret(obj *unstructured.Unstructured) {
+func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if current == nil {
 		return // the first sync writes what is missing
 	}
 	live := &corev1.Secret{}
-	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.holds(live.Data) {
+	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.matches(live.Data) {
 		return
 	}
 	a.Log.Info("The Secret of the webhook certificate was changed and will be read", "secret", a.Secret.String())
-	a.wake()
+	a.triggerSync()
 }
 
 // look wakes the upkeep when a target does not hold the CA.
-func (a *Authority) look(target Target, obj *unstructured.Unstructured) {
+func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
 		return // the first sync writes what is missing
 	}
 	obj.SetGroupVersionKind(target.Kind)
-	if len(patchFor(obj, base64.StdEncoding.EncodeToString(current.data[keyCACert]), target.Service)) == 0 {
+	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[secretKeyCACert]), target.Service)) == 0 {
 		return
 	}
-	observeInjected(target, false)
+	recordInjection(target, false)
 	a.Log.Info("The CA in a webhook configuration was changed and will be put right", "kind", target.Kind.Kind, "name", target.Name)
-	a.wake()
+	a.triggerSync()
 }
 
 // wake ends the rest before the next sync.
-func (a *Authority) wake() {
+func (a *Authority) triggerSync() {
 	select {
-	case a.moved <- struct{}{}:
+	case a.changed <- struct{}{}:
 	default:
 	}
 }

@@ -19,7 +19,7 @@ import (
 func isInjected(t *testing.T, target Target) float64 {
 	t.Helper()
 	var m dto.Metric
-	gauge, err := injected.GetMetricWith(prometheus.Labels{"kind": target.Kind.Kind, "name": target.Name})
+	gauge, err := injectedGauge.GetMetricWith(prometheus.Labels{"kind": target.Kind.Kind, "name": target.Name})
 	if err != nil || gauge.Write(&m) != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	resource := Validating.GroupVersion().WithResource("validatingwebhookconfigurations")
 	watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList", secrets: "SecretList"})
+		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList", secretResource: "SecretList"})
 	a := w.replica(nil, target)
 	a.Dynamic = watched
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	})
 	begun := w.clock.Now()
 	waitFor(t, func() bool { // second by second, since others may wait for the clock as well
-		if w.clock.HasWaiters() && w.clock.Since(begun) < recheck/2 {
+		if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
 			w.clock.Step(time.Second)
 		}
 		return bundle() == right && isInjected(t, target) == 1
@@ -84,7 +84,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 		},
 		"damaged": func(w *environment) {
 			damaged := w.secret()
-			damaged.Data[keyLeafKey] = []byte("noise")
+			damaged.Data[secretKeyPrivateKey] = []byte("noise")
 			if err := w.client.Update(t.Context(), damaged); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnvironment(t)
-			watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
+			watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secretResource: "SecretList"})
 			a := w.replica(nil)
 			a.Dynamic = watched
 			ctx, cancel := context.WithCancel(t.Context())
@@ -107,13 +107,13 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 				empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 				empty.SetNamespace(secretKey.Namespace)
 				empty.SetName(secretKey.Name)
-				_ = watched.Tracker().Create(secrets, empty, secretKey.Namespace)
-				_ = watched.Tracker().Delete(secrets, secretKey.Namespace, secretKey.Name)
-				if w.clock.HasWaiters() && w.clock.Since(begun) < recheck/2 {
+				_ = watched.Tracker().Create(secretResource, empty, secretKey.Namespace)
+				_ = watched.Tracker().Delete(secretResource, secretKey.Namespace, secretKey.Name)
+				if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
 					w.clock.Step(time.Second)
 				}
 				live := &corev1.Secret{}
-				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[keyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
+				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[secretKeyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
 			})
 			cancel()
 			if err := <-done; err != nil {
@@ -127,17 +127,17 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 func TestAWholeSecretWakesNoWaiter(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
-	a.lookAtSecret(nil) // before the first sync
+	a.onSecretUpdate(nil) // before the first sync
 	w.sync(a)
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.lookAtSecret(&unstructured.Unstructured{Object: object})
-	if len(a.moved) != 0 {
+	a.onSecretUpdate(&unstructured.Unstructured{Object: object})
+	if len(a.changed) != 0 {
 		t.Error("a whole Secret is read again")
 	}
-	if a.lookAtSecret(nil); len(a.moved) != 1 {
+	if a.onSecretUpdate(nil); len(a.changed) != 1 {
 		t.Error("a Secret that is gone wakes no waiter")
 	}
 }

@@ -138,7 +138,7 @@ func unknownFlag(name string, known, components []string) error {
 func nearest(name string, candidates []string) string {
 	best, distance := "", max(2, len(name)/4)+1
 	for _, candidate := range candidates {
-		if d := names.Edits(name, candidate); d < distance {
+		if d := names.EditDistance(name, candidate); d < distance {
 			best, distance = candidate, d
 		}
 	}

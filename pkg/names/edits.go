@@ -2,7 +2,7 @@ package names
 
 // Edits is the Levenshtein distance: the number of bytes to add, drop or replace to make b of a. It finds the name that
 // a user may have meant.
-func Edits(a, b string) int {
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -10,7 +10,7 @@ func TestEdits(t *testing.T) {
 		{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"flag", "flag", 0}, {"ab", "ba", 2},
 		{"delection", "deletion", 1}, {"kitten", "sitting", 3},
 	} {
-		if got := Edits(test.a, test.b); got != test.want {
+		if got := EditDistance(test.a, test.b); got != test.want {
 			t.Errorf("%q to %q: %d, want %d", test.a, test.b, got, test.want)
 		}
 	}

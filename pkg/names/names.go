@@ -22,10 +22,10 @@ const (
 )
 
 // components are the values that ComponentLabel has, in order.
-var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
+var componentNames = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
 // IsComponent says whether a component of this operator has a name.
-func IsComponent(name string) bool { return slices.Contains(components, name) }
+func IsComponent(name string) bool { return slices.Contains(componentNames, name) }
 
 // hashLength is the number of hexadecimal digits that tell two truncated names apart.
 const hashLength = 8
@@ -56,13 +56,13 @@ func Truncate(name string, limit int) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	tail := hex.EncodeToString(sum[:])[:max(0, min(hashLength, limit))]
-	head := strings.TrimRightFunc(name[:max(0, limit-hashLength-1)], func(r rune) bool { return !alphanumeric(r) })
+	head := strings.TrimRightFunc(name[:max(0, limit-hashLength-1)], func(r rune) bool { return !isAlphanumeric(r) })
 	if head == "" {
 		return tail
 	}
 	return head + "-" + tail
 }
 
-func alphanumeric(r rune) bool {
+func isAlphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }

@@ -41,7 +41,7 @@ func List(value any, path ...string) []any {
 }
 
 // Text is At for texts; empty when there is none.
-func Text(value any, path ...string) string {
+func String(value any, path ...string) string {
 	text, _ := At(value, path...).(string)
 	return text
 }
@@ -58,7 +58,7 @@ func Indexes(list []any, name any) []int {
 }
 
 // Named returns the first element of a list that has the name; nil when there is none.
-func Named(list []any, name any) map[string]any {
+func ByName(list []any, name any) map[string]any {
 	for _, i := range Indexes(list, name) {
 		return Map(list[i])
 	}

@@ -50,10 +50,10 @@ func Parse(raw []byte) (Cluster, error) {
 func (c Cluster) Object() map[string]any { return c.object }
 
 // Name of the cluster.
-func (c Cluster) Name() string { return nested.Text(c.object, "metadata", "name") }
+func (c Cluster) Name() string { return nested.String(c.object, "metadata", "name") }
 
 // Namespace of the cluster.
-func (c Cluster) Namespace() string { return nested.Text(c.object, "metadata", "namespace") }
+func (c Cluster) Namespace() string { return nested.String(c.object, "metadata", "namespace") }
 
 // Annotation returns the value of an annotation, and whether it is there.
 func (c Cluster) Annotation(key string) (string, bool) {
@@ -90,14 +90,14 @@ func (c Cluster) ManagedElsewhere() bool {
 func (c Cluster) Owner() string {
 	for _, owner := range nested.List(c.object, "metadata", "ownerReferences") {
 		if nested.At(owner, "controller") == true {
-			return nested.Text(owner, "kind")
+			return nested.String(owner, "kind")
 		}
 	}
 	return ""
 }
 
 // HeadAccount is the account of the head template; empty for that of the namespace.
-func (c Cluster) HeadAccount() string { return nested.Text(c.headPod(), "serviceAccountName") }
+func (c Cluster) HeadAccount() string { return nested.String(c.headPod(), "serviceAccountName") }
 
 // HasPullSecrets tells whether the head template lists pull secrets of its own.
 func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "imagePullSecrets")) > 0 }
@@ -105,7 +105,7 @@ func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "im
 // Port returns the number of a port of Ray.
 func (c Cluster) Port(name Port) int32 {
 	ports := nested.List(nested.At(c.headPod(), "containers", "0"), "ports")
-	port := nested.Decode[corev1.ContainerPort](nested.Pick(nested.Named(ports, string(name)), "containerPort"))
+	port := nested.Decode[corev1.ContainerPort](nested.Pick(nested.ByName(ports, string(name)), "containerPort"))
 	if port.ContainerPort > 0 {
 		return port.ContainerPort
 	}
@@ -129,14 +129,14 @@ func KubeRayNamespaces(binding, deployment, initialization *unstructured.Unstruc
 	var found []string
 	if binding != nil {
 		for _, subject := range nested.List(binding.Object, "subjects") {
-			found = append(found, nested.Text(subject, "namespace"))
+			found = append(found, nested.String(subject, "namespace"))
 		}
 	}
 	if deployment != nil {
 		found = append(found, deployment.GetNamespace())
 	}
 	if initialization != nil {
-		found = append(found, nested.Text(initialization.Object, "spec", "applicationsNamespace"))
+		found = append(found, nested.String(initialization.Object, "spec", "applicationsNamespace"))
 	}
 	found = slices.DeleteFunc(found, func(namespace string) bool { return namespace == "" })
 	slices.Sort(found)

@@ -42,7 +42,7 @@ func (c Cluster) InjectedInto(pod any) Injected {
 	volumes, containers := nested.List(pod, "volumes"), nested.List(pod, "containers")
 	found := Injected{MTLS: ours.Authority(volumes)}
 	if found.MTLS {
-		server := nested.Named(volumes, VolumeServer)
+		server := nested.ByName(volumes, VolumeServer)
 		_, secret := server["secret"]
 		found.MTLS, found.PodIssued = server != nil, server != nil && !secret
 	}
@@ -53,7 +53,7 @@ func (c Cluster) InjectedInto(pod any) Injected {
 			found.Sidecar = ours.Sidecar(fields, volumes)
 		}
 	}
-	token := nested.Named(volumes, VolumeToken)
+	token := nested.ByName(volumes, VolumeToken)
 	found.Token = token != nil && ours.Volume(token, volumes)
 	return found
 }
@@ -63,7 +63,7 @@ func variable(container any, name string) string {
 	var value string
 	env := nested.List(container, "env")
 	for i, at := range nested.Indexes(env, name) {
-		if given := nested.Text(env[at], "value"); i == 0 {
+		if given := nested.String(env[at], "value"); i == 0 {
 			value = given
 		} else if given != value {
 			return ""
@@ -93,8 +93,8 @@ func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
 			return AuthOAuth
 		}
 	case ContainerProxy:
-		mounts, rules := nested.List(container, "volumeMounts"), nested.Named(volumes, VolumeProxyConfig)
-		if nested.Named(mounts, VolumeProxyTLS) != nil && nested.Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
+		mounts, rules := nested.List(container, "volumeMounts"), nested.ByName(volumes, VolumeProxyConfig)
+		if nested.ByName(mounts, VolumeProxyTLS) != nil && nested.ByName(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
 			return AuthProxy
 		}
 	}
@@ -119,12 +119,12 @@ func (o Ours) Volume(volume map[string]any, volumes []any) bool {
 
 // Authority tells whether volumes have the authority of the cluster. Everything else of our certificates comes with it.
 func (o Ours) Authority(volumes []any) bool {
-	return o.either(nested.At(nested.Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
+	return o.either(nested.At(nested.ByName(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
 }
 
 // Certificate tells whether an init container is ours, in a pod that has the authority.
 func (o Ours) Certificate(container map[string]any) bool {
-	return container["name"] == InitCertificate && nested.Named(nested.List(container, "volumeMounts"), VolumeServer) != nil
+	return container["name"] == InitCertificate && nested.ByName(nested.List(container, "volumeMounts"), VolumeServer) != nil
 }
 
 // headPod is the pod spec of the head.

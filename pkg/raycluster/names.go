@@ -85,7 +85,7 @@ func (c Cluster) names(form func(base string) string) Names {
 
 // headService is the name that KubeRay gives the Service of the head, or the one that its user asks for.
 func (c Cluster) headService() string {
-	if override := nested.Text(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
+	if override := nested.String(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
 		return override
 	}
 	return c.Name() + "-head-svc"

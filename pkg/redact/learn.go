@@ -16,59 +16,59 @@ import (
 
 const (
 	// minValue is the length in bytes below which a value under a telling key is a word that may stand anywhere.
-	minValue = 4
+	minSensitiveLength = 4
 	// minOther is that length for values under other keys, which must have a letter and a digit besides.
-	minOther = 8
+	minOtherLength = 8
 	// minLine is that length for the lines of a longer text.
-	minLine = 16
+	minLineLength = 16
 	// maxSecrets bounds how many Secrets are remembered; the one that was read first is forgotten first.
 	maxSecrets = 2000
 	// maxValues and maxLength bound what is remembered of one.
-	maxValues, maxLength = 200, 16 << 10
+	maxValues, maxValueLength = 200, 16 << 10
 )
 
 var (
-	tellingKey = regexp.MustCompile(`(?i)(pass|pwd|secret|token|credential|key|uri|url|dsn|auth|cookie)`)
+	sensitiveKey = regexp.MustCompile(`(?i)(pass|pwd|secret|token|credential|key|uri|url|dsn|auth|cookie)`)
 	// open are values that are no secret wherever they stand.
-	open = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*|` +
+	publicValue = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*|` +
 		`(?:-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\s*)+)$`)
-	mix = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
+	letterAndDigit = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
 )
 
 // learnt are the values of the Secrets that this process has read.
-var learnt = &values{}
+var recorded = &valueStore{}
 
 // values can be searched after each Secret at a cost that does not depend on how many were read before.
-type values struct {
-	mu    sync.RWMutex
-	of    map[types.NamespacedName][]string
-	order []types.NamespacedName
+type valueStore struct {
+	mu       sync.RWMutex
+	bySecret map[types.NamespacedName][]string
+	order    []types.NamespacedName
 	// starting holds all values by their first bytes, the longest first, and one as often as Secrets hold it.
-	starting map[string][]string
+	byPrefix map[string][]string
 }
 
 // Secret remembers the values of a Secret, instead of those that it had.
-func Secret(s *corev1.Secret) {
+func RecordSecret(s *corev1.Secret) {
 	found := []string{}
 	for key, value := range s.Data {
-		found = append(found, valuesOf(key, string(value))...)
+		found = append(found, redactableForms(key, string(value))...)
 	}
-	found = slices.DeleteFunc(found, func(value string) bool { return len(value) < minValue })
+	found = slices.DeleteFunc(found, func(value string) bool { return len(value) < minSensitiveLength })
 	slices.Sort(found)
 	found = slices.Compact(found)
-	learnt.remember(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, found[:min(len(found), maxValues)])
+	recorded.set(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, found[:min(len(found), maxValues)])
 }
 
 // valuesOf returns the texts by which a value may show: itself and the password of an address, these in base64, its lines, and all
 // of them as JSON.
-func valuesOf(key, value string) []string {
+func redactableForms(key, value string) []string {
 	value = strings.TrimSpace(value)
-	if len(value) > maxLength || !isSecret(key, value) {
+	if len(value) > maxValueLength || !isSecret(key, value) {
 		return nil
 	}
 	out := []string{value}
 	if address, err := url.Parse(value); err == nil && address.User != nil {
-		if password, given := address.User.Password(); given && len(password) >= minValue {
+		if password, given := address.User.Password(); given && len(password) >= minSensitiveLength {
 			out = append(out, password, url.QueryEscape(password), url.PathEscape(password))
 		}
 	}
@@ -91,7 +91,7 @@ func longLines(value string) []string {
 	}
 	var out []string
 	for line := range strings.SplitSeq(value, "\n") {
-		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+		if line = strings.TrimSpace(line); len(line) >= minLineLength && !strings.HasPrefix(line, "-----") {
 			out = append(out, line)
 		}
 	}
@@ -99,65 +99,65 @@ func longLines(value string) []string {
 }
 
 func isSecret(key, value string) bool {
-	telling := tellingKey.MatchString(key)
-	if open.MatchString(value) {
-		return telling && len(value) >= minOther && !strings.Contains(value, "://") && !strings.HasPrefix(value, "-----")
+	telling := sensitiveKey.MatchString(key)
+	if publicValue.MatchString(value) {
+		return telling && len(value) >= minOtherLength && !strings.Contains(value, "://") && !strings.HasPrefix(value, "-----")
 	}
 	if telling {
-		return len(value) >= minValue
+		return len(value) >= minSensitiveLength
 	}
-	return len(value) >= minOther && mix.MatchString(value)
+	return len(value) >= minOtherLength && letterAndDigit.MatchString(value)
 }
 
-func (v *values) remember(name types.NamespacedName, found []string) {
+func (v *valueStore) set(name types.NamespacedName, found []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before, known := v.of[name]
+	before, known := v.bySecret[name]
 	if known && slices.Equal(before, found) {
 		return
 	}
-	if v.of == nil {
-		v.of, v.starting = map[types.NamespacedName][]string{}, map[string][]string{}
+	if v.bySecret == nil {
+		v.bySecret, v.byPrefix = map[types.NamespacedName][]string{}, map[string][]string{}
 	}
 	if !known {
 		v.order = append(v.order, name)
 	}
-	v.forget(name)
-	v.of[name] = found
+	v.delete(name)
+	v.bySecret[name] = found
 	for _, value := range found {
-		same := v.starting[value[:minValue]]
+		same := v.byPrefix[value[:minSensitiveLength]]
 		at, _ := slices.BinarySearchFunc(same, value, longestFirst)
-		v.starting[value[:minValue]] = slices.Insert(same, at, value)
+		v.byPrefix[value[:minSensitiveLength]] = slices.Insert(same, at, value)
 	}
 	if len(v.order) > maxSecrets {
-		v.forget(v.order[0])
+		v.delete(v.order[0])
 		v.order = v.order[1:]
 	}
 }
 
 // forget drops the values of one Secret.
-func (v *values) forget(name types.NamespacedName) {
-	for _, value := range v.of[name] {
-		start := value[:minValue]
-		at, _ := slices.BinarySearchFunc(v.starting[start], value, longestFirst)
-		v.starting[start] = slices.Delete(v.starting[start], at, at+1)
-		if len(v.starting[start]) == 0 {
-			delete(v.starting, start)
+func (v *valueStore) delete(name types.NamespacedName) {
+	for _, value := range v.bySecret[name] {
+		start := value[:minSensitiveLength]
+		at, _ := slices.BinarySearchFunc(v.byPrefix[start], value, longestFirst)
+		v.byPrefix[start] = slices.Delete(v.byPrefix[start], at, at+1)
+		if len(v.byPrefix[start]) == 0 {
+			delete(v.byPrefix, start)
 		}
 	}
-	delete(v.of, name)
+	delete(v.bySecret, name)
 }
 
 func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
 // replace puts the mark in the place of each value in a text.
-func (v *values) replace(text string) string {
+func (v *valueStore) redact(text string) string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var out strings.Builder
 	done := 0
-	for at := 0; at+minValue <= len(text); {
-		same := v.starting[text[at:at+minValue]]
+	for at := 0; at+minSensitiveLength <= len(text); {
+		same := v.byPrefix[text[at:at+minSensitiveLength]]
 		i := slices.IndexFunc(same, func(value string) bool { return strings.HasPrefix(text[at:], value) })
 		if i < 0 {
 			at++

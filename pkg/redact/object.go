@@ -29,12 +29,12 @@ func Object(content map[string]any) {
 		if _, is := value.(string); is && sensitiveField.MatchString(key) {
 			value = Mark
 		}
-		content[key] = element(value)
+		content[key] = redactValue(value)
 	}
 }
 
 // element is the value of a field or of a list without credentials.
-func element(value any) any {
+func redactValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		return Text(v)
@@ -42,7 +42,7 @@ func element(value any) any {
 		Object(v)
 	case []any:
 		for i := range v {
-			v[i] = element(v[i])
+			v[i] = redactValue(v[i])
 		}
 	}
 	return value

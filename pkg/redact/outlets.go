@@ -16,12 +16,12 @@ import (
 )
 
 // Writer returns a writer for whole entries of a log, without credentials.
-func Writer(next io.Writer) io.Writer { return writer{next} }
+func Writer(next io.Writer) io.Writer { return redactingWriter{next} }
 
-type writer struct{ next io.Writer }
+type redactingWriter struct{ next io.Writer }
 
 // Write implements io.Writer.
-func (w writer) Write(entry []byte) (int, error) {
+func (w redactingWriter) Write(entry []byte) (int, error) {
 	if _, err := io.WriteString(w.next, Text(string(entry))); err != nil {
 		return 0, err //nolint:wrapcheck // a writer passes errors on
 	}
@@ -29,43 +29,43 @@ func (w writer) Write(entry []byte) (int, error) {
 }
 
 // Recorder returns a recorder whose notes have no credentials.
-func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return notes{next} }
+func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return redactingRecorder{next} }
 
-type notes struct{ next recorder.EventRecorder }
+type redactingRecorder struct{ next recorder.EventRecorder }
 
 // Eventf implements events.EventRecorder.
-func (n notes) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (n redactingRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	n.next.Eventf(regarding, related, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
 }
 
 // AnnotatedEventf implements events.AnnotatedEventRecorder.
-func (n notes) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
+func (n redactingRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
 	n.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
 }
 
 // maxAnswer bounds the answers that are read for their values: those of one Secret are smaller.
-const maxAnswer = 4 << 20
+const maxResponseLength = 4 << 20
 
 // Learn lets every client of the configuration remember the values of the Secrets that it reads.
-func Learn(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reader{next} })
+func RecordSecrets(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
 }
 
-type reader struct{ next http.RoundTripper }
+type recordingTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (r reader) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r recordingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
 	if err != nil || response.StatusCode >= http.StatusMultipleChoices || !readsSecrets(request) {
 		return response, err //nolint:wrapcheck // a transport passes errors on
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseLength))
 	response.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
 	if err == nil {
-		learn(body)
+		recordResponse(body)
 	}
 	return response, nil
 }
@@ -78,17 +78,17 @@ func readsSecrets(request *http.Request) bool {
 		!strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
 }
 
-func learn(body []byte) {
+func recordResponse(body []byte) {
 	decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return // not for us
 	}
 	switch o := decoded.(type) {
 	case *corev1.Secret:
-		Secret(o)
+		RecordSecret(o)
 	case *corev1.SecretList:
 		for i := range o.Items {
-			Secret(&o.Items[i])
+			RecordSecret(&o.Items[i])
 		}
 	}
 }

@@ -17,8 +17,8 @@ const sensitive = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|a
 const sensitiveInJSON = `(?:\w*(?:password|passwd|passphrase|token|api_?key|access_?key(?:_?id)?|private_?key)|\w+[_-]?secret)`
 
 type rule struct {
-	pattern *regexp.Regexp
-	with    string
+	pattern     *regexp.Regexp
+	replacement string
 }
 
 // rules in the order in which they apply. Where it is not clear how far a credential goes, it goes far: addresses that cannot be
@@ -50,15 +50,15 @@ var rules = []rule{
 // Text returns the text without credentials. What looks like none and is no value that was learnt stays as it is, and what was
 // redacted before does too.
 func Text(text string) string {
-	if len(text) < minValue {
+	if len(text) < minSensitiveLength {
 		return text
 	}
-	text = learnt.replace(text)
+	text = recorded.redact(text)
 	if !strings.ContainsAny(text, "=:-_ ~") {
 		return text
 	}
 	for _, r := range rules {
-		text = r.pattern.ReplaceAllString(text, r.with)
+		text = r.pattern.ReplaceAllString(text, r.replacement)
 	}
 	return text
 }

@@ -83,9 +83,9 @@ func TestTextKeeps(t *testing.T) {
 func forget(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		learnt.mu.Lock()
-		defer learnt.mu.Unlock()
-		learnt.of, learnt.order, learnt.starting = nil, nil, nil
+		recorded.mu.Lock()
+		defer recorded.mu.Unlock()
+		recorded.bySecret, recorded.order, recorded.byPrefix = nil, nil, nil
 	})
 }
 
@@ -97,7 +97,7 @@ func TestValuesOfSecrets(t *testing.T) {
 		"uri": []byte("postgresql://a:tricia%20m@pg/x"), "tls.key": []byte("-----BEGIN X-----\nMIIEvgIBADANBgkqhkiG9w0B\n-----END X-----"),
 		"note": []byte(`with "quotes" & 1`),
 	}}
-	Secret(secret)
+	RecordSecret(secret)
 	for _, leak := range []string{
 		"I am zaphod-1.", "it was planted-4f9a", "tricia m", "tricia%20m", "MIIEvgIBADANBgkqhkiG9w0B", "emFwaG9kLTE=", `{"msg":"with \"quotes\" \u0026 1"}`,
 	} {
@@ -109,7 +109,7 @@ func TestValuesOfSecrets(t *testing.T) {
 		t.Errorf("%q", Text(text))
 	}
 	secret.Data = map[string][]byte{"password": []byte("trillian")}
-	Secret(secret)
+	RecordSecret(secret)
 	if got := Text("zaphod-1 and trillian"); got != "zaphod-1 and "+Mark {
 		t.Errorf("after a rotation: %q", got)
 	}
@@ -120,11 +120,11 @@ func TestCertificatesAreNoSecrets(t *testing.T) {
 	forget(t)
 	certificate := "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUX1\nbm9uZQ4kCjAIBgNVBAMMAWE=\n-----END CERTIFICATE-----\n"
 	key := "-----BEGIN EC KEY-----\nMHcCAQEEIIGrDeepThought42\n-----END EC KEY-----\n"
-	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
+	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
 	if got := Text("MIIBszCCAVmgAwIBAgIUX1 and MHcCAQEEIIGrDeepThought42"); strings.Contains(got, "DeepThought") {
 		t.Errorf("the key is in %q", got)
 	}
-	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
+	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
 	if got := Text("MIIBszCCAVmgAwIBAgIUX1"); got != "MIIBszCCAVmgAwIBAgIUX1" {
 		t.Errorf("a certificate becomes %q", got)
 	}
@@ -135,7 +135,7 @@ func TestCertificatesAreNoSecrets(t *testing.T) {
 func TestManyValues(t *testing.T) {
 	forget(t)
 	secret := func(name, password string) {
-		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
+		RecordSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
 	}
 	secret("short", "zaphod-1")
 	secret("long", "zaphod-1-beeblebrox")
@@ -157,8 +157,8 @@ func TestManyValues(t *testing.T) {
 	if got := Text(fmt.Sprintf("zaphod-1-beeblebrox, password-0, password-%d.", maxSecrets-1)); got != "zaphod-1-beeblebrox, "+Mark+", "+Mark+"." {
 		t.Errorf("%q", got)
 	}
-	if len(learnt.of) != maxSecrets || len(learnt.order) != maxSecrets {
-		t.Errorf("%d Secrets are remembered", len(learnt.of))
+	if len(recorded.bySecret) != maxSecrets || len(recorded.order) != maxSecrets {
+		t.Errorf("%d Secrets are remembered", len(recorded.bySecret))
 	}
 }
 
@@ -171,7 +171,7 @@ func TestLearn(t *testing.T) {
 	}))
 	defer api.Close()
 	config := &rest.Config{Host: api.URL}
-	Learn(config)
+	RecordSecrets(config)
 	got, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "marvin-42" {
 		t.Fatalf("%v, %v", got, err)
@@ -196,7 +196,7 @@ func BenchmarkReading(b *testing.B) {
 		for at := range key {
 			key[at] = byte(rng.Uint32())
 		}
-		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string][]byte{
+		RecordSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string][]byte{
 			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		}})
 	}

@@ -29,10 +29,10 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	var refs []Reference
 	for _, s := range sources {
 		if s.SecretRef != nil {
-			refs = append(refs, whole(Secret, s.SecretRef.Name, s.SecretRef.Optional))
+			refs = append(refs, allKeys(Secret, s.SecretRef.Name, s.SecretRef.Optional))
 		}
 		if s.ConfigMapRef != nil {
-			refs = append(refs, whole(ConfigMap, s.ConfigMapRef.Name, s.ConfigMapRef.Optional))
+			refs = append(refs, allKeys(ConfigMap, s.ConfigMapRef.Name, s.ConfigMapRef.Optional))
 		}
 	}
 	return refs
@@ -54,10 +54,10 @@ func OfPods(p *server.Pods) []Reference {
 func ofVolume(v *server.Volume) []Reference {
 	var refs []Reference
 	if v.Secret != nil {
-		refs = append(refs, whole(Secret, v.Secret.SecretName, v.Secret.Optional))
+		refs = append(refs, allKeys(Secret, v.Secret.SecretName, v.Secret.Optional))
 	}
 	if v.ConfigMap != nil {
-		refs = append(refs, whole(ConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional))
+		refs = append(refs, allKeys(ConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional))
 	}
 	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
 		refs = append(refs, Reference{Kind: Secret, Name: v.CSI.NodePublishSecretRef.Name})
@@ -67,16 +67,16 @@ func ofVolume(v *server.Volume) []Reference {
 	}
 	for _, s := range v.Projected.Sources {
 		if s.Secret != nil {
-			refs = append(refs, whole(Secret, s.Secret.Name, s.Secret.Optional))
+			refs = append(refs, allKeys(Secret, s.Secret.Name, s.Secret.Optional))
 		}
 		if s.ConfigMap != nil {
-			refs = append(refs, whole(ConfigMap, s.ConfigMap.Name, s.ConfigMap.Optional))
+			refs = append(refs, allKeys(ConfigMap, s.ConfigMap.Name, s.ConfigMap.Optional))
 		}
 	}
 	return refs
 }
 
 // whole is a reference to all keys of an object.
-func whole(kind Kind, name string, optional *bool) Reference {
+func allKeys(kind Kind, name string, optional *bool) Reference {
 	return Reference{Kind: kind, Name: name, Optional: ptr.Deref(optional, false)}
 }

@@ -13,7 +13,7 @@ const (
 	Secret    Kind = "Secret"
 	ConfigMap Kind = "ConfigMap"
 	// Claim is a volume, which has no keys and is never read.
-	Claim Kind = "PersistentVolumeClaim"
+	PersistentVolumeClaim Kind = "PersistentVolumeClaim"
 )
 
 // Reference names an object that pods consume, and which part of it.
@@ -54,7 +54,7 @@ func Merge(refs []Reference) []Reference {
 			continue
 		}
 		if seen, ok := byID[r.ID()]; ok {
-			r = join(seen, r)
+			r = mergeKeys(seen, r)
 		}
 		byID[r.ID()] = r
 	}
@@ -67,7 +67,7 @@ func Merge(refs []Reference) []Reference {
 	return merged
 }
 
-func join(a, b Reference) Reference {
+func mergeKeys(a, b Reference) Reference {
 	a.Optional = a.Optional && b.Optional
 	if len(a.Keys) == 0 || len(b.Keys) == 0 {
 		a.Keys = nil // one of them consumes everything

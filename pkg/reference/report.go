@@ -17,7 +17,7 @@ const (
 
 // Report names what is missing in the Condition, also while pods that were started before run on without it, and removes the
 // Condition when nothing is.
-func Report(all *[]metav1.Condition, generation int64, namespace string, missing []Missing) {
+func SetCondition(all *[]metav1.Condition, generation int64, namespace string, missing []Missing) {
 	if len(missing) == 0 {
 		conditions.Remove(all, Condition)
 		return

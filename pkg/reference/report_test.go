@@ -10,13 +10,13 @@ import (
 // A condition names what is missing, with the generation that asks for it, and goes when nothing is.
 func TestReport(t *testing.T) {
 	all := []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue}}
-	Report(&all, 3, "lab", []Missing{{Reference: Reference{Kind: Secret, Name: "db"}}, {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"}})
+	SetCondition(&all, 3, "lab", []Missing{{Reference: Reference{Kind: Secret, Name: "db"}}, {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"}})
 	c := meta.FindStatusCondition(all, Condition)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != ReasonMissing || c.ObservedGeneration != 3 ||
 		c.Message != "In namespace lab: Secret db does not exist; create it; ConfigMap ca has no key ca.crt; add it" {
 		t.Errorf("condition %+v", c)
 	}
-	if Report(&all, 3, "lab", nil); len(all) != 1 || all[0].Type != "Available" {
+	if SetCondition(&all, 3, "lab", nil); len(all) != 1 || all[0].Type != "Available" {
 		t.Errorf("conditions %+v", all)
 	}
 }

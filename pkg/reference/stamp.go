@@ -23,15 +23,15 @@ const (
 // RolloutHash is what to write on a workload and on its pod template.
 type RolloutHash struct {
 	// Baseline is the value of BaselineAnnotation; empty when nothing is referenced.
-	Baseline string
+	Hashes string
 	// Rollout is the value of RolloutAnnotation; empty when pods were never rolled for a reference.
 	Rollout string
 }
 
 // Apply puts the stamp on a workload whose pod template is set.
 func (s RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
-	if s.Baseline != "" {
-		d.WithAnnotations(map[string]string{HashesAnnotation: s.Baseline})
+	if s.Hashes != "" {
+		d.WithAnnotations(map[string]string{HashesAnnotation: s.Hashes})
 	}
 	if s.Rollout != "" {
 		d.Spec.Template.WithAnnotations(map[string]string{RolloutAnnotation: s.Rollout})
@@ -73,16 +73,16 @@ func NewRolloutHash(baseline, rollout string, hashes map[string]string, referenc
 		if err != nil {
 			return RolloutHash{}, fmt.Errorf("recording references: %w", err)
 		}
-		next.Baseline = string(text)
+		next.Hashes = string(text)
 	}
 	if changed {
-		next.Rollout = fingerprint(before, after)
+		next.Rollout = hashTransition(before, after)
 	}
 	return next, nil
 }
 
 // fingerprint differs whenever the step from before to after does, so that going back to an older content rolls too.
-func fingerprint(before, after map[string]string) string {
+func hashTransition(before, after map[string]string) string {
 	sum := fnv.New64a()
 	for _, m := range []map[string]string{before, after} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

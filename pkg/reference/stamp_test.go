@@ -16,7 +16,7 @@ type environment struct {
 
 func (w *environment) pass(t rapid.TB) (rolled bool) {
 	t.Helper()
-	next, err := NewRolloutHash(w.stamp.Baseline, w.stamp.Rollout, w.hashes, w.refs)
+	next, err := NewRolloutHash(w.stamp.Hashes, w.stamp.Rollout, w.hashes, w.refs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestWhenPodsRoll(t *testing.T) {
 		{"no longer referenced", func() { w.refs = []Reference{tls} }, false},
 		{"changed while the manager is down", func() { w.hashes["Secret/db"] = "4" }, false},
 		{"referenced again: the pod template shows it", func() { w.refs = []Reference{db, tls} }, false},
-		{"the annotation is destroyed by hand", func() { w.stamp.Baseline = "{" }, false},
+		{"the annotation is destroyed by hand", func() { w.stamp.Hashes = "{" }, false},
 		{"and it works on", func() { w.hashes["Secret/db"] = "5" }, true},
 	}
 	for _, s := range steps {
@@ -69,8 +69,8 @@ func TestNoReferencesNoAnnotations(t *testing.T) {
 func TestBaselineHoldsNoValues(t *testing.T) {
 	w := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
 	w.pass(t)
-	if want := `{"Secret/db":"0123"}`; w.stamp.Baseline != want {
-		t.Errorf("baseline = %s, want %s", w.stamp.Baseline, want)
+	if want := `{"Secret/db":"0123"}`; w.stamp.Hashes != want {
+		t.Errorf("baseline = %s, want %s", w.stamp.Hashes, want)
 	}
 }
 

@@ -27,14 +27,14 @@ type Tracker struct {
 
 	mu sync.Mutex
 	// latest are the contents that were read last, for owners that share an object.
-	latest map[place]content
+	latest map[contentKey]content
 }
 
 // maxLatest bounds them.
 const maxLatest = 1000
 
 // place is where an object is.
-type place struct {
+type contentKey struct {
 	kind Kind
 	client.ObjectKey
 }
@@ -57,7 +57,7 @@ type Resolved struct {
 // NewTracker returns a Tracker that reads metadata from cached, which must hold Secrets and ConfigMaps as metadata,
 // and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live, latest: map[place]content{}}
+	return &Tracker{cached: cached, live: live, latest: map[contentKey]content{}}
 }
 
 // Resolve returns the state of the references of one owner in a namespace. It reads content only of objects whose
@@ -68,7 +68,7 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 	seen := make(map[string]content, len(refs))
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range refs {
-		c, exists, err := t.read(ctx, namespace, ref, known[ref.ID()])
+		c, exists, err := t.resolveContent(ctx, namespace, ref, known[ref.ID()])
 		if err != nil {
 			return Resolved{}, err
 		}
@@ -80,7 +80,7 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 		}
 		seen[ref.ID()] = c
 		resolved.Hashes[ref.ID()] = c.hash(ref.Keys)
-		resolved.Missing = append(resolved.Missing, c.missing(ref)...)
+		resolved.Missing = append(resolved.Missing, c.missingKeys(ref)...)
 	}
 	t.owners.Set(owner, seen)
 	return resolved, nil
@@ -105,7 +105,7 @@ func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Miss
 // FindMissing returns those of the required objects of a namespace that do not exist.
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
 	return FindMissing(refs, func(ref Reference) (bool, error) {
-		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, head(ref.Kind))
+		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, newMetadata(ref.Kind))
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }
@@ -113,43 +113,43 @@ func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Refe
 // Forget drops what is remembered for an owner.
 func (t *Tracker) Forget(owner types.UID) { t.owners.Forget(owner) }
 
-func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
+func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
-	live := head(ref.Kind)
+	live := newMetadata(ref.Kind)
 	if err := t.cached.Get(ctx, key, live); apierrors.IsNotFound(err) {
 		return content{}, false, nil
 	} else if err != nil {
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
-	if known.is(live) {
+	if known.matches(live) {
 		return known, true, nil
 	}
-	if shared := t.shared(place{ref.Kind, key}); shared.is(live) {
+	if shared := t.getLatest(contentKey{ref.Kind, key}); shared.matches(live) {
 		return shared, true, nil
 	}
-	c, err := t.fetch(ctx, key, ref.Kind)
+	c, err := t.readContent(ctx, key, ref.Kind)
 	if client.IgnoreNotFound(err) != nil {
 		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
 	if err != nil {
 		return content{}, false, nil
 	}
-	t.share(place{ref.Kind, key}, c)
+	t.setLatest(contentKey{ref.Kind, key}, c)
 	return c, true, nil
 }
 
 // is says whether it is the content of this version of an object.
-func (c content) is(object metav1.Object) bool {
+func (c content) matches(object metav1.Object) bool {
 	return c.uid == object.GetUID() && c.version == object.GetResourceVersion()
 }
 
-func (t *Tracker) shared(at place) content {
+func (t *Tracker) getLatest(at contentKey) content {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.latest[at]
 }
 
-func (t *Tracker) share(at place, c content) {
+func (t *Tracker) setLatest(at contentKey, c content) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.latest) >= maxLatest {
@@ -159,32 +159,32 @@ func (t *Tracker) share(at place, c content) {
 }
 
 // head is an object of which only the metadata is read.
-func head(kind Kind) *metav1.PartialObjectMetadata {
+func newMetadata(kind Kind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: string(kind)}}
 }
 
-func (t *Tracker) fetch(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
+func (t *Tracker) readContent(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
 	if kind == Secret {
 		s := &corev1.Secret{}
 		if err := t.live.Get(ctx, key, s); err != nil {
 			return content{}, err
 		}
-		return digest(s.ObjectMeta, s.Data, nil), nil
+		return newContent(s.ObjectMeta, s.Data, nil), nil
 	}
 	m := &corev1.ConfigMap{}
 	if err := t.live.Get(ctx, key, m); err != nil {
 		return content{}, err
 	}
-	return digest(m.ObjectMeta, m.BinaryData, m.Data), nil
+	return newContent(m.ObjectMeta, m.BinaryData, m.Data), nil
 }
 
-func digest(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {
+func newContent(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {
 	c := content{uid: meta.UID, version: meta.ResourceVersion, keys: make(map[string]string, len(binary)+len(text))}
 	for k, v := range binary {
-		c.keys[k] = short(c.uid, v)
+		c.keys[k] = keyedHash(c.uid, v)
 	}
 	for k, v := range text {
-		c.keys[k] = short(c.uid, []byte(v))
+		c.keys[k] = keyedHash(c.uid, []byte(v))
 	}
 	return c
 }
@@ -200,10 +200,10 @@ func (c content) hash(keys []string) string {
 			all = append(all, k+"\x00"+h+"\x00"...)
 		}
 	}
-	return short(c.uid, all)
+	return keyedHash(c.uid, all)
 }
 
-func (c content) missing(ref Reference) []Missing {
+func (c content) missingKeys(ref Reference) []Missing {
 	if ref.Optional {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (c content) missing(ref Reference) []Missing {
 
 // short is a keyed hash. It is recorded on workloads, which more people may read than the Secret: without the uid of the
 // Secret as a key, a weak password could be guessed from it.
-func short(uid types.UID, value []byte) string {
+func keyedHash(uid types.UID, value []byte) string {
 	mac := hmac.New(sha256.New, []byte(uid))
 	mac.Write(value)
 	return hex.EncodeToString(mac.Sum(nil)[:8])

@@ -187,7 +187,7 @@ func TestOwnersShareWhatWasRead(t *testing.T) {
 		t.Errorf("after a change %d reads, hashes %v", c.reads, after)
 	}
 	for range maxLatest {
-		tracker.share(place{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
+		tracker.setLatest(contentKey{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
 	}
 	if n := len(tracker.latest); n > maxLatest {
 		t.Errorf("%d contents are held", n)

@@ -147,31 +147,31 @@ const ConditionDatabaseCertificate = "DatabaseCertificateReady"
 
 // Certificates keeps the certificates of servers, where no platform makes them, and of their databases. Every client of these is ours, so
 // that no platform needs to know their CA.
-type Certificates struct{ server, database *servingcert.Keeper }
+type Certificates struct{ server, database *servingcert.Issuer }
 
 // NewCertificates reads the metadata of Secrets from cached.
 func NewCertificates(cached, live client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Certificates {
 	return &Certificates{
-		server:   &servingcert.Keeper{Cached: cached, Live: live, Applier: applier, Clock: clk},
-		database: &servingcert.Keeper{Cached: cached, Live: live, Applier: applier, Clock: clk, Condition: ConditionDatabaseCertificate},
+		server:   &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk},
+		database: &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk, Condition: ConditionDatabaseCertificate},
 	}
 }
 
 // Keep issues and renews both certificates of an owner; nil is one that it needs none of.
-func (c *Certificates) Keep(ctx context.Context, owner reconciler.Object, server, database *servingcert.Wanted) error {
+func (c *Certificates) Keep(ctx context.Context, owner reconciler.Object, server, database *servingcert.Spec) error {
 	return errors.Join(keep(ctx, c.server, owner, server), keep(ctx, c.database, owner, database))
 }
 
-func keep(ctx context.Context, k *servingcert.Keeper, owner reconciler.Object, want *servingcert.Wanted) error {
+func keep(ctx context.Context, k *servingcert.Issuer, owner reconciler.Object, want *servingcert.Spec) error {
 	if want == nil {
-		k.Leave(owner)
+		k.Release(owner)
 		return nil
 	}
-	return k.Keep(ctx, owner, *want)
+	return k.Ensure(ctx, owner, *want)
 }
 
 // Authority is the CA that issued the certificate of a server; nil when another one did.
-func (c *Certificates) Authority(owner types.UID) []byte { return c.server.Authority(owner) }
+func (c *Certificates) Authority(owner types.UID) []byte { return c.server.CABundle(owner) }
 
 // AwaitRenewal brings an owner back when one of its certificates is due. It belongs to the last phase.
 func (c *Certificates) AwaitRenewal(owner types.UID) error {

@@ -28,11 +28,11 @@ import (
 // bench is a Keeper on a fake API server and clock. It counts the requests to the server.
 type bench struct {
 	*testing.T
-	*Keeper
+	*Issuer
 	server        client.Client
 	clock         *clocktesting.FakeClock
 	owner         *mlflowv1.MLflow
-	want          Wanted
+	want          Spec
 	reads, writes int
 	failing       error
 }
@@ -41,7 +41,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 	t.Helper()
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		owner: &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner-uid"}},
-		want:  Wanted{Namespace: "ns", Name: "serving", Authority: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
+		want:  Spec{Namespace: "ns", Name: "serving", CACommonName: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, mlflowv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -68,7 +68,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 			return c.Apply(ctx, o, opts...)
 		},
 	})
-	b.Keeper = &Keeper{Cached: server, Live: live, Clock: b.clock,
+	b.Issuer = &Issuer{Cached: server, Live: live, Clock: b.clock,
 		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "us", Component: "test"})}
 	return b
 }
@@ -76,7 +76,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 // pass keeps the certificate and returns for how long nothing is due, 0 when for ever.
 func (b *bench) pass() time.Duration {
 	b.Helper()
-	if err := b.Keep(b.Context(), b.owner, b.want); err != nil {
+	if err := b.Ensure(b.Context(), b.owner, b.want); err != nil {
 		b.Fatal(err)
 	}
 	err := b.AwaitRenewal(b.owner.UID)
@@ -164,7 +164,7 @@ func TestAuthorityOutlivesTheSecret(t *testing.T) {
 			damage(b, before.DeepCopy())
 			b.pass()
 			after := b.secret().Data["ca.crt"]
-			if got := b.Authority(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
+			if got := b.CABundle(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
 				t.Errorf("trusted are\n%s", got)
 			}
 			pause := b.pass()
@@ -172,7 +172,7 @@ func TestAuthorityOutlivesTheSecret(t *testing.T) {
 				t.Errorf("looks again after %s", pause)
 			}
 			b.clock.Step(pause)
-			if b.pass(); !bytes.Equal(b.Authority(b.owner.UID), after) {
+			if b.pass(); !bytes.Equal(b.CABundle(b.owner.UID), after) {
 				t.Error("the CA before is trusted for ever")
 			}
 		})
@@ -232,7 +232,7 @@ func TestKeepLeavesForeignSecretsAlone(t *testing.T) {
 func TestKeepPassesErrorsOn(t *testing.T) {
 	b := newBench(t)
 	b.failing = errors.New("no answer")
-	if err := b.Keep(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
+	if err := b.Ensure(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
 		t.Errorf("error %v", err)
 	}
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
@@ -243,7 +243,7 @@ func TestKeepPassesErrorsOn(t *testing.T) {
 // issuedBy is a foreign certificate, for a name that ours would have too, and a lifetime.
 func (b *bench) issuedBy(authority string, lifetime time.Duration) map[string][]byte {
 	b.Helper()
-	serving, err := certs.KeepServing(nil, certs.ServingOptions{Authority: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
+	serving, err := certs.EnsureServing(nil, certs.ServingOptions{CACommonName: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -318,12 +318,12 @@ func TestConditionsOfTwoKeepers(t *testing.T) {
 	b.Condition = "DatabaseCertificateReady"
 	b.clock.Step(b.pass())
 	b.pass()
-	other := &Keeper{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
-	other.Leave(b.owner)
+	other := &Issuer{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
+	other.Release(b.owner)
 	if c, _ := conditions.Get(b.owner.Status.Conditions, "DatabaseCertificateReady"); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
 	}
-	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 {
+	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
 	}
 }
@@ -331,13 +331,13 @@ func TestConditionsOfTwoKeepers(t *testing.T) {
 // What another client provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
 func TestKeepWritesNothingThatIsProvided(t *testing.T) {
 	b := newBench(t)
-	b.want.Provided = true
+	b.want.External = true
 	if pause := b.pass(); pause != 0 || b.reads != 0 || b.writes != 0 {
 		t.Errorf("pause %s, %d reads, %d writes", pause, b.reads, b.writes)
 	}
-	b.want.Provided = false
+	b.want.External = false
 	b.pass()
-	b.want.Provided = true
+	b.want.External = true
 	b.clock.Step(2 * Lifetime)
 	if pause := b.pass(); pause != 0 || b.writes != 1 {
 		t.Errorf("pause %s, %d writes", pause, b.writes)
@@ -345,14 +345,14 @@ func TestKeepWritesNothingThatIsProvided(t *testing.T) {
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || strings.Contains(c.Message, "delete the Secret") {
 		t.Errorf("condition %+v", c)
 	}
-	b.want.Provided = false
+	b.want.External = false
 	if b.pass(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
 		t.Errorf("%d writes, conditions %v", b.writes, b.owner.Status.Conditions)
 	}
-	b.want.Provided = true
+	b.want.External = true
 	b.clock.Step(2 * Lifetime)
 	b.pass()
-	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
+	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
 		t.Errorf("conditions %v of one that needs no certificate", b.owner.Status.Conditions)
 	}
 }

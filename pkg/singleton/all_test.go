@@ -102,7 +102,7 @@ func TestAListForgetsWhatIsGone(t *testing.T) {
 		for _, u := range those(step.values) {
 			items = append(items, *u)
 		}
-		f.follower.takeList(items)
+		f.follower.replaceObjects(items)
 		if last() != step.want {
 			t.Errorf("%q, want %q", last(), step.want)
 		}

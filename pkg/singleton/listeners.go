@@ -22,13 +22,13 @@ type Listeners[T any] struct {
 }
 
 type listener[T any] struct {
-	ctx  context.Context
-	tell func(T)
+	ctx    context.Context
+	notify func(T)
 }
 
 // Subscribe has the function called after each change, until ctx ends; no call begins after that. It must not block.
 func (l *Listeners[T]) Subscribe(ctx context.Context, tell func(T)) {
-	one := &listener[T]{ctx: ctx, tell: tell}
+	one := &listener[T]{ctx: ctx, notify: tell}
 	l.mu.Lock()
 	l.list = append(slices.Clip(l.list), one)
 	l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Listeners[T]) Notify(value T) {
 	l.mu.Unlock()
 	for _, one := range list {
 		if one.ctx.Err() == nil {
-			one.tell(value)
+			one.notify(value)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (l *Listeners[T]) Len() int {
 // Changes is a source that wakes a controller with the given object at every change while the controller runs. One that comes
 // before is seen anyway, since a controller looks at its objects only after all its sources have been started. Changes that come
 // faster than the controller takes them up wake it once.
-func (l *Listeners[T]) Changes(object client.Object, h handler.EventHandler) source.Source {
+func (l *Listeners[T]) Source(object client.Object, h handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		events := make(chan event.GenericEvent, 1)
 		l.Subscribe(ctx, func(T) {

@@ -11,7 +11,7 @@ import (
 type Value[T any] struct {
 	*Watcher
 	Listeners[T] // with each change
-	read         func(*unstructured.Unstructured) T
+	parse        func(*unstructured.Unstructured) T
 
 	mu            sync.Mutex
 	served, known bool
@@ -21,8 +21,8 @@ type Value[T any] struct {
 // NewValue returns a Value that waits for SetServed. The function makes it of the object, nil where there is none; Take of the options
 // is not used.
 func NewValue[T any](o Options, read func(*unstructured.Unstructured) T) *Value[T] {
-	v := &Value[T]{read: read}
-	o.OnUpdate = v.take
+	v := &Value[T]{parse: read}
+	o.OnUpdate = v.onUpdate
 	v.Watcher = New(o)
 	return v
 }
@@ -37,7 +37,7 @@ func (v *Value[T]) SetServed(served bool) {
 		return
 	}
 	if !served {
-		v.set(nil, false)
+		v.update(nil, false)
 	}
 	v.Watcher.SetServed(served)
 }
@@ -49,11 +49,11 @@ func (v *Value[T]) Current() (T, bool) {
 	return v.current, v.known || !v.served
 }
 
-func (v *Value[T]) take(object *unstructured.Unstructured) { v.set(object, true) }
+func (v *Value[T]) onUpdate(object *unstructured.Unstructured) { v.update(object, true) }
 
 // set stores what the object says, unless its API came or went meanwhile, and notifies the listeners of a change.
-func (v *Value[T]) set(object *unstructured.Unstructured, served bool) {
-	value := v.read(object)
+func (v *Value[T]) update(object *unstructured.Unstructured, served bool) {
+	value := v.parse(object)
 	v.mu.Lock()
 	if v.served != served {
 		v.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 // retryMin and retryMax bound the pauses after trouble, denied is the longest where asking again is futile. After a pause of absent an
 // API that is listed as served and not found still counts as missing. After one of refused a refusal counts as meant though the
 // object was read before: an API server that has just started refuses everything until it has read the roles.
-const retryMin, retryMax, denied, absent, refused = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second, 8 * time.Second
+const minBackoff, maxBackoff, forbiddenBackoff, notFoundGracePeriod, forbiddenGracePeriod = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second, 8 * time.Second
 
 // Options say what is followed. All but Denied are required, and one of Take and TakeAll.
 type Options struct {
@@ -58,10 +58,10 @@ type Options struct {
 // needs the right to list and watch the object by its name.
 type Watcher struct {
 	Options
-	served chan bool // the latest answer of SetServed that Start has not seen
-	warned string
-	read   bool                                                // it was allowed once
-	there  map[types.NamespacedName]*unstructured.Unstructured // what Take or TakeAll gets
+	served      chan bool // the latest answer of SetServed that Start has not seen
+	lastError   string
+	readAllowed bool                                                // it was allowed once
+	objects     map[types.NamespacedName]*unstructured.Unstructured // what Take or TakeAll gets
 }
 
 // New returns a Follower that is idle.
@@ -84,7 +84,7 @@ func (f *Watcher) SetServed(served bool) {
 // Read reads the object once, for those who cannot wait for Start. It must have returned before Start is called.
 func (f *Watcher) Read(ctx context.Context) {
 	_, err := f.list(ctx)
-	f.next(err, 0)
+	f.nextDelay(err, 0)
 }
 
 // Start implements manager.Runnable. It returns when ctx ends and never with an error.
@@ -102,32 +102,32 @@ func (f *Watcher) Start(ctx context.Context) error {
 			}
 		case <-due:
 		}
-		pause = f.next(f.follow(ctx), pause)
+		pause = f.nextDelay(f.listAndWatch(ctx), pause)
 		due = f.Clock.After(pause)
 	}
 }
 
 // next logs trouble once and returns the pause until the next attempt. What was taken stays: an API server that is away
 // says nothing about the object.
-func (f *Watcher) next(err error, last time.Duration) time.Duration {
+func (f *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
-		f.warned = ""
-		return retryMin
+		f.lastError = ""
+		return minBackoff
 	}
-	if text := err.Error(); text != f.warned {
-		f.warned = text
+	if text := err.Error(); text != f.lastError {
+		f.lastError = text
 		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", cmp.Or(f.Name, f.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	// Of several API servers, one lists an API that is new a moment before the others serve it.
-	if (forbidden && (!f.read || last >= refused) || apierrors.IsNotFound(err) && last >= absent) && f.OnUnavailable != nil {
+	if (forbidden && (!f.readAllowed || last >= forbiddenGracePeriod) || apierrors.IsNotFound(err) && last >= notFoundGracePeriod) && f.OnUnavailable != nil {
 		f.OnUnavailable()
 	}
-	longest := retryMax
+	longest := maxBackoff
 	if forbidden {
-		longest = denied
+		longest = forbiddenBackoff
 	}
-	return min(max(2*last, retryMin), longest)
+	return min(max(2*last, minBackoff), longest)
 }
 
 // list reads the object, and returns from where to watch it.
@@ -140,14 +140,14 @@ func (f *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
 	if err != nil {
 		return selector, fmt.Errorf("listing %s: %w", f.Resource, err)
 	}
-	f.read = true
-	f.takeList(list.Items)
+	f.readAllowed = true
+	f.replaceObjects(list.Items)
 	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
 	return selector, nil
 }
 
 // follow reads the object and watches it until the watch ends.
-func (f *Watcher) follow(ctx context.Context) error {
+func (f *Watcher) listAndWatch(ctx context.Context) error {
 	from, err := f.list(ctx)
 	if err != nil {
 		return err
@@ -165,62 +165,62 @@ func (f *Watcher) follow(ctx context.Context) error {
 			if !open {
 				return nil
 			}
-			if err := f.handle(event); err != nil {
+			if err := f.handleEvent(event); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (f *Watcher) handle(event watch.Event) error {
+func (f *Watcher) handleEvent(event watch.Event) error {
 	if event.Type == watch.Error {
 		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
 	}
 	obj, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || event.Type == watch.Bookmark || !f.means(obj) {
+	if !ok || event.Type == watch.Bookmark || !f.matches(obj) {
 		return nil
 	}
-	f.keep(obj)
+	f.storeObject(obj)
 	if event.Type == watch.Deleted {
-		delete(f.there, client.ObjectKeyFromObject(obj))
+		delete(f.objects, client.ObjectKeyFromObject(obj))
 	}
-	f.handOver()
+	f.notify()
 	return nil
 }
 
 // takeList takes what a list says.
-func (f *Watcher) takeList(items []unstructured.Unstructured) {
-	f.there = map[types.NamespacedName]*unstructured.Unstructured{}
+func (f *Watcher) replaceObjects(items []unstructured.Unstructured) {
+	f.objects = map[types.NamespacedName]*unstructured.Unstructured{}
 	for i := range items {
-		if f.means(&items[i]) {
-			f.keep(&items[i])
+		if f.matches(&items[i]) {
+			f.storeObject(&items[i])
 		}
 	}
-	f.handOver()
+	f.notify()
 }
 
 // means reports whether an object is one of those that are followed.
-func (f *Watcher) means(o *unstructured.Unstructured) bool {
+func (f *Watcher) matches(o *unstructured.Unstructured) bool {
 	return f.Labels != "" || o.GetName() == f.Name
 }
 
-func (f *Watcher) keep(o *unstructured.Unstructured) {
+func (f *Watcher) storeObject(o *unstructured.Unstructured) {
 	if f.Transform != nil {
 		f.Transform(o)
 	}
-	f.there[client.ObjectKeyFromObject(o)] = o
+	f.objects[client.ObjectKeyFromObject(o)] = o
 }
 
 // handOver passes on what there is. A single object is not held in memory.
-func (f *Watcher) handOver() {
-	all := slices.SortedFunc(maps.Values(f.there), func(a, b *unstructured.Unstructured) int {
+func (f *Watcher) notify() {
+	all := slices.SortedFunc(maps.Values(f.objects), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	if f.OnList != nil {
 		f.OnList(all)
 		return
 	}
-	clear(f.there)
+	clear(f.objects)
 	if len(all) == 0 {
 		f.OnUpdate(nil)
 		return

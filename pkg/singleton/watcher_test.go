@@ -126,12 +126,12 @@ func TestPausesAfterTrouble(t *testing.T) {
 		pause  time.Duration
 		denied int32
 	}{
-		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), retryMin, 1},
-		"unauthorized": {apierrors.NewUnauthorized("who"), retryMin, 1},
-		"not served":   {apierrors.NewNotFound(group, ""), retryMin, 0},
-		"unavailable":  {apierrors.NewServiceUnavailable("starting"), retryMin, 0},
-		"timeout":      {context.DeadlineExceeded, retryMin, 0},
-		"other":        {errors.New("connection refused"), retryMin, 0},
+		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), minBackoff, 1},
+		"unauthorized": {apierrors.NewUnauthorized("who"), minBackoff, 1},
+		"not served":   {apierrors.NewNotFound(group, ""), minBackoff, 0},
+		"unavailable":  {apierrors.NewServiceUnavailable("starting"), minBackoff, 0},
+		"timeout":      {context.DeadlineExceeded, minBackoff, 0},
+		"other":        {errors.New("connection refused"), minBackoff, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
@@ -159,7 +159,7 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		if pause = f.next(missing, pause); pause > retryMax {
+		if pause = f.nextDelay(missing, pause); pause > maxBackoff {
 			t.Fatalf("the next attempt is in %s", pause)
 		}
 		waited += pause
@@ -173,11 +173,11 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
-	f.read = true
+	f.readAllowed = true
 	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		pause = f.next(no, pause)
+		pause = f.nextDelay(no, pause)
 		if waited += pause; waited > time.Minute {
 			t.Fatal("it is never reported")
 		}
@@ -186,10 +186,10 @@ func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
 		t.Errorf("reported after %s", waited-pause)
 	}
 	for range 10 {
-		pause = f.next(no, pause)
+		pause = f.nextDelay(no, pause)
 	}
-	if pause != denied {
-		t.Errorf("the last pause is %s, want %s", pause, denied)
+	if pause != forbiddenBackoff {
+		t.Errorf("the last pause is %s, want %s", pause, forbiddenBackoff)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 	refused := errors.New("connection refused")
 	f.fail.Store(&refused)
 	f.follower.SetServed(true)
-	pause := retryMin
+	pause := minBackoff
 	for n := int32(1); n <= 8; n++ {
 		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
 		f.clock.Step(pause - time.Millisecond)
@@ -206,7 +206,7 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 			t.Fatalf("attempt %d came early", n+1)
 		}
 		f.clock.Step(time.Millisecond)
-		pause = min(2*pause, retryMax)
+		pause = min(2*pause, maxBackoff)
 	}
 	if got := f.logs.Load(); got != 1 {
 		t.Errorf("%d log lines for one and the same trouble, want 1", got)
@@ -216,14 +216,14 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 func TestErrorsOfTheWatch(t *testing.T) {
 	f := newFixture(t)
 	gone := apierrors.NewResourceExpired("too old").Status()
-	if err := f.follower.handle(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
+	if err := f.follower.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error %v, want the one of the watch", err)
 	}
 	for _, event := range []watch.Event{
 		{Type: watch.Bookmark, Object: object("settings", "bookmark")},
 		{Type: watch.Added, Object: object("other", "other")},
 	} {
-		if err := f.follower.handle(event); err != nil || f.value.Load() != nil {
+		if err := f.follower.handleEvent(event); err != nil || f.value.Load() != nil {
 			t.Errorf("%s %v: error %v, taken %v", event.Type, event.Object, err, f.value.Load())
 		}
 	}

@@ -81,9 +81,9 @@ func strangers(place string, annotations map[string]string, known []string) []st
 		if !strings.HasPrefix(key, v1beta2.AnnotationPrefix) || slices.Contains(known, key) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return names.Edits(key, a) - names.Edits(key, b) })
+		nearest := slices.MinFunc(known, func(a, b string) int { return names.EditDistance(key, a) - names.EditDistance(key, b) })
 		advice := "remove it"
-		if names.Edits(key, nearest) <= 3 {
+		if names.EditDistance(key, nearest) <= 3 {
 			advice = fmt.Sprintf("write %q", nearest)
 		}
 		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", place, key, advice))

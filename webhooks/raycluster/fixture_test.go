@@ -197,7 +197,7 @@ func changedHead(object map[string]any) {
 func at(object map[string]any, names ...string) any { return nested.At(object, names...) }
 
 // find returns the first element of a list that has the name.
-func find(list []any, name string) element { return nested.Named(list, name) }
+func find(list []any, name string) element { return nested.ByName(list, name) }
 
 // listAt returns a list in an object.
 func listAt(object map[string]any, names ...string) []any {

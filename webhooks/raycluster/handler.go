@@ -125,7 +125,7 @@ func patchBetween(before, after map[string]any) ([]jsonpatch.Operation, error) {
 // request completes a name that is left open.
 func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, []string) {
 	object := runtime.DeepCopyJSON(a.cluster.Object())
-	if generate := nested.Text(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
+	if generate := nested.String(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
 		child(object, "metadata")["name"] = generatedName(generate, request)
 	}
 	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object

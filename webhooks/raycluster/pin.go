@@ -64,7 +64,7 @@ func withoutOurs(container any) any {
 
 // without drops the elements with these names from a list, and a list with its last element.
 func without(fields map[string]any, list string, names []string) {
-	drop(fields, list, func(e element) bool { return slices.Contains(names, nested.Text(e, "name")) })
+	drop(fields, list, func(e element) bool { return slices.Contains(names, nested.String(e, "name")) })
 }
 
 // pin keeps what is stored of ours in a group whose template stays as it is: another image, or whatever else a newer program
@@ -72,7 +72,7 @@ func without(fields map[string]any, list string, names []string) {
 func (p *plan) pin(was, is *group) {
 	spec := was.spec()
 	if is.sidecar != nil {
-		stored := nested.Named(nested.List(spec, "containers"), is.sidecar["name"])
+		stored := nested.ByName(nested.List(spec, "containers"), is.sidecar["name"])
 		switch {
 		case stored == nil:
 		case sameContainer(stored, is.sidecar, "image"), sameContainer(stored, p.sidecarOfDefaultPort(), "image"):
@@ -82,7 +82,7 @@ func (p *plan) pin(was, is *group) {
 			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
 		}
 	}
-	if stored := nested.Named(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
+	if stored := nested.ByName(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
 		is.certificate = stored
 	}
 }
@@ -122,7 +122,7 @@ func (p *plan) knownCertificate(stored element, is *group) bool {
 		return same(stored["command"], is.certificate["command"])
 	}
 	var names []string
-	for _, found := range signedNames.FindAllStringSubmatch(nested.Text(stored, "command", "2"), -1) {
+	for _, found := range signedNames.FindAllStringSubmatch(nested.String(stored, "command", "2"), -1) {
 		names = append(names, found[1])
 	}
 	if is.head != (len(names) > 0) || slices.ContainsFunc(names, p.foreignName) {

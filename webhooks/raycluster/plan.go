@@ -117,7 +117,7 @@ func groupsOf(c raycluster.Cluster) []*group {
 	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
 	workers := place{"spec", "workerGroupSpecs"}
 	for i, worker := range nested.List(c.Object(), workers...) {
-		groups = append(groups, &group{at: workers.child(strconv.Itoa(i)), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
+		groups = append(groups, &group{at: workers.child(strconv.Itoa(i)), name: nested.String(worker, "groupName"), fields: nested.Map(worker)})
 	}
 	return groups
 }
@@ -168,7 +168,7 @@ func (p *plan) forAutoscaler() {
 		return
 	}
 	was := nested.List(p.old.Object(), autoscalerOptions.child("volumeMounts")...)
-	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
+	if p.remade || nested.ByName(was, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
 	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsAccount {

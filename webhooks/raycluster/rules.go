@@ -129,7 +129,7 @@ func rayContainer(g *group) string {
 	if len(g.containers()) == 0 || nested.Map(g.containers()[0]) == nil {
 		return "nothing"
 	}
-	name := nested.Text(g.containers()[0], "name")
+	name := nested.String(g.containers()[0], "name")
 	if slices.Contains(ourContainers, name) {
 		return name
 	}
@@ -221,7 +221,7 @@ func (p *plan) replaced() []string {
 			if o == nil {
 				continue
 			}
-			if theirs := nested.Named(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !sameContainer(theirs, o) {
+			if theirs := nested.ByName(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !sameContainer(theirs, o) {
 				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", path(list), o["name"]))
 			}
 		}

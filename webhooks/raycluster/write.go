@@ -44,9 +44,11 @@ func (p *plan) withdraw(g *group, pod map[string]any) {
 	volumes := nested.List(pod, "volumes") // as they are now: what they say of each other changes with the first that goes
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
 	drop(pod, "containers", func(c element) bool {
-		return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.Text(c, "name"))
+		return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.String(c, "name"))
 	})
-	drop(pod, "volumes", func(v element) bool { return ours.Volume(v, volumes) && !slices.Contains(keep, nested.Text(v, "name")) })
+	drop(pod, "volumes", func(v element) bool {
+		return ours.Volume(v, volumes) && !slices.Contains(keep, nested.String(v, "name"))
+	})
 	if g.env == nil && ours.Authority(volumes) {
 		drop(pod, "initContainers", ours.Certificate)
 		p.withdrawTLS(nested.Map(pod, "containers", "0"))
@@ -69,7 +71,7 @@ func mounts(mount element, written []element) bool {
 func namesOf(elements []element) []string {
 	var names []string
 	for _, e := range elements {
-		names = append(names, nested.Text(e, "name"))
+		names = append(names, nested.String(e, "name"))
 	}
 	return names
 }
@@ -98,7 +100,7 @@ func (p *plan) writeTLS(container map[string]any, env, mounts []element) {
 
 func (p *plan) writeAutoscaler(object map[string]any) {
 	options := nested.Map(object, autoscalerOptions...)
-	if p.autoscaler.env == nil && nested.Named(nested.List(options, "volumeMounts"), raycluster.VolumeServer) != nil {
+	if p.autoscaler.env == nil && nested.ByName(nested.List(options, "volumeMounts"), raycluster.VolumeServer) != nil {
 		p.withdrawTLS(options)
 	}
 	if !slices.Contains(namesOf(p.autoscaler.mounts), raycluster.VolumeToken) {

@@ -160,7 +160,7 @@ func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Resul
 	namespace := env.Placed(obj)
 	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
-			namespace + " in the bucket of Secret " + nested.Text(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
+			namespace + " in the bucket of Secret " + nested.String(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
 }
 
 func registries(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {

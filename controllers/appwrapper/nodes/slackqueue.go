@@ -161,7 +161,7 @@ func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, 
 		if quota == nil {
 			continue
 		}
-		name := nested.Text(quota, "name")
+		name := nested.String(quota, "name")
 		moved, err := lendOne(quota, missing[corev1.ResourceName(name)])
 		if err != nil {
 			return false, fmt.Errorf("quota of %s in ClusterQueue %s: %w", name, queue.GetName(), err)
@@ -198,5 +198,5 @@ func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
 
 // cohort tells whether the queue has other queues to lend to; Kueue refuses a lending limit otherwise.
 func cohort(queue *unstructured.Unstructured) bool {
-	return nested.Text(queue.Object, "spec", "cohortName") != "" || nested.Text(queue.Object, "spec", "cohort") != ""
+	return nested.String(queue.Object, "spec", "cohortName") != "" || nested.String(queue.Object, "spec", "cohort") != ""
 }

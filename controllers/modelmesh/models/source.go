@@ -93,7 +93,7 @@ func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.Predi
 	}
 	status.Conditions = slices.Clone(status.Conditions)
 	if missing, known := p.missing(r.Namespace, r.Name); known {
-		reference.Report(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
+		reference.SetCondition(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
 	}
 	status = summarized(status, before.Generation)
 	if r.paused() {

@@ -200,7 +200,7 @@ func (s *server) missingOf(ctx context.Context, f *facts, m mm.Model) ([]referen
 			return nil, err
 		}
 		if head == nil {
-			missing = append(missing, reference.Missing{Reference: reference.Reference{Kind: reference.Claim, Name: claim}})
+			missing = append(missing, reference.Missing{Reference: reference.Reference{Kind: reference.PersistentVolumeClaim, Name: claim}})
 		}
 	}
 	return missing, nil

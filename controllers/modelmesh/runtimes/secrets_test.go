@@ -158,8 +158,8 @@ func TestWhereNoCopyIsWanted(t *testing.T) {
 // tlsSecret has a key pair that works.
 func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
 	t.Helper()
-	made, err := certs.KeepServing(nil, certs.ServingOptions{
-		Authority: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
+	made, err := certs.EnsureServing(nil, certs.ServingOptions{
+		CACommonName: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)

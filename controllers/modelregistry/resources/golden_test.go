@@ -56,8 +56,8 @@ func TestGolden(t *testing.T) {
 		}), plain},
 		"long-name-openshift": {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
-			in.Stamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
-			in.PostgresStamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
+			in.Stamp = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
+			in.PostgresStamp = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {

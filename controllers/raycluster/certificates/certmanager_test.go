@@ -38,7 +38,7 @@ func (w *fixture) issue(root *certs.Root, name string) {
 	for _, ip := range ips {
 		o.Addresses = append(o.Addresses, netip.MustParseAddr(ip))
 	}
-	leaf, err := root.KeepLeaf(nil, o, w.clock.Now())
+	leaf, err := root.EnsureLeaf(nil, o, w.clock.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCertManagerIssues(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	w.served = capability.NewSet(capability.Certificate)
 	w.settings.CertManagerIssuer.Name = "team-ca"
-	company, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
+	company, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

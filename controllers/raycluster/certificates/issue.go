@@ -48,7 +48,7 @@ func (p *reconciliation) keepAuthority(ctx context.Context) error {
 		if !slices.Contains(due, leaf.secret) && bytes.Equal(p.memory.slots[leaf.secret].authority, root.Data[raycluster.KeyCACert]) {
 			continue
 		}
-		keep := func(data map[string][]byte) (certs.Leaf, error) { return root.KeepLeaf(data, leaf.options, p.now) }
+		keep := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, p.now) }
 		if err := p.keepLeaf(ctx, leaf.secret, leaf.role, keep); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (p *reconciliation) root(ctx context.Context) (*certs.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := certs.KeepRoot(data, p.plan.root, p.now)
+	root, err := certs.EnsureRoot(data, p.plan.root, p.now)
 	if err != nil {
 		return nil, fmt.Errorf("keeping the CA in Secret %s: %w", p.key(p.plan.authority), err)
 	}
@@ -132,16 +132,16 @@ func (p *reconciliation) knownAuthority(ctx context.Context, live *corev1.Secret
 
 func (p *reconciliation) tellOfRoot(root certs.Root) {
 	switch root.Step {
-	case certs.Kept:
+	case certs.Unchanged:
 	case certs.Repaired:
-		p.tell(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Why)
+		p.tell(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Reason)
 	case certs.Announced:
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published must be restarted before their certificates expire")
 	default:
-		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Why, root.Expires.Format(time.RFC3339))
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Reason, root.Expires.Format(time.RFC3339))
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep
 		role: role, next: leaf.Next, expires: leaf.Expires, authority: leaf.Data[raycluster.KeyCACert],
 		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
 	}
-	if leaf.Why != "" {
+	if leaf.Reason != "" {
 		s.issued = p.now
 	}
 	if err := p.write(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
@@ -196,7 +196,7 @@ func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep
 	}
 	if leaf.Renewed {
 		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
-			"restart them before that one expires", role, leaf.Why, leaf.Expires.Format(time.RFC3339))
+			"restart them before that one expires", role, leaf.Reason, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -209,14 +209,14 @@ func (p *reconciliation) keepProxy(ctx context.Context) error {
 	_, good, err := p.isGood(ctx, p.plan.proxy)
 	if !good && err == nil {
 		err = p.keepLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
-			return certs.KeepServing(data, p.plan.serving, p.now)
+			return certs.EnsureServing(data, p.plan.serving, p.now)
 		})
 	}
 	if s, known := p.memory.slots[p.plan.proxy]; known && s.foreign {
 		p.memory.trust = certs.Trust{}
 	} else if known {
-		p.memory.trust.Follow(s.authority, p.now)
-		p.comeBack(p.now.Add(p.memory.trust.Sooner(s.next.Sub(p.now), p.now)))
+		p.memory.trust.Update(s.authority, p.now)
+		p.comeBack(p.now.Add(p.memory.trust.RequeueAfter(s.next.Sub(p.now), p.now)))
 	}
 	return err
 }

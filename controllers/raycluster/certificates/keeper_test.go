@@ -297,7 +297,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 func TestAnExistingCAIsKept(t *testing.T) {
 	ca, _, _ := demoSecrets(t)
 	now := time.Date(2025, 12, 1, 0, 0, 0, 0, time.UTC)
-	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "root-ca", Lifetime: 365 * 24 * time.Hour, Algorithm: certs.RSA}, now)
+	root, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "root-ca", Lifetime: 365 * 24 * time.Hour, Algorithm: certs.RSA}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 func TestSecretsOfUsers(t *testing.T) {
 	ca, head, _ := demoSecrets(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	mine, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: 10 * 24 * time.Hour}, now)
+	mine, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: 10 * 24 * time.Hour}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
 		p.proxy = names.ProxyTLS
 		p.serving = certs.ServingOptions{
-			Authority: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
+			CACommonName: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
 			DNSNames: []string{service, service + "." + in.ClusterDomain, names.ProxyService, "localhost"},
 		}
 	}

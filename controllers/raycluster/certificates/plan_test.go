@@ -118,11 +118,11 @@ func TestTooManyPods(t *testing.T) {
 		t.Error("the oldest pods come first")
 	}
 	w, cluster := newFixture(t), demo(t)
-	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
+	root, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := root.KeepLeaf(nil, leaf.options, start)
+	issued, err := root.EnsureLeaf(nil, leaf.options, start)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (r *reader) unknown(path, name string, keys []key) {
 	hint := ""
 	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(r.notes) < maxFindings {
 		for _, k := range keys {
-			if d := names.Edits(strings.ToLower(name), strings.ToLower(k.name)); d < distance {
+			if d := names.EditDistance(strings.ToLower(name), strings.ToLower(k.name)); d < distance {
 				hint, distance = fmt.Sprintf(" (did you mean %s?)", k.name), d
 			}
 		}

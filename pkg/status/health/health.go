@@ -106,8 +106,8 @@ type status struct {
 func of(u *unstructured.Unstructured) status {
 	s := nested.Decode[status](nested.Map(u.Object, "status"))
 	for _, c := range nested.List(u.Object, "status", "conditions") {
-		if nested.Text(c, "severity") == "Info" {
-			meta.RemoveStatusCondition(&s.Conditions, nested.Text(c, "type"))
+		if nested.String(c, "severity") == "Info" {
+			meta.RemoveStatusCondition(&s.Conditions, nested.String(c, "type"))
 		}
 	}
 	return s
@@ -181,7 +181,7 @@ func general(u *unstructured.Unstructured) Verdict {
 	case verdict.State == Failed:
 	case suspended:
 		return Verdict{State: Idle, Reason: conditions.Suspended}
-	case verdict.State == Healthy && len(s.Conditions) == 0 && nested.Text(u.Object, "status", "state") == "" && reporting[u.GroupVersionKind().Group]:
+	case verdict.State == Healthy && len(s.Conditions) == 0 && nested.String(u.Object, "status", "state") == "" && reporting[u.GroupVersionKind().Group]:
 		return Verdict{State: Unknown, Message: "no controller has reported on it yet"}
 	case verdict.State == Healthy && scales && replicas == 0:
 		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}

@@ -40,9 +40,9 @@ var judges = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 func catalog(u *unstructured.Unstructured) Verdict {
 	verdict := general(u)
 	for _, source := range nested.List(u.Object, "status", "sources") {
-		if verdict.State == Healthy && nested.Text(source, "state") == string(v1alpha1.SourceRejected) {
-			verdict.State, verdict.Reason = Degraded, nested.Text(source, "reason")
-			verdict.Message = fmt.Sprintf("source %s is not used: %s", nested.Text(source, "name"), nested.Text(source, "message"))
+		if verdict.State == Healthy && nested.String(source, "state") == string(v1alpha1.SourceRejected) {
+			verdict.State, verdict.Reason = Degraded, nested.String(source, "reason")
+			verdict.Message = fmt.Sprintf("source %s is not used: %s", nested.String(source, "name"), nested.String(source, "message"))
 		}
 	}
 	return verdict
@@ -50,10 +50,10 @@ func catalog(u *unstructured.Unstructured) Verdict {
 
 // appWrapper fails for good in one phase only.
 func appWrapper(u *unstructured.Unstructured) Verdict {
-	if by := nested.Text(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
+	if by := nested.String(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
 		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy gives it to " + by}
 	}
-	verdict, phase := general(u), v1beta2.AppWrapperPhase(nested.Text(u.Object, "status", "phase"))
+	verdict, phase := general(u), v1beta2.AppWrapperPhase(nested.String(u.Object, "status", "phase"))
 	switch {
 	case verdict.State != Failed || phase == v1beta2.PhaseFailed:
 	case phase == v1beta2.PhaseResetting, of(u).is(v1beta2.ConditionUnhealthy):
@@ -67,7 +67,7 @@ func appWrapper(u *unstructured.Unstructured) Verdict {
 // inferenceService may be ready with its former model, while that of its spec is loaded or failed.
 func inferenceService(u *unstructured.Unstructured) Verdict {
 	verdict, model := general(u), nested.Map(u.Object, "status", "modelStatus")
-	transition := servingv1alpha1.TransitionStatus(nested.Text(model, "transitionStatus"))
+	transition := servingv1alpha1.TransitionStatus(nested.String(model, "transitionStatus"))
 	if verdict.State != Healthy || transition == "" || transition == servingv1alpha1.UpToDate {
 		return verdict
 	}
@@ -75,8 +75,8 @@ func inferenceService(u *unstructured.Unstructured) Verdict {
 	if transition == servingv1alpha1.InProgress {
 		verdict.State = Progressing
 	}
-	verdict.Reason = cmp.Or(nested.Text(model, "lastFailureInfo", "reason"), string(transition))
-	verdict.Message = "the former model answers: " + cmp.Or(nested.Text(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
+	verdict.Reason = cmp.Or(nested.String(model, "lastFailureInfo", "reason"), string(transition))
+	verdict.Message = "the former model answers: " + cmp.Or(nested.String(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
 	return verdict
 }
 
@@ -96,9 +96,9 @@ func rayCluster(u *unstructured.Unstructured) Verdict {
 	have, _ := nested.At(u.Object, "status", "readyWorkerReplicas").(int64)
 	want, _ := nested.At(u.Object, "status", "desiredWorkerReplicas").(int64)
 	head, provisioned := s.condition("HeadPodReady"), s.condition("RayClusterProvisioned")
-	switch state := nested.Text(u.Object, "status", "state"); {
+	switch state := nested.String(u.Object, "status", "state"); {
 	case state == "failed":
-		return Verdict{State: Failed, Reason: "Failed", Message: nested.Text(u.Object, "status", "reason")}
+		return Verdict{State: Failed, Reason: "Failed", Message: nested.String(u.Object, "status", "reason")}
 	case verdict.State != Healthy:
 		return verdict
 	case head.Status == metav1.ConditionFalse:
@@ -161,7 +161,7 @@ func pod(u *unstructured.Unstructured) Verdict {
 
 // claim fails for good when its volume was deleted.
 func claim(u *unstructured.Unstructured) Verdict {
-	if nested.Text(u.Object, "status", "phase") == string(corev1.ClaimLost) {
+	if nested.String(u.Object, "status", "phase") == string(corev1.ClaimLost) {
 		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted"}
 	}
 	return general(u)
@@ -190,6 +190,6 @@ func published(list string) func(*unstructured.Unstructured) Verdict {
 		if len(parents) == 0 {
 			return Verdict{State: Idle, Message: "no router or gateway has taken it up"}
 		}
-		return Verdict{State: Healthy, Message: nested.Text(u.Object, "spec", "host")}
+		return Verdict{State: Healthy, Message: nested.String(u.Object, "spec", "host")}
 	}
 }

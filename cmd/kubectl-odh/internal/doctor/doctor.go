@@ -286,14 +286,14 @@ func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	walk("", u.Object["spec"], func(field string, value any) {
 		name, is := value.(string)
 		if !is {
-			name = nested.Text(value, "name")
+			name = nested.String(value, "name")
 		}
 		kind := kindOf(field)
 		if kind == "" || name == "" {
 			return
 		}
 		keys := append(found[kind+" "+name].keys, impliedKeys[u.GetKind()+" "+field]...)
-		if key := nested.Text(value, "key"); key != "" {
+		if key := nested.String(value, "key"); key != "" {
 			keys = append(keys, key)
 		}
 		slices.Sort(keys)

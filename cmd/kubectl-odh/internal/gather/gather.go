@@ -204,7 +204,7 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 	delete(namespaces, "") // of objects without one
 	for namespace := range namespaces {
 		g.list(ctx, "Secret", namespace, func(u *unstructured.Unstructured) bool {
-			redact.Secret(fetch.As[corev1.Secret](u)) // its values are removed from everything
+			redact.RecordSecret(fetch.As[corev1.Secret](u)) // its values are removed from everything
 			return namespace == home || secrets[namespace+"/"+u.GetName()]
 		})
 		g.list(ctx, "Event", namespace, nil)

@@ -175,7 +175,7 @@ func (o *options) connected(ctx context.Context) (*source, error) {
 	s := newSource(ctx, reader, manager, cluster.Namespace)
 	s.settings = manager.Unreadable()
 	if u := reader.Named(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
-		s.env.Domain = nested.Text(u.Object, "spec", "domain")
+		s.env.Domain = nested.String(u.Object, "spec", "domain")
 	}
 	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
 		reader.Named(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
