@@ -69,11 +69,11 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle, err := certutil.ParseCertsPEM(r.Data[secretKeyCACert])
+		bundle, err := certutil.ParseCertsPEM(r.Data[dataKeyCACert])
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := parseKey(r.Data[secretKeyCAPrivateKey])
+		key, err := parseKey(r.Data[dataKeyCAPrivateKey])
 		if err != nil || !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
 			t.Fatalf("the first of %d certificates cannot sign: %v", len(bundle), err)
 		}
@@ -112,11 +112,11 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"localhost", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
-			if err := verify(l.Data, stage.root.Data[secretKeyCACert], name, now); err != nil {
+			if err := verify(l.Data, stage.root.Data[dataKeyCACert], name, now); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if key, err := parseKey(l.Data[secretKeyPrivateKey]); err != nil || len(l.Data) != 3 {
+		if key, err := parseKey(l.Data[dataKeyPrivateKey]); err != nil || len(l.Data) != 3 {
 			t.Fatalf("key %T, %v, %d keys in the Secret", key, err, len(l.Data))
 		}
 		if (l.Reason == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {

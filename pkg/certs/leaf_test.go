@@ -31,7 +31,7 @@ func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now 
 
 // verify accepts a certificate as a server under a name and as a client, as a process does that read a bundle.
 func verify(data map[string][]byte, bundle []byte, name string, now time.Time) error {
-	chain, err := certutil.ParseCertsPEM(data[secretKeyCert])
+	chain, err := certutil.ParseCertsPEM(data[dataKeyCert])
 	if err != nil {
 		return err
 	}
@@ -55,11 +55,11 @@ func TestANewLeaf(t *testing.T) {
 		if name == "127.0.0.1" {
 			continue // as a DNS name, for clients that compare texts
 		}
-		if err := verify(l.Data, root.Data[secretKeyCACert], name, epoch); err != nil {
+		if err := verify(l.Data, root.Data[dataKeyCACert], name, epoch); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	chain, _ := certutil.ParseCertsPEM(l.Data[secretKeyCert])
+	chain, _ := certutil.ParseCertsPEM(l.Data[dataKeyCert])
 	c := chain[0]
 	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || !slices.Contains(c.DNSNames, "127.0.0.1") {
 		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)
@@ -67,13 +67,13 @@ func TestANewLeaf(t *testing.T) {
 	if l.Reason == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
 		t.Errorf("%q, %d keys, until %s, good for %v", l.Reason, len(l.Data), l.Expires, l.Addresses)
 	}
-	if _, leaks := l.Data[secretKeyCAPrivateKey]; leaks {
+	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
 		t.Error("the key of the CA must not be there")
 	}
 	if again := keepLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Reason != "" {
 		t.Errorf("issued again before it is due, because %s", again.Reason)
 	}
-	if due := keepLeaf(t, &root, l.Data, leafOptions, l.Next); due.Reason != "a third of its life is over" || bytes.Equal(due.Data[secretKeyPrivateKey], l.Data[secretKeyPrivateKey]) {
+	if due := keepLeaf(t, &root, l.Data, leafOptions, l.Next); due.Reason != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
 		t.Errorf("%q; a renewal brings another key", due.Reason)
 	}
 }
@@ -105,11 +105,11 @@ func TestWhenALeafIsIssued(t *testing.T) {
 		"repeated":             {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
 		"a pod more":           {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
 		"a name more":          {options: add(leafOptions, []string{"rayclient-demo-team.apps"}), issued: true, keyKept: true},
-		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, secretKeyPrivateKey) }, issued: true},
-		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[secretKeyPrivateKey] = root.Data[secretKeyCAPrivateKey] }, issued: true},
-		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[secretKeyCert] = d[secretKeyCert][:60] }, issued: true},
+		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyPrivateKey) }, issued: true},
+		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyPrivateKey] = root.Data[dataKeyCAPrivateKey] }, issued: true},
+		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:60] }, issued: true},
 		"everything is gone":   {options: leafOptions, damage: func(d map[string][]byte) { clear(d) }, issued: true},
-		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, secretKeyCACert) }, keyKept: true},
+		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyCACert) }, keyKept: true},
 		"of another authority": {options: leafOptions, signer: &stranger, issued: true, keyKept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,13 +122,13 @@ func TestWhenALeafIsIssued(t *testing.T) {
 				tc.damage(data)
 			}
 			l := keepLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
-			if issued := !bytes.Equal(l.Data[secretKeyCert], good.Data[secretKeyCert]); issued != tc.issued {
+			if issued := !bytes.Equal(l.Data[dataKeyCert], good.Data[dataKeyCert]); issued != tc.issued {
 				t.Errorf("issued: %t, because %q", issued, l.Reason)
 			}
 			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Reason != "") {
 				t.Errorf("changed: %t, because %q", changed, l.Reason)
 			}
-			if kept := bytes.Equal(l.Data[secretKeyPrivateKey], good.Data[secretKeyPrivateKey]); kept != tc.keyKept {
+			if kept := bytes.Equal(l.Data[dataKeyPrivateKey], good.Data[dataKeyPrivateKey]); kept != tc.keyKept {
 				t.Errorf("key kept: %t", kept)
 			}
 			for _, a := range tc.options.Addresses {
@@ -136,7 +136,7 @@ func TestWhenALeafIsIssued(t *testing.T) {
 				if a.Unmap().Is6() {
 					host = "[" + host + "]"
 				}
-				if err := verify(l.Data, l.Data[secretKeyCACert], host, epoch.Add(time.Hour)); err != nil {
+				if err := verify(l.Data, l.Data[dataKeyCACert], host, epoch.Add(time.Hour)); err != nil {
 					t.Errorf("%s: %v", host, err)
 				}
 			}
@@ -214,10 +214,10 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 		for _, p := range alive { // the oldest has the oldest bundle, the files of today are what the next will have
 			for _, other := range []process{alive[0], {started: now, leaf: current}} {
 				handshakes++
-				if err := verify(p.leaf.Data, other.leaf.Data[secretKeyCACert], "localhost", now); err != nil {
+				if err := verify(p.leaf.Data, other.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
 					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, other.started, p.started, err)
 				}
-				if err := verify(other.leaf.Data, p.leaf.Data[secretKeyCACert], "localhost", now); err != nil {
+				if err := verify(other.leaf.Data, p.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
 					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, p.started, other.started, err)
 				}
 			}

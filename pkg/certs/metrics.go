@@ -6,24 +6,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// servingLabel and caLabel are the values of the label "certificate".
-const servingCertificateLabel, caCertificateLabel = "webhook-serving", "webhook-ca"
+// Values of the label "certificate".
+const (
+	servingCertificateLabel = "webhook-serving"
+	caCertificateLabel      = "webhook-ca"
+)
 
-// expiry is served by every replica for what it has in memory.
+// expiryGauge has the expiry of the certificates in memory of this replica.
 var expiryGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_certificate_expiry_timestamp_seconds",
 	Help: "Unix time at which a certificate that this program serves or issues expires.",
 }, []string{"certificate"})
 
-// injected reports for each target whether the API server can call what it leads to.
+// injectedGauge reports for each target whether the API server trusts its webhooks.
 var injectedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_webhook_ca_injected",
 	Help: "1 while a webhook configuration or CRD contains the CA of the webhook certificate, 0 while the manager cannot write it there.",
 }, []string{"kind", "name"})
 
-func recordInjection(target Target, done bool) {
+func recordInjection(target Target, injected bool) {
 	value := 0.0
-	if done {
+	if injected {
 		value = 1
 	}
 	injectedGauge.WithLabelValues(target.Kind.Kind, target.Name).Set(value)

@@ -16,7 +16,7 @@ func mount(t *testing.T, dir string) time.Time {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{secretKeyCert, secretKeyPrivateKey} {
+	for _, name := range []string{dataKeyCert, dataKeyPrivateKey} {
 		if err := os.WriteFile(filepath.Join(dir, name), p.data[name], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +68,13 @@ func TestMounted(t *testing.T) {
 func TestHalfAMountIsNone(t *testing.T) {
 	dir := t.TempDir()
 	mount(t, dir)
-	if err := os.Remove(filepath.Join(dir, secretKeyPrivateKey)); err != nil {
+	if err := os.Remove(filepath.Join(dir, dataKeyPrivateKey)); err != nil {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {
 		t.Error("the key is missing")
 	}
-	if err := os.Mkdir(filepath.Join(dir, secretKeyPrivateKey), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, dataKeyPrivateKey), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {

@@ -11,59 +11,59 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// keyNextKey holds the key of a CA that is published and does not sign yet.
-const secretKeyNextCAPrivateKey = "ca-next.key"
+// dataKeyNextCAPrivateKey is the key of the Secret for the private key of the next CA.
+const dataKeyNextCAPrivateKey = "ca-next.key"
 
-// maxAuthorities bounds the bundle: who signs, who will, and those whose certificates are still about.
+// maxBundleSize limits the bundle: the signing CA, the next one, and earlier ones that are still valid.
 const maxBundleSize = 4
 
-// Step is what KeepRoot did to a Secret.
+// Step is a change that EnsureRoot made.
 type Step string
 
 const (
-	// Kept says that nothing was due.
+	// Unchanged is no change.
 	Unchanged Step = ""
-	// Created says that there was no CA.
+	// Created is the issue of the first CA.
 	Created Step = "Created"
-	// Repaired says that what there was could not be used.
+	// Repaired is the replacement of an unusable CA.
 	Repaired Step = "Repaired"
-	// Announced says that the next CA was published beside the one that signs.
+	// Announced is the publication of the next CA in the bundle.
 	Announced Step = "Announced"
-	// Replaced says that the next CA signs from now on.
+	// Replaced is the start of signing by the next CA.
 	Replaced Step = "Replaced"
-	// Retired says that an expired CA was taken out of the bundle.
+	// Retired is the removal of an expired CA from the bundle.
 	Retired Step = "Retired"
 )
 
-// RootOptions say what a new CA is made of.
+// RootOptions describe a new CA.
 type RootOptions struct {
-	// CommonName is the whole subject of the CA.
+	// CommonName is the only field of the subject.
 	CommonName string
-	// Lifetime of a CA. Certificates that it signs should live for a third of it at most, see Root.
+	// Lifetime is the validity of the CA. Its certificates should live for at most a third of it, see Root.
 	Lifetime time.Duration
-	// Algorithm of its key.
+	// Algorithm is the algorithm of the key.
 	Algorithm Algorithm
 }
 
-// Root is a CA whose certificates go to servers that read them once, when they start. It is replaced in two steps: after a
-// third of its life the next CA is published in the bundle, and after two thirds that one signs. So any two servers trust each
-// other as long as neither certificate has expired, if those live for at most a third of the life of the CA.
+// Root is a CA for servers that read certificate and bundle only at start. It is rotated in two steps: the next CA is published after a
+// third of the lifetime and signs after two thirds. Any two servers trust each other while their certificates are valid, if these
+// live for at most a third of the lifetime of the CA.
 type Root struct {
-	// Data of the Secret: ca.crt with the CA that signs first, ca.key with its key, and ca-next.key while the next CA waits.
-	// It is the given map when Step is Kept.
+	// Data is the data of the Secret: ca.crt with the signing CA first, ca.key with its key, and ca-next.key with the key of a next CA.
+	// It is the given map if Step is Unchanged.
 	Data map[string][]byte
-	// Step is what was done, of several the one that matters most; Why completes "because".
+	// Step is the most important change. Reason completes a sentence after "because".
 	Step   Step
 	Reason string
-	// Expires is when the CA that signs ends. Next is when this is to be looked at again.
+	// Expires is the end of the signing CA. Next is the time of the next call.
 	Expires, Next time.Time
 
-	bundle  []*x509.Certificate // the signer first
+	bundle  []*x509.Certificate // the signing CA first, then the next one
 	key     *signingKey
-	nextKey *signingKey // nil unless the CA after the signer waits
+	nextKey *signingKey // nil without a next CA
 }
 
-// LoadRoot reads a CA that is kept elsewhere. It returns an error when it cannot sign now.
+// LoadRoot loads a CA that another program rotates. It returns an error if the CA cannot sign now.
 func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -73,8 +73,8 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// KeepRoot returns the CA in the data of a Secret, regardless of who made it, with what is due at now done to it. What of the old bundle
-// is still valid stays trusted in any case.
+// EnsureRoot returns the CA of a Secret, whoever created it, after all rotation steps that are due. Valid CAs of the previous bundle stay
+// in the bundle.
 func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -91,35 +91,35 @@ func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, err
 		r.Data = data
 		return r, nil
 	}
-	r.Data = map[string][]byte{secretKeyCACert: encodeCertificates(r.bundle...), secretKeyCAPrivateKey: r.key.pem}
+	r.Data = map[string][]byte{dataKeyCACert: encodeCertificates(r.bundle...), dataKeyCAPrivateKey: r.key.pem}
 	if r.nextKey != nil {
-		r.Data[secretKeyNextCAPrivateKey] = r.nextKey.pem
+		r.Data[dataKeyNextCAPrivateKey] = r.nextKey.pem
 	}
 	return r, nil
 }
 
-// loadRoot finds the CA that ca.key belongs to, and the next one.
+// loadRoot loads the signing CA with its key, and the next CA.
 func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	var r Root
 	var err error
-	if r.bundle, err = certutil.ParseCertsPEM(data[secretKeyCACert]); err != nil {
-		return r, fmt.Errorf("reading %s: %w", secretKeyCACert, err)
+	if r.bundle, err = certutil.ParseCertsPEM(data[dataKeyCACert]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", dataKeyCACert, err)
 	}
-	if r.key, err = parseKey(data[secretKeyCAPrivateKey]); err != nil {
-		return r, fmt.Errorf("reading %s: %w", secretKeyCAPrivateKey, err)
+	if r.key, err = parseKey(data[dataKeyCAPrivateKey]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", dataKeyCAPrivateKey, err)
 	}
-	at := r.indexForKey(r.key)
-	if at < 0 {
-		return r, fmt.Errorf("%s does not belong to a CA in %s", secretKeyCAPrivateKey, secretKeyCACert)
+	index := r.indexForKey(r.key)
+	if index < 0 {
+		return r, fmt.Errorf("%s does not belong to a CA in %s", dataKeyCAPrivateKey, dataKeyCACert)
 	}
-	if at > 0 {
-		r.moveCA(at, 0)
-		r.Step, r.Reason = Repaired, "the CA that signs was not the first in "+secretKeyCACert
+	if index > 0 {
+		r.moveCA(index, 0)
+		r.Step, r.Reason = Repaired, "the CA that signs was not the first in "+dataKeyCACert
 	}
-	// A key of the next CA that belongs to none is ignored: it will be replaced.
-	if next, err := parseKey(data[secretKeyNextCAPrivateKey]); err == nil {
-		if at := r.indexForKey(next); at > 0 {
-			r.moveCA(at, 1)
+	// A next key without a CA is ignored: it will be replaced.
+	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
+		if index := r.indexForKey(next); index > 0 {
+			r.moveCA(index, 1)
 			r.nextKey = next
 		}
 	}
@@ -133,25 +133,25 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// authorityOf finds the CA that a key belongs to; -1 when there is none.
+// indexForKey returns the index of the CA with a key; -1 for none.
 func (r *Root) indexForKey(key *signingKey) int {
 	return slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && keyMatches(key, c) })
 }
 
-// move gives a CA another place in the bundle.
+// moveCA moves a CA within the bundle.
 func (r *Root) moveCA(from, to int) {
-	one := r.bundle[from]
-	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, one)
+	ca := r.bundle[from]
+	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, ca)
 }
 
-// freshRoot makes a new CA, and keeps what is valid of the old bundle behind the new CA.
+// createRoot issues a new CA and keeps the CAs of the previous bundle behind it.
 func createRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
 	r := Root{Step: Created, Reason: "there was none"}
 	if len(data) > 0 {
 		r.Step, r.Reason = Repaired, reason.Error()
 	}
-	if known, err := certutil.ParseCertsPEM(data[secretKeyCACert]); err == nil {
-		r.bundle = slices.DeleteFunc(known, func(c *x509.Certificate) bool { return !c.IsCA })
+	if previous, err := certutil.ParseCertsPEM(data[dataKeyCACert]); err == nil {
+		r.bundle = slices.DeleteFunc(previous, func(c *x509.Certificate) bool { return !c.IsCA })
 	}
 	ca, key, err := o.issue(now)
 	if err != nil {
@@ -180,7 +180,7 @@ func (o RootOptions) issue(now time.Time) (*x509.Certificate, *signingKey, error
 	return ca, key, nil
 }
 
-// advance does what is due. A CA that takes over may have waited for so long that the one after it is due as well.
+// rotate makes all changes that are due. After a long pause the CA that starts to sign may itself be due for rotation.
 func (r *Root) rotate(o RootOptions, now time.Time) error {
 	for replaced := true; replaced; {
 		r.removeExpired(now)
@@ -200,7 +200,7 @@ func (r *Root) rotate(o RootOptions, now time.Time) error {
 	return nil
 }
 
-// retire drops what has expired.
+// removeExpired removes expired CAs from the bundle.
 func (r *Root) removeExpired(now time.Time) {
 	if r.nextKey != nil && now.After(r.bundle[1].NotAfter) {
 		r.nextKey = nil
@@ -212,50 +212,50 @@ func (r *Root) removeExpired(now time.Time) {
 	}
 }
 
-// did notes a step, unless one that matters more to people was done.
-func (r *Root) recordStep(step Step, why string) {
-	matters := []Step{Unchanged, Retired, Announced, Replaced, Created, Repaired}
-	if slices.Index(matters, step) > slices.Index(matters, r.Step) {
-		r.Step, r.Reason = step, why
+// recordStep records a step with its reason unless a more important one was recorded.
+func (r *Root) recordStep(step Step, reason string) {
+	byImportance := []Step{Unchanged, Retired, Announced, Replaced, Created, Repaired}
+	if slices.Index(byImportance, step) > slices.Index(byImportance, r.Step) {
+		r.Step, r.Reason = step, reason
 	}
 }
 
-func (r *Root) promoteNext(why string) {
+func (r *Root) promoteNext(reason string) {
 	r.moveCA(1, 0)
 	r.key, r.nextKey = r.nextKey, nil
-	r.recordStep(Replaced, why)
+	r.recordStep(Replaced, reason)
 }
 
-// due is the moment at which something is to be done.
+// nextRotation returns the time of the next change.
 func (r *Root) nextRotation() time.Time {
-	at := r.announceTime()
+	next := r.announceTime()
 	if r.nextKey != nil {
-		at = r.promoteTime()
+		next = r.promoteTime()
 	}
 	for _, c := range r.bundle {
-		if c.NotAfter.Before(at) {
-			at = c.NotAfter.Add(time.Second)
+		if c.NotAfter.Before(next) {
+			next = c.NotAfter.Add(time.Second)
 		}
 	}
-	return at
+	return next
 }
 
 func lifetime(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
 
-// announce is when the next CA is published.
+// announceTime returns when the next CA is published.
 func (r *Root) announceTime() time.Time { return r.bundle[0].NotBefore.Add(lifetime(r.bundle[0]) / 3) }
 
-// takeover is when the next CA signs: after two thirds of the life of the one before, or later when it was published late, but
-// never so late that this one is about to expire.
+// promoteTime returns when the next CA starts to sign: after two thirds of the lifetime of the signing CA, or later if it was published
+// late, but early enough before the signing CA expires.
 func (r *Root) promoteTime() time.Time {
 	signer, next := r.bundle[0], r.bundle[1]
 	third := lifetime(signer) / 3
-	at := signer.NotBefore.Add(2 * third)
-	if known := next.NotBefore.Add(maxClockSkew + third); known.After(at) {
-		at = known
+	promote := signer.NotBefore.Add(2 * third)
+	if distributed := next.NotBefore.Add(maxClockSkew + third); distributed.After(promote) {
+		promote = distributed
 	}
-	if last := signer.NotAfter.Add(-third / 4); last.Before(at) {
-		at = last
+	if latest := signer.NotAfter.Add(-third / 4); latest.Before(promote) {
+		promote = latest
 	}
-	return at
+	return promote
 }

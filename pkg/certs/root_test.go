@@ -35,16 +35,16 @@ func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
 // mustSign checks what clients rely on: the first certificate of ca.crt is that of ca.key, and can sign now.
 func mustSign(t *testing.T, r Root, now time.Time) {
 	t.Helper()
-	bundle, err := certutil.ParseCertsPEM(r.Data[secretKeyCACert])
+	bundle, err := certutil.ParseCertsPEM(r.Data[dataKeyCACert])
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := parseKey(r.Data[secretKeyCAPrivateKey])
+	key, err := parseKey(r.Data[dataKeyCAPrivateKey])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
-		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, secretKeyCAPrivateKey, now)
+		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, dataKeyCAPrivateKey, now)
 	}
 }
 
@@ -122,13 +122,13 @@ func TestAValidRootIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			data := map[string][]byte{secretKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), secretKeyCAPrivateKey: key}
+			data := map[string][]byte{dataKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), dataKeyCAPrivateKey: key}
 			if r := keepRoot(t, data, epoch); r.Step != Unchanged || !maps.EqualFunc(r.Data, data, bytes.Equal) {
 				t.Errorf("%s because %s", r.Step, r.Reason)
 			}
 			due := keepRoot(t, data, epoch).Next
 			announced := keepRoot(t, data, due)
-			if announced.Step != Announced || !bytes.Equal(announced.Data[secretKeyCAPrivateKey], key) {
+			if announced.Step != Announced || !bytes.Equal(announced.Data[dataKeyCAPrivateKey], key) {
 				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
 			}
 			mustSign(t, announced, due)
@@ -143,16 +143,16 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 		damage func(map[string][]byte)
 		keeps  bool // the old CA stays trusted
 	}{
-		"no key":       {func(d map[string][]byte) { delete(d, secretKeyCAPrivateKey) }, true},
-		"key is noise": {func(d map[string][]byte) { d[secretKeyCAPrivateKey] = []byte("noise") }, true},
+		"no key":       {func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) }, true},
+		"key is noise": {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") }, true},
 		"key DER is noise": {func(d map[string][]byte) {
-			d[secretKeyCAPrivateKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
+			d[dataKeyCAPrivateKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
 		}, true},
-		"key of another":     {func(d map[string][]byte) { d[secretKeyCAPrivateKey] = other.Data[secretKeyCAPrivateKey] }, true},
-		"no certificate":     {func(d map[string][]byte) { delete(d, secretKeyCACert) }, false},
-		"certificate is cut": {func(d map[string][]byte) { d[secretKeyCACert] = d[secretKeyCACert][:60] }, false},
+		"key of another":     {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = other.Data[dataKeyCAPrivateKey] }, true},
+		"no certificate":     {func(d map[string][]byte) { delete(d, dataKeyCACert) }, false},
+		"certificate is cut": {func(d map[string][]byte) { d[dataKeyCACert] = d[dataKeyCACert][:60] }, false},
 		"a leaf": {func(d map[string][]byte) {
-			d[secretKeyCACert], d[secretKeyCAPrivateKey] = leaf.Data[secretKeyCert], leaf.Data[secretKeyPrivateKey]
+			d[dataKeyCACert], d[dataKeyCAPrivateKey] = leaf.Data[dataKeyCert], leaf.Data[dataKeyPrivateKey]
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 				t.Errorf("%s because %q", r.Step, r.Reason)
 			}
 			mustSign(t, r, epoch)
-			if trusted := bytes.Contains(r.Data[secretKeyCACert], good.Data[secretKeyCACert]); trusted != tc.keeps {
+			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
 				t.Errorf("the old CA is trusted: %t", trusted)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
@@ -178,9 +178,9 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 
 func TestTheSignerIsPutFirst(t *testing.T) {
 	a, b := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	data := map[string][]byte{secretKeyCACert: append(bytes.Clone(b.Data[secretKeyCACert]), a.Data[secretKeyCACert]...), secretKeyCAPrivateKey: a.Data[secretKeyCAPrivateKey]}
+	data := map[string][]byte{dataKeyCACert: append(bytes.Clone(b.Data[dataKeyCACert]), a.Data[dataKeyCACert]...), dataKeyCAPrivateKey: a.Data[dataKeyCAPrivateKey]}
 	r := keepRoot(t, data, epoch)
-	if r.Step != Repaired || !bytes.Equal(r.Data[secretKeyCACert], append(bytes.Clone(a.Data[secretKeyCACert]), b.Data[secretKeyCACert]...)) {
+	if r.Step != Repaired || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
 		t.Errorf("%s because %s", r.Step, r.Reason)
 	}
 	mustSign(t, r, epoch)
@@ -193,22 +193,22 @@ func TestStepsOfARoot(t *testing.T) {
 		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
 	}
 	announced := keepRoot(t, first.Data, first.Next)
-	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[secretKeyCACert], first.Data[secretKeyCACert]) || len(announced.bundle) != 2 {
+	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[dataKeyCACert], first.Data[dataKeyCACert]) || len(announced.bundle) != 2 {
 		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
 	}
 	if r := keepRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Unchanged {
 		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
 	}
 	replaced := keepRoot(t, announced.Data, announced.Next)
-	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
+	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
 		t.Fatalf("%s because %s", replaced.Step, replaced.Reason)
 	}
-	if !bytes.Equal(replaced.Data[secretKeyCAPrivateKey], announced.Data[secretKeyNextCAPrivateKey]) {
+	if !bytes.Equal(replaced.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
 		t.Error("the key of the next CA must become that of the CA")
 	}
 	mustSign(t, replaced, announced.Next)
 	retired := keepRoot(t, replaced.Data, first.Expires.Add(time.Second))
-	if bytes.Contains(retired.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
+	if bytes.Contains(retired.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
 		t.Error("the expired CA must go")
 	}
 	mustSign(t, retired, first.Expires.Add(time.Second))
@@ -220,7 +220,7 @@ func TestAnExpiredRoot(t *testing.T) {
 	announced := keepRoot(t, first.Data, first.Next)
 	late := first.Expires.Add(time.Hour)
 	r := keepRoot(t, announced.Data, late)
-	if r.Step != Replaced || !bytes.Equal(r.Data[secretKeyCAPrivateKey], announced.Data[secretKeyNextCAPrivateKey]) {
+	if r.Step != Replaced || !bytes.Equal(r.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
 		t.Errorf("%s because %s", r.Step, r.Reason)
 	}
 	mustSign(t, r, late)
@@ -251,7 +251,7 @@ func TestALateRootIsReplacedInTime(t *testing.T) {
 			r = keepRoot(t, r.Data, now)
 		}
 		mustSign(t, r, now)
-		if bytes.HasPrefix(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) {
+		if bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
 			t.Errorf("%s before the end: the old CA still signs", left)
 		}
 	}
@@ -261,11 +261,11 @@ func TestALateRootIsReplacedInTime(t *testing.T) {
 func TestTheNextKeyIsBroken(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	announced := keepRoot(t, first.Data, first.Next)
-	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[secretKeyCAPrivateKey]} {
+	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[dataKeyCAPrivateKey]} {
 		data := maps.Clone(announced.Data)
-		data[secretKeyNextCAPrivateKey] = key
+		data[dataKeyNextCAPrivateKey] = key
 		r := keepRoot(t, data, first.Next)
-		if r.Step != Announced || !bytes.HasPrefix(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) || r.nextKey == nil {
+		if r.Step != Announced || !bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || r.nextKey == nil {
 			t.Errorf("%s: %s because %s", name, r.Step, r.Reason)
 		}
 		mustSign(t, r, first.Next)
@@ -276,7 +276,7 @@ func TestTheNextKeyIsBroken(t *testing.T) {
 func TestLoadRoot(t *testing.T) {
 	first := keepRoot(t, nil, epoch)
 	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))
-	if err != nil || r.Step != Unchanged || !bytes.Equal(r.Data[secretKeyCACert], first.Data[secretKeyCACert]) || !r.Next.Equal(first.Expires) {
+	if err != nil || r.Step != Unchanged || !bytes.Equal(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || !r.Next.Equal(first.Expires) {
 		t.Errorf("%v %v until %s", err, r.Step, r.Next)
 	}
 	if _, err := LoadRoot(first.Data, epoch.Add(4*year)); err == nil {

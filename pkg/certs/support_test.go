@@ -75,7 +75,7 @@ func (w *environment) secret() *corev1.Secret {
 	return s
 }
 
-func (w *environment) bundle() []byte { return w.secret().Data[secretKeyCACert] }
+func (w *environment) bundle() []byte { return w.secret().Data[dataKeyCACert] }
 
 func (w *environment) get(target Target) *unstructured.Unstructured {
 	w.t.Helper()

@@ -14,31 +14,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// resources are those of the kinds that can learn a CA.
+// targetResources maps the kinds of targets to their resources.
 var targetResources = map[schema.GroupVersionKind]string{
 	Validating: "validatingwebhookconfigurations", Mutating: "mutatingwebhookconfigurations", Conversion: "customresourcedefinitions",
 }
 
 var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// watch follows the Secret and each target by its name until ctx ends. It needs the right to list and watch them by name.
+// startWatches watches the Secret and each target by name until ctx ends. It needs permission to list and watch them.
 func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 	if a.Dynamic == nil {
 		return
 	}
-	keepUp := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, take func(*unstructured.Unstructured)) {
-		follower := singleton.New(singleton.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, OnUpdate: take})
-		follower.SetServed(true)
-		running.Go(func() { _ = follower.Start(ctx) }) // it never returns an error
+	start := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, onUpdate func(*unstructured.Unstructured)) {
+		watcher := singleton.New(singleton.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, OnUpdate: onUpdate})
+		watcher.SetServed(true)
+		running.Go(func() { _ = watcher.Start(ctx) }) // never returns an error
 	}
-	keepUp(a.Dynamic.Resource(secretResource).Namespace(a.Secret.Namespace), secretResource, a.Secret.Name, a.onSecretUpdate)
+	start(a.Dynamic.Resource(secretResource).Namespace(a.Secret.Namespace), secretResource, a.Secret.Name, a.onSecretUpdate)
 	for _, target := range a.Targets {
 		resource := target.Kind.GroupVersion().WithResource(targetResources[target.Kind])
-		keepUp(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.onTargetUpdate(target, obj) })
+		start(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.onTargetUpdate(target, obj) })
 	}
 }
 
-// lookAtSecret wakes the upkeep when the Secret does not hold what is served: it is gone or damaged, or another replica has renewed it.
+// onSecretUpdate triggers a sync if the Secret differs from the served pair: it was deleted or damaged, or another replica renewed it.
 func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if current == nil {
@@ -52,14 +52,14 @@ func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	a.triggerSync()
 }
 
-// look wakes the upkeep when a target does not hold the CA.
+// onTargetUpdate triggers a sync if a target does not contain the CA.
 func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
 		return // the first sync writes what is missing
 	}
 	obj.SetGroupVersionKind(target.Kind)
-	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[secretKeyCACert]), target.Service)) == 0 {
+	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[dataKeyCACert]), target.Service)) == 0 {
 		return
 	}
 	recordInjection(target, false)
@@ -67,7 +67,7 @@ func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured
 	a.triggerSync()
 }
 
-// wake ends the rest before the next sync.
+// triggerSync ends waitForChange.
 func (a *Authority) triggerSync() {
 	select {
 	case a.changed <- struct{}{}:

@@ -84,7 +84,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 		},
 		"damaged": func(w *environment) {
 			damaged := w.secret()
-			damaged.Data[secretKeyPrivateKey] = []byte("noise")
+			damaged.Data[dataKeyPrivateKey] = []byte("noise")
 			if err := w.client.Update(t.Context(), damaged); err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 					w.clock.Step(time.Second)
 				}
 				live := &corev1.Secret{}
-				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[secretKeyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
+				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[dataKeyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
 			})
 			cancel()
 			if err := <-done; err != nil {

@@ -88,10 +88,10 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	w.clock.Step(time.Minute)
 	w.sync(a)
 	after := a.current.Load()
-	if bytes.Equal(after.data[secretKeyCert], before.data[secretKeyCert]) || !bytes.Equal(after.data[secretKeyCACert], before.data[secretKeyCACert]) {
+	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
 		t.Error("the serving certificate must be new, the CA not")
 	}
-	w.mustTrust(a, before.data[secretKeyCACert], "with the bundle from before")
+	w.mustTrust(a, before.data[dataKeyCACert], "with the bundle from before")
 }
 
 // A new CA is published first and signs later; at no moment is any server untrusted.
@@ -239,23 +239,23 @@ func kept(t *testing.T, data map[string][]byte, names []string, now time.Time) b
 func TestDamagedSecretIsRepaired(t *testing.T) {
 	for name, damage := range map[string]func(map[string][]byte){
 		"emptied":         func(d map[string][]byte) { clear(d) },
-		"no CA key":       func(d map[string][]byte) { delete(d, secretKeyCAPrivateKey) },
-		"CA key is noise": func(d map[string][]byte) { d[secretKeyCAPrivateKey] = []byte("noise") },
-		"CA is noise":     func(d map[string][]byte) { d[secretKeyCACert] = []byte("noise") },
+		"no CA key":       func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) },
+		"CA key is noise": func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") },
+		"CA is noise":     func(d map[string][]byte) { d[dataKeyCACert] = []byte("noise") },
 		"CA DER is noise": func(d map[string][]byte) {
-			d[secretKeyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
+			d[dataKeyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
 		},
 		"keys swapped": func(d map[string][]byte) {
-			d[secretKeyCAPrivateKey], d[secretKeyPrivateKey] = d[secretKeyPrivateKey], d[secretKeyCAPrivateKey]
+			d[dataKeyCAPrivateKey], d[dataKeyPrivateKey] = d[dataKeyPrivateKey], d[dataKeyCAPrivateKey]
 		},
 		"leaf as CA": func(d map[string][]byte) {
-			d[secretKeyCACert], d[secretKeyCAPrivateKey] = d[secretKeyCert], d[secretKeyPrivateKey]
+			d[dataKeyCACert], d[dataKeyCAPrivateKey] = d[dataKeyCert], d[dataKeyPrivateKey]
 		},
-		"no serving key":    func(d map[string][]byte) { delete(d, secretKeyPrivateKey) },
-		"serving key wrong": func(d map[string][]byte) { d[secretKeyPrivateKey] = d[secretKeyCAPrivateKey] },
-		"serving cut short": func(d map[string][]byte) { d[secretKeyCert] = d[secretKeyCert][:40] },
+		"no serving key":    func(d map[string][]byte) { delete(d, dataKeyPrivateKey) },
+		"serving key wrong": func(d map[string][]byte) { d[dataKeyPrivateKey] = d[dataKeyCAPrivateKey] },
+		"serving cut short": func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:40] },
 		"CA as serving": func(d map[string][]byte) {
-			d[secretKeyCert], d[secretKeyPrivateKey] = d[secretKeyCACert], d[secretKeyCAPrivateKey]
+			d[dataKeyCert], d[dataKeyPrivateKey] = d[dataKeyCACert], d[dataKeyCAPrivateKey]
 		},
 	} {
 		for _, fresh := range []bool{true, false} {
@@ -294,7 +294,7 @@ func TestDeletedSecretIsWrittenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sync(a)
-	if !bytes.Equal(w.bundle(), before.Data[secretKeyCACert]) {
+	if !bytes.Equal(w.bundle(), before.Data[dataKeyCACert]) {
 		t.Error("the CA that the cluster trusts must be kept")
 	}
 }

@@ -23,47 +23,46 @@ import (
 )
 
 const (
-	// recheck is how often Secret and targets are read though nothing is due and no watch has shown a change of them.
+	// resyncInterval is the interval between reads of the Secret and the targets without a watch event.
 	resyncInterval = time.Hour
-	// retryMin and retryMax bound the pauses after trouble.
-	minBackoff, maxBackoff = time.Second, time.Minute
-	// attempts is how often a sync starts over after another replica was faster.
+	minBackoff     = time.Second
+	maxBackoff     = time.Minute
+	// maxSyncAttempts is the number of attempts of a sync that conflicts with another replica.
 	maxSyncAttempts = 5
-	// trustPatience bounds how long readiness waits for targets that cannot be written.
+	// injectionTimeout is how long readiness waits for targets that cannot be written.
 	injectionTimeout = 30 * time.Second
 )
 
 // Options of an Authority. All but Labels, Targets and Dynamic are required.
 type Options struct {
-	// Client reads and writes without a cache: the Secret and the targets by name only.
+	// Client accesses the Secret and the targets by name, without a cache.
 	Client client.Client
-	// Secret holds the CA and the serving certificate.
+	// Secret contains the CA and the serving certificate.
 	Secret types.NamespacedName
-	// Labels of the Secret when it is created.
+	// Labels are the labels of a new Secret.
 	Labels map[string]string
-	// DNSNames of the serving certificate, the first of which is its common name.
+	// DNSNames are the names of the serving certificate. The first is its common name.
 	DNSNames []string
-	// Targets learn the CA.
+	// Targets are the objects that need the CA bundle.
 	Targets []Target
-	// Dynamic watches the Secret and the targets by their names, so that what another client deletes or overwrites is put right at
-	// once. Nil for none.
+	// Dynamic watches the Secret and the targets by name, so that changes of other clients are corrected immediately. Nil for no watch.
 	Dynamic dynamic.Interface
-	// Clock tells validity and due dates.
+	// Clock is the clock for validity and renewal.
 	Clock clock.Clock
-	// Log receives renewals and troubles.
+	// Log receives renewals and errors.
 	Log logr.Logger
 }
 
-// Authority issues, shares, serves and renews the certificate. It is a manager Runnable that runs on every replica.
+// Authority issues, renews and serves the webhook certificate. It is a manager.Runnable that runs on every replica.
 type Authority struct {
 	Options
 	current      atomic.Pointer[certificatePair]
-	servingSince atomic.Pointer[time.Time] // when there was a certificate first
-	injected     atomic.Bool               // the targets held the CA once, or readiness has waited for long enough
-	changed      chan struct{}             // the Secret or a target holds something else
+	servingSince atomic.Pointer[time.Time] // time of the first certificate
+	injected     atomic.Bool               // all targets had the CA once, or injectionTimeout has passed
+	changed      chan struct{}             // signals a change of the Secret or a target
 }
 
-// NewAuthority returns an Authority that serves nothing before Start or the first Sync.
+// NewAuthority returns an Authority without a certificate until Start or Sync is called.
 func NewAuthority(o Options) *Authority {
 	return &Authority{Options: o, changed: make(chan struct{}, 1)}
 }
@@ -71,7 +70,7 @@ func NewAuthority(o Options) *Authority {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
 func (a *Authority) NeedLeaderElection() bool { return false }
 
-// GetCertificate fits tls.Config. It returns an error until the first sync has succeeded.
+// GetCertificate is a callback of tls.Config. It returns an error before the first successful sync.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p := a.current.Load()
 	if p == nil {
@@ -80,8 +79,8 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return p.tlsCertificate, nil
 }
 
-// Ready is a readiness check: it fails until there is a certificate to serve, and the API server knows its CA. Each replica
-// sees to that itself, so none waits for another. Targets that cannot be written delay it for trustPatience.
+// Ready is a readiness check. It fails until there is a certificate and all targets contain its CA, or injectionTimeout has passed. Each
+// replica injects the CA itself, so replicas do not wait for each other.
 func (a *Authority) Ready(*http.Request) error {
 	if _, err := a.GetCertificate(nil); err != nil {
 		return err
@@ -98,21 +97,21 @@ func (a *Authority) Ready(*http.Request) error {
 	return nil
 }
 
-// Start implements manager.Runnable. It returns when ctx ends and never with an error: what fails is tried again, and
-// what is served meanwhile stays valid for a third of its life.
+// Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off; the serving certificate
+// remains valid for another third of its lifetime.
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	a.startWatches(ctx, &watches)
-	failures := time.Duration(0)
+	backoff := time.Duration(0)
 	for {
 		pause, err := a.Sync(ctx)
 		if err != nil {
-			failures = min(max(2*failures, minBackoff), maxBackoff)
-			pause = failures
+			backoff = min(max(2*backoff, minBackoff), maxBackoff)
+			pause = backoff
 			a.Log.Error(err, "Keeping the webhook certificate failed and will be tried again", "after", pause)
 		} else {
-			failures = 0
+			backoff = 0
 		}
 		if !a.waitForChange(ctx, pause) {
 			return nil
@@ -120,8 +119,8 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// rest returns after the pause, or when the Secret or a target has changed, but not before retryMin: another client may write it as often as we do. It
-// returns false when ctx ends.
+// waitForChange waits for the pause or for a change of the Secret or a target, but for at least minBackoff, because another client may
+// write the object as often. It returns false when ctx ends.
 func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool {
 	if a.Dynamic != nil && pause > minBackoff {
 		if !a.wait(ctx, minBackoff, nil) {
@@ -132,32 +131,32 @@ func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool
 	return a.wait(ctx, pause, a.changed)
 }
 
-func (a *Authority) wait(ctx context.Context, pause time.Duration, moved <-chan struct{}) bool {
+func (a *Authority) wait(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
 	timer := a.Clock.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-moved:
+	case <-changed:
 	case <-timer.C():
 	}
 	return true
 }
 
-// Sync does what is due once and returns how long nothing is.
+// Sync updates the Secret and the targets once and returns the time until the next sync.
 func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	p, err := a.syncSecret(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
 	}
-	// With nothing to lose the certificate is served at once; otherwise the CA must be known first.
+	// The first certificate is served immediately, later ones only after the injection of their CA.
 	now := a.Clock.Now()
 	a.servingSince.CompareAndSwap(nil, &now)
 	if a.current.CompareAndSwap(nil, p) {
 		recordExpiry(p)
 	}
-	known, err := a.injectCA(ctx, p.data[secretKeyCACert])
-	if known {
+	injected, err := a.injectCA(ctx, p.data[dataKeyCACert])
+	if injected {
 		a.injected.Store(true)
 	}
 	if err != nil {
@@ -168,32 +167,31 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	return max(min(p.leaf.Next.Sub(a.Clock.Now()), resyncInterval), minBackoff), nil
 }
 
-// share reads the Secret, renews what is due and writes it back, until reading and writing agree.
+// syncSecret reads the Secret, renews its certificates and writes it, with retries after conflicts.
 func (a *Authority) syncSecret(ctx context.Context) (*certificatePair, error) {
-	var want *certificatePair
-	overtaken := func(err error) bool {
+	var desired *certificatePair
+	isConflict := func(err error) bool {
 		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 	}
-	err := retry.OnError(wait.Backoff{Steps: maxSyncAttempts}, overtaken, func() error {
+	err := retry.OnError(wait.Backoff{Steps: maxSyncAttempts}, isConflict, func() error {
 		live := &corev1.Secret{}
 		err := a.Client.Get(ctx, a.Secret, live)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if want, err = a.ensurePair(live); err != nil || want.matches(live.Data) {
+		if desired, err = a.ensurePair(live); err != nil || desired.matches(live.Data) {
 			return err
 		}
-		if err := a.writeSecret(ctx, live, want, missing); err != nil {
+		if err := a.writeSecret(ctx, live, desired, missing); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 		return nil
 	})
-	return want, err
+	return desired, err
 }
 
-// decide returns what the Secret should hold. Where it holds nothing usable, what this replica serves is worth
-// keeping: the cluster trusts it already.
+// ensurePair returns the desired content of the Secret. If the Secret is unusable it is based on the served pair, which clients trust.
 func (a *Authority) ensurePair(live *corev1.Secret) (*certificatePair, error) {
 	now := a.Clock.Now()
 	data := live.Data
@@ -208,16 +206,16 @@ func (a *Authority) ensurePair(live *corev1.Secret) (*certificatePair, error) {
 	return ensurePair(data, a.DNSNames, now)
 }
 
-func (a *Authority) writeSecret(ctx context.Context, live *corev1.Secret, want *certificatePair, missing bool) error {
+func (a *Authority) writeSecret(ctx context.Context, live *corev1.Secret, desired *certificatePair, missing bool) error {
 	a.Log.Info("Issuing the webhook certificate", "secret", a.Secret.String(),
-		"expires", want.leaf.Expires, "caExpires", want.root.Expires)
+		"expires", desired.leaf.Expires, "caExpires", desired.root.Expires)
 	if missing {
 		return a.Client.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.Secret.Namespace, Name: a.Secret.Name, Labels: a.Labels},
 			Type:       corev1.SecretTypeTLS,
-			Data:       want.data,
+			Data:       desired.data,
 		})
 	}
-	live.Data = want.data
-	return a.Client.Update(ctx, live) // the resourceVersion of the read stands in it
+	live.Data = desired.data
+	return a.Client.Update(ctx, live) // with the resourceVersion of the read
 }

@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// skew is how far the clocks of the cluster may differ.
+	// maxClockSkew is the assumed difference between the clocks of the cluster.
 	maxClockSkew = 5 * time.Minute
-	// caLifetime and leafLifetime are how long the certificates of webhooks are valid.
-	caLifetime, leafLifetime = 2 * 365 * 24 * time.Hour, 90 * 24 * time.Hour
-	// commonName of their CA.
+	caLifetime   = 2 * 365 * 24 * time.Hour
+	leafLifetime = 90 * 24 * time.Hour
 	caCommonName = "odh-platform-operator-webhook-ca"
 )
 
-// pair is the content of the Secret: a CA and the serving certificate.
+// certificatePair is the content of the Secret: a CA and the serving certificate.
 type certificatePair struct {
 	root           Root
 	leaf           Leaf
@@ -24,7 +23,7 @@ type certificatePair struct {
 	data           map[string][]byte
 }
 
-// keepPair returns what is in the data of a Secret with what is due at now done to it.
+// ensurePair returns the pair in the data of a Secret after all renewals that are due.
 func ensurePair(data map[string][]byte, names []string, now time.Time) (*certificatePair, error) {
 	root, err := EnsureRoot(data, RootOptions{CommonName: caCommonName, Lifetime: caLifetime}, now)
 	if err != nil {
@@ -35,16 +34,16 @@ func ensurePair(data map[string][]byte, names []string, now time.Time) (*certifi
 		return nil, err
 	}
 	p := &certificatePair{root: root, leaf: leaf, data: maps.Clone(root.Data)}
-	p.data[secretKeyCert], p.data[secretKeyPrivateKey] = leaf.Data[secretKeyCert], leaf.Data[secretKeyPrivateKey]
-	served, err := tls.X509KeyPair(p.data[secretKeyCert], p.data[secretKeyPrivateKey])
+	p.data[dataKeyCert], p.data[dataKeyPrivateKey] = leaf.Data[dataKeyCert], leaf.Data[dataKeyPrivateKey]
+	tlsCertificate, err := tls.X509KeyPair(p.data[dataKeyCert], p.data[dataKeyPrivateKey])
 	if err != nil {
 		return nil, err
 	}
-	p.tlsCertificate = &served
+	p.tlsCertificate = &tlsCertificate
 	return p, nil
 }
 
-// holds reports whether a Secret needs no change.
+// matches reports whether the data of a Secret is up to date.
 func (p *certificatePair) matches(data map[string][]byte) bool {
 	return maps.EqualFunc(data, p.data, bytes.Equal)
 }
