@@ -1,7 +1,6 @@
 package names
 
-// Edits is the Levenshtein distance: the number of bytes to add, drop or replace to make b of a. It finds the name that
-// a user may have meant.
+// EditDistance returns the Levenshtein distance of two strings in bytes. It serves to suggest a name for a misspelled one.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Writer returns a writer for whole entries of a log, without credentials.
+// Writer returns a writer that redacts whole log entries.
 func Writer(next io.Writer) io.Writer { return redactingWriter{next} }
 
 type redactingWriter struct{ next io.Writer }
@@ -28,7 +28,7 @@ func (w redactingWriter) Write(entry []byte) (int, error) {
 	return len(entry), nil
 }
 
-// Recorder returns a recorder whose notes have no credentials.
+// Recorder returns a recorder that redacts the notes of events.
 func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return redactingRecorder{next} }
 
 type redactingRecorder struct{ next recorder.EventRecorder }
@@ -43,10 +43,10 @@ func (n redactingRecorder) AnnotatedEventf(regarding, related runtime.Object, an
 	n.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
 }
 
-// maxAnswer bounds the answers that are read for their values: those of one Secret are smaller.
+// maxResponseLength limits the responses that are decoded. A single Secret is smaller.
 const maxResponseLength = 4 << 20
 
-// Learn lets every client of the configuration remember the values of the Secrets that it reads.
+// RecordSecrets makes all clients of the configuration store the values of the Secrets that they read.
 func RecordSecrets(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
 }
@@ -72,7 +72,7 @@ func (r recordingTransport) RoundTrip(request *http.Request) (*http.Response, er
 
 var secretsPath = regexp.MustCompile(`^/api/v1/(?:namespaces/[^/]+/)?secrets(?:/[^/]+)?$`)
 
-// readsSecrets says whether the answer holds whole Secrets.
+// readsSecrets reports whether the response contains whole Secrets.
 func readsSecrets(request *http.Request) bool {
 	return secretsPath.MatchString(request.URL.Path) && request.URL.Query().Get("watch") == "" &&
 		!strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
@@ -81,7 +81,7 @@ func readsSecrets(request *http.Request) bool {
 func recordResponse(body []byte) {
 	decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
-		return // not for us
+		return // not a known type
 	}
 	switch o := decoded.(type) {
 	case *corev1.Secret:
