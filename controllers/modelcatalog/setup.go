@@ -148,11 +148,11 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
 		WatchesRawSource(served.Changes(catalog, every)).
-		WatchesRawSource(domain.Source(catalog, every)).
+		WatchesRawSource(domain.EventSource(catalog, every)).
 		WatchesRawSource(r.hub.Changes(catalog, every)).
-		WatchesRawSource(r.admins.Source(catalog, every)).
-		WatchesRawSource(r.proxy.Source(catalog, every)).
-		WatchesRawSource(r.keys.Source(catalog, every))
+		WatchesRawSource(r.admins.EventSource(catalog, every)).
+		WatchesRawSource(r.proxy.EventSource(catalog, every)).
+		WatchesRawSource(r.keys.EventSource(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)
 	}

@@ -153,7 +153,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, byLabels()).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
 		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
-		WatchesRawSource(domain.Source(&v1beta1.ModelRegistry{}, r.every())).
+		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.every())).
 		WatchesRawSource(r.hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
 		Build(shell)
 }

@@ -122,10 +122,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
 	more := []source.Source{
-		d.Settings.Source(anyCluster(), r.everyCluster()), d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Source(anyCluster(), r.everyCluster()),
+		d.Settings.EventSource(anyCluster(), r.everyCluster()), d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.EventSource(anyCluster(), r.everyCluster()),
 	}
 	for _, from := range where.sources() {
-		more = append(more, from.Source(anyCluster(), r.everyCluster()))
+		more = append(more, from.EventSource(anyCluster(), r.everyCluster()))
 	}
 	c, err := r.watch(mgr, podCache, more)
 	if err != nil {

@@ -133,7 +133,7 @@ func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, 
 // Changes is a source that wakes a controller with the object whenever the decisions change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
-		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).Source(object, h)
+		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).EventSource(object, h)
 	}
-	return w.value.Source(object, h)
+	return w.value.EventSource(object, h)
 }

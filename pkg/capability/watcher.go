@@ -147,7 +147,7 @@ func (w *Watcher) Follow(ctx context.Context, tell func(Set)) {
 
 // Changes is a source that wakes a controller with the given object at every change while it runs.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
-	return w.listeners.Source(object, h)
+	return w.listeners.EventSource(object, h)
 }
 
 // NeedLeaderElection makes standby replicas follow too, since webhooks and late starts depend on the set.

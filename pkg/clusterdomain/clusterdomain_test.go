@@ -119,7 +119,7 @@ func TestChangesWakeAController(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.Source(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := w.EventSource(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	w.take(ingress(map[string]any{"domain": "one.example.org"}))

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// OfEnv returns the Secrets and ConfigMaps that environment variables take single keys from.
+// OfEnv returns the Secrets and ConfigMaps of which environment variables use single keys.
 func OfEnv(env []corev1.EnvVar) []Reference {
 	var refs []Reference
 	for _, e := range env {
@@ -24,7 +24,7 @@ func OfEnv(env []corev1.EnvVar) []Reference {
 	return refs
 }
 
-// OfEnvFrom returns the Secrets and ConfigMaps that are turned into environment variables as a whole.
+// OfEnvFrom returns the Secrets and ConfigMaps of envFrom.
 func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	var refs []Reference
 	for _, s := range sources {
@@ -38,8 +38,8 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	return refs
 }
 
-// OfPods returns the Secrets and ConfigMaps without which pods do not start that are placed like this: those of volumes and pulls. A change
-// of them needs no new pods: mounted files follow it.
+// OfPods returns the Secrets and ConfigMaps that pods need to start: of volumes and image pulls. A change needs no rollout, because the
+// kubelet updates mounted files.
 func OfPods(p *server.Pods) []Reference {
 	var refs []Reference
 	for _, s := range p.ImagePullSecrets {
@@ -76,7 +76,7 @@ func ofVolume(v *server.Volume) []Reference {
 	return refs
 }
 
-// whole is a reference to all keys of an object.
+// allKeys returns a reference to all keys of an object.
 func allKeys(kind Kind, name string, optional *bool) Reference {
 	return Reference{Kind: kind, Name: name, Optional: ptr.Deref(optional, false)}
 }

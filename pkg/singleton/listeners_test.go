@@ -24,7 +24,7 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 }
 
 func awake(l *Listeners[int]) source.Source {
-	return l.Source(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
+	return l.EventSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
 }
 
 // Each listens until its context ends, and no other one is forgotten with it.

@@ -161,5 +161,5 @@ func (r *report) State() (status metav1.ConditionStatus, reason, message string)
 
 // Source wakes the handler when State may have changed.
 func (r *report) Source(h handler.EventHandler) source.Source {
-	return r.news.Source(&mlflowv1.MLflow{}, h)
+	return r.news.EventSource(&mlflowv1.MLflow{}, h)
 }

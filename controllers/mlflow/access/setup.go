@@ -110,7 +110,7 @@ func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
 		source.Kind(r.labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
 		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
 		// An MLflow without a name is any: Auth concerns all namespaces that ask for one.
-		r.auth.Source(&mlflowv1.MLflow{}, r.ofMLflow()),
+		r.auth.EventSource(&mlflowv1.MLflow{}, r.ofMLflow()),
 	}
 	for _, bindings := range r.bindings {
 		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), toNamespace()))

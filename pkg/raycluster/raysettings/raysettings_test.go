@@ -131,7 +131,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if err := f.Source(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := f.EventSource(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

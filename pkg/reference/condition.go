@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// Condition exists, and is False, only while a Secret, a ConfigMap or a key does not exist that pods need at their start.
+	// Condition is False while a Secret, ConfigMap or key does not exist that pods need to start, and absent otherwise.
 	Condition = "ReferencesReady"
-	// ReasonMissing is its reason.
+	// ReasonMissing is the reason of Condition.
 	ReasonMissing = "ReferencesMissing"
 )
 
-// Report names what is missing in the Condition, also while pods that were started before run on without it, and removes the
-// Condition when nothing is.
+// SetCondition sets Condition for missing objects and keys, even if pods run that were started with them, and removes it if none is missing.
 func SetCondition(all *[]metav1.Condition, generation int64, namespace string, missing []Missing) {
 	if len(missing) == 0 {
 		conditions.Remove(all, Condition)
@@ -25,7 +24,7 @@ func SetCondition(all *[]metav1.Condition, generation int64, namespace string, m
 	conditions.Set(all, Condition, metav1.ConditionFalse, ReasonMissing, Describe(namespace, missing), generation)
 }
 
-// Describe names in one line what is missing in a namespace, and what to do.
+// Describe returns the missing objects and keys of a namespace and the fixes in one line.
 func Describe(namespace string, missing []Missing) string {
 	texts := make([]string, 0, len(missing))
 	for _, m := range missing {
