@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-func many(n int) []Object {
+func manyConfigMaps(n int) []Object {
 	var all []Object
 	for i := range n {
 		all = append(all, settings(fmt.Sprint("a", i), "1"))
@@ -23,48 +23,48 @@ func many(n int) []Object {
 	return all
 }
 
-// looksAt is the requests of n looks.
-func looksAt(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
+// liveReads returns the expected requests of n reads.
+func liveReads(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
 
-// inherit restarts, after which the owner is older than the process.
-func (b *bench) inherit() {
+// restartWithOldOwner restarts the Applier after the creation of the owner.
+func (b *testApplier) restartWithOldOwner() {
 	b.Helper()
 	b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-time.Hour))
 	b.restart()
 }
 
-func TestAfterARestartManyObjectsAreListed(t *testing.T) {
-	all := many(2 * listThreshold)
-	b := newBench(t)
-	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
+	all := manyConfigMaps(2 * listThreshold)
+	b := newTestApplier(t)
+	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	changed := b.get("a3")
 	changed.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
-	b.inherit()
-	b.settles(both, all...) // the changed one
+	b.restartWithOldOwner()
+	b.applies(both, all...) // the changed one
 	if b.seen["list"] != 1 {
 		t.Errorf("requests: %v", b.seen)
 	}
 	if got := b.get("a3").Data["key"]; got != "1" {
 		t.Errorf("the value is %s", got)
 	}
-	b.settles(quiet, all...)
+	b.applies(quiet, all...)
 	if b.seen["list"] != 0 {
 		t.Errorf("requests of objects that are remembered: %v", b.seen)
 	}
 }
 
-// A list is old when an object is compared with it that changed after it.
-func TestWhatChangedAfterTheListIsRead(t *testing.T) {
-	all := many(listThreshold)
-	b := newBench(t)
-	b.settles(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
-	b.inherit()
-	b.settles(quiet, all[0])
+// The snapshot is stale for an object that was changed later.
+func TestApplyReadsObjectChangedAfterList(t *testing.T) {
+	all := manyConfigMaps(listThreshold)
+	b := newTestApplier(t)
+	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	b.restartWithOldOwner()
+	b.applies(quiet, all[0])
 	changed := b.get("a3")
 	changed.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
-	b.settles(both, all...)
+	b.applies(both, all...)
 	if got := b.get("a3").Data["key"]; got != "1" {
 		t.Errorf("the value is %s", got)
 	}
@@ -75,55 +75,55 @@ func TestWhatChangedAfterTheListIsRead(t *testing.T) {
 	}
 }
 
-func TestListsThatAreNotWorthIt(t *testing.T) {
-	b := newBench(t)
-	few := many(listThreshold - 1)
+func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
+	b := newTestApplier(t)
+	few := manyConfigMaps(listThreshold - 1)
 	b.must(b.Apply(t.Context(), b.owner, few))
-	b.inherit()
-	b.settles(looksAt(len(few)), few...)
+	b.restartWithOldOwner()
+	b.applies(liveReads(len(few)), few...)
 	if b.seen["list"] != 0 {
 		t.Errorf("requests: %v", b.seen)
 	}
 
-	b = newBench(t)
-	all := many(listThreshold)
+	b = newTestApplier(t)
+	all := manyConfigMaps(listThreshold)
 	b.must(b.Apply(t.Context(), b.owner, all))
-	b.inherit()
+	b.restartWithOldOwner()
 	b.failing["list"] = errors.New("not now")
-	b.settles(looksAt(len(all)), all...)
+	b.applies(liveReads(len(all)), all...)
 }
 
 func password(name string) Object {
 	return Object{Config: corev1ac.Secret(name, "ns").WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"password": []byte("x")})}
 }
 
-// The values of Secrets are not held, so they are not listed. What the caller has read is not read again.
-func TestSecretsAreReadOneByOne(t *testing.T) {
+// The values of Secrets are not stored, so they are not listed. Existing objects are not read again.
+func TestApplyDoesNotListSecrets(t *testing.T) {
 	var all []Object
 	for i := range listThreshold {
 		all = append(all, password(fmt.Sprint("a", i)))
 	}
-	b := newBench(t)
+	b := newTestApplier(t)
 	b.must(b.Apply(t.Context(), b.owner, all))
-	b.inherit()
-	b.settles(looksAt(len(all)), all...)
+	b.restartWithOldOwner()
+	b.applies(liveReads(len(all)), all...)
 	if b.seen["list"] != 0 {
 		t.Errorf("requests: %v", b.seen)
 	}
-	b.inherit()
+	b.restartWithOldOwner()
 	live := &corev1.Secret{}
 	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
 	all[0].Existing = live
-	b.settles(quiet, all[0])
-	b.inherit()
+	b.applies(quiet, all[0])
+	b.restartWithOldOwner()
 	live.ResourceVersion = "0"
-	b.settles(looks, all[0])
+	b.applies(looks, all[0])
 }
 
 func TestOwnerIndex(t *testing.T) {
 	index := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, OwnerIndexers())
-	b := newBench(t)
-	b.must(b.Apply(t.Context(), b.owner, many(2)))
+	b := newTestApplier(t)
+	b.must(b.Apply(t.Context(), b.owner, manyConfigMaps(2)))
 	for _, name := range []string{"owner", "a0", "a1"} {
 		b.must(index.Add(b.get(name)))
 	}
@@ -136,9 +136,9 @@ func TestOwnerIndex(t *testing.T) {
 	}
 }
 
-func TestTransformSharesTexts(t *testing.T) {
-	object := found(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") })
-	object.OwnerReferences = append(object.OwnerReferences, refer("owner", "uid", true))
+func TestTransformInternsStrings(t *testing.T) {
+	object := existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") })
+	object.OwnerReferences = append(object.OwnerReferences, ownerReference("owner", "uid", true))
 	before := object.DeepCopy()
 	transform(t, object)
 	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !HasComponentLabels(object, "test") {

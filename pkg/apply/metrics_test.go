@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Every write that succeeds is counted under the context in which the caller counts, and nothing else is.
+// Successful writes are counted in their context.
 func TestCount(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	counted := func(what string, created, updated, removed int, do func(context.Context)) {
 		t.Helper()
 		ctx, changes := CountChanges(t.Context())

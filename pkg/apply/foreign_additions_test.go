@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// docs/security.md says which foreign additions are put right, and which stay. A policy without a rule is tried with a real API
-// server, in test/integration/mlflow: the fake one forgets empty lists.
-func TestWhatOthersAdd(t *testing.T) {
+// docs/security.md lists the foreign additions that are removed and those that stay. A policy without rules is tested with a real API server
+// in test/integration/mlflow, because the fake server drops empty lists.
+func TestApplyRemovesForeignAdditions(t *testing.T) {
 	const (
 		open    = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: ns}, spec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}}"
 		role    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: ns}, rules: [{apiGroups: [''], resources: [services], verbs: [get]}]}"
@@ -46,19 +46,19 @@ func TestWhatOthersAdd(t *testing.T) {
 		"a label":                         {pods, "/metadata/labels/c", "d", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, ours := newBench(t), &unstructured.Unstructured{}
+			b, ours := newTestApplier(t), &unstructured.Unstructured{}
 			b.must(yaml.Unmarshal([]byte(c.ours), &ours.Object))
 			desired := Desired{{Config: client.ApplyConfigurationFromUnstructured(ours)}}
 			b.must(b.Apply(t.Context(), b.owner, desired))
-			before := b.entire(ours)
+			before := b.getUnstructured(ours)
 			var value any
 			b.must(yaml.Unmarshal([]byte(c.value), &value))
 			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
 			b.must(err)
 			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
-			added := hashContent(b.entire(ours))
+			added := hashContent(b.getUnstructured(ours))
 			b.must(b.Apply(t.Context(), b.owner, desired))
-			after := b.entire(ours)
+			after := b.getUnstructured(ours)
 			if c.path == "/metadata/labels/c" {
 				if _, there := after.GetLabels()["c"]; !there {
 					t.Error("the label is gone")
@@ -72,7 +72,7 @@ func TestWhatOthersAdd(t *testing.T) {
 	}
 }
 
-// mapper knows the scopes of the kinds that the tests use; the fake client's own takes every kind for one of cluster scope.
+// mapper returns the scopes of the kinds in the tests. The mapper of the fake client treats every kind as cluster-scoped.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(configMapKind, meta.RESTScopeNamespace)
@@ -89,7 +89,7 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// schemas are those of Kubernetes. The fake client gives every object a status, which a NetworkPolicy does not have.
+// schemas are the schemas of Kubernetes. The fake client adds a status to every object, which a NetworkPolicy does not have.
 type schemas struct{ managedfields.TypeConverter }
 
 func (s schemas) ObjectToTyped(o runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
@@ -101,8 +101,8 @@ func (s schemas) ObjectToTyped(o runtime.Object, options ...typed.ValidationOpti
 	return s.TypeConverter.ObjectToTyped(o, options...)
 }
 
-// entire reads an object as the server has it.
-func (b *bench) entire(like *unstructured.Unstructured) *unstructured.Unstructured {
+// getUnstructured reads an object from the server.
+func (b *testApplier) getUnstructured(like *unstructured.Unstructured) *unstructured.Unstructured {
 	b.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())

@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestAdjustSendsWhatChanged(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+func TestPatchExistingSendsChanges(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	live := b.get("a")
 	for range 2 { // the second time there is nothing left to send
 		b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
@@ -22,8 +22,8 @@ func TestAdjustSendsWhatChanged(t *testing.T) {
 	}
 }
 
-func TestAdjustLeavesDeletedObjectsAlone(t *testing.T) {
-	b := newBench(t, found(func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.opendatahub.io/hold"} }))
+func TestPatchExistingIgnoresTerminatingObject(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.opendatahub.io/hold"} }))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	live := b.get("a")
 	b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
@@ -32,8 +32,8 @@ func TestAdjustLeavesDeletedObjectsAlone(t *testing.T) {
 	}
 }
 
-func TestAdjustReportsConflicts(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+func TestPatchExistingReportsConflict(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	live, theirs := b.get("a"), b.get("a")
 	theirs.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), theirs))

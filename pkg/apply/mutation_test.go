@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mirrored lets a foreign webhook replace the image of what we apply while it is on. To the managed fields it is ours.
-func (b *bench) mirrored(on *bool) {
+// mutateImages lets a mutating webhook replace the image of each apply while on is true. The managed fields do not show it.
+func (b *testApplier) mutateImages(on *bool) {
 	b.Helper()
 	inner, ok := b.Client.(client.WithWatch)
 	if !ok {
@@ -46,10 +46,10 @@ func (b *bench) mirrored(on *bool) {
 	})
 }
 
-// moves raises the generation of the Deployment, with another image when one is named. Our fields stay ours.
-func (b *bench) moves(image string) {
+// raiseGeneration raises the generation of the Deployment, with another image if one is given. The managed fields do not change.
+func (b *testApplier) raiseGeneration(image string) {
 	b.Helper()
-	d := b.deployed()
+	d := b.deployment()
 	managed := d.ManagedFields
 	if image != "" {
 		d.Spec.Template.Spec.Containers[0].Image = image
@@ -60,46 +60,46 @@ func (b *bench) moves(image string) {
 	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
 }
 
-func (b *bench) deployed() *appsv1.Deployment {
+func (b *testApplier) deployment() *appsv1.Deployment {
 	b.Helper()
 	d := &appsv1.Deployment{}
 	b.must(b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: "server"}, d))
 	return d
 }
 
-// What a foreign webhook does is seen when it moves the generation, and put right when it does not do it again and again.
-func TestForeignWebhooks(t *testing.T) {
-	b, on := newBench(t), false
-	b.mirrored(&on)
-	b.settles(blind, server("ours"))
-	b.settles(quiet, server("ours"))
-	b.moves("mirror")
-	b.settles(both, server("ours"))
-	if got := b.deployed().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+// A mutation is detected by the generation and reverted, unless each apply is mutated in the same way.
+func TestApplyStopsAfterRepeatedMutation(t *testing.T) {
+	b, on := newTestApplier(t), false
+	b.mutateImages(&on)
+	b.applies(blind, server("ours"))
+	b.applies(quiet, server("ours"))
+	b.raiseGeneration("mirror")
+	b.applies(both, server("ours"))
+	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
 		t.Errorf("the image is %s", got)
 	}
-	b.settles(quiet, server("ours"))
+	b.applies(quiet, server("ours"))
 
 	on = true
-	b.moves("mirror")
+	b.raiseGeneration("mirror")
 	said := ""
 	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { said += line }, funcr.Options{}))
 	b.must(b.Apply(ctx, b.owner, Desired{server("ours")})) // the first answer that differs
 	if !strings.Contains(said, "such as an admission webhook") || !strings.Contains(said, "server") {
 		t.Errorf("logged %q", said)
 	}
-	b.settles(quiet, server("ours"))
-	b.moves("")
-	b.settles(both, server("ours")) // the second
-	b.moves("")
-	b.settles(looks, server("ours")) // enough
-	b.settles(quiet, server("ours"))
+	b.applies(quiet, server("ours"))
+	b.raiseGeneration("")
+	b.applies(both, server("ours")) // the second
+	b.raiseGeneration("")
+	b.applies(looks, server("ours")) // enough
+	b.applies(quiet, server("ours"))
 
 	on = false
-	b.moves("something else")
-	b.settles(both, server("ours"))
-	b.settles(quiet, server("ours"))
-	if got := b.deployed().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+	b.raiseGeneration("something else")
+	b.applies(both, server("ours"))
+	b.applies(quiet, server("ours"))
+	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
 		t.Errorf("afterwards the image is %s", got)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Many owners at once, with children of their own and one that they share. Run with -race.
+// Many owners apply concurrently, with children of their own and a shared one. Run with -race.
 func TestApplyIsSafeForConcurrentUse(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	const owners, passes = 8, 5
 	var group sync.WaitGroup
 	for i := range owners {
-		owner := b.another(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
+		owner := b.createOwner(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
 		group.Go(func() {
 			for pass := range passes {
 				shared := settings("shared", "1")
@@ -43,11 +43,11 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestMetricsCountWritesAndSkips(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	b.Component = t.Name()
-	b.settles(blind, settings("a", "1"))
-	b.settles(quiet, settings("a", "1"))
-	b.settles(quiet, settings("a", "1"))
+	b.applies(blind, settings("a", "1"))
+	b.applies(quiet, settings("a", "1"))
+	b.applies(quiet, settings("a", "1"))
 	b.prunes("live=0 list=0 patch=0 delete=1", nil)
 	want := map[string]float64{"apply": 1, "delete": 1, "skipped": 2}
 	if diff := cmp.Diff(want, counted(t)); diff != "" {
@@ -55,7 +55,7 @@ func TestMetricsCountWritesAndSkips(t *testing.T) {
 	}
 }
 
-// counted returns the counters of the component that is called like the test, by verb.
+// counted returns the write counters of the component with the name of the test, by verb.
 func counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -81,27 +81,27 @@ func counted(t *testing.T) map[string]float64 {
 	return found
 }
 
-// shelf is a cache of one object, as fast as a real one.
-type shelf struct {
+// singleObjectCache is a cache of one object.
+type singleObjectCache struct {
 	client.Client
 	object metav1.PartialObjectMetadata
 }
 
-func (s *shelf) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *singleObjectCache) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if metadata, ok := into.(*metav1.PartialObjectMetadata); ok {
 		*metadata = s.object
 	}
 	return nil
 }
 
-// BenchmarkSettled measures one settled Deployment with its cache read: what every reconcile at rest costs per child.
-func BenchmarkSettled(b *testing.B) {
-	stand := newBench(&testing.T{})
+// BenchmarkUnchanged measures an unchanged Deployment with its cache read: the cost of a child per reconcile.
+func BenchmarkUnchanged(b *testing.B) {
+	stand := newTestApplier(&testing.T{})
 	object := server("one")
 	if err := stand.Apply(b.Context(), stand.owner, Desired{object}); err != nil {
 		b.Fatal(err)
 	}
-	held := &shelf{Client: stand.Client}
+	held := &singleObjectCache{Client: stand.Client}
 	held.object.SetGroupVersionKind(deploymentKind)
 	if err := stand.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "server"}, &held.object); err != nil {
 		b.Fatal(err)

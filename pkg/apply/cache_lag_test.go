@@ -10,28 +10,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyUsesRecordWhileCacheLags(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	stale := b.get("a")
-	b.settles(blind, settings("a", "2"))
+	b.applies(blind, settings("a", "2"))
 	b.cached = func(_ string, into client.Object) error {
 		into.SetUID(stale.UID)
 		into.SetResourceVersion(stale.ResourceVersion)
 		return nil // no labels, no managed fields: a state long before our write
 	}
-	b.settles(quiet, settings("a", "2"))
+	b.applies(quiet, settings("a", "2"))
 	b.cached = func(name string, _ client.Object) error {
 		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
 	}
-	b.settles(looks, settings("a", "2")) // it may be gone, so it is checked, and found as it should be
+	b.applies(looks, settings("a", "2")) // it may be gone, so it is checked, and found as it should be
 }
 
-// After a restore of etcd the object is the one of before, and its version is below what was written.
-func TestApplyLooksWhenTheVersionsWentBack(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
-	b.settles(blind, settings("a", "2"))
+// After a restore of etcd the object and its resourceVersion are older than the last write.
+func TestApplyReadsAfterRestoreOfEtcd(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
+	b.applies(blind, settings("a", "2"))
 	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
 	known, _ := b.records.get(b.owner.UID, child)
 	known.version = "1000"
@@ -41,12 +41,12 @@ func TestApplyLooksWhenTheVersionsWentBack(t *testing.T) {
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("restore")))
 
 	b.clock.SetTime(b.clock.Now().Add(maxCacheLag - time.Millisecond))
-	b.settles(quiet, settings("a", "2"))
+	b.applies(quiet, settings("a", "2"))
 	b.clock.SetTime(b.clock.Now().Add(time.Millisecond))
-	b.settles(both, settings("a", "2"))
+	b.applies(both, settings("a", "2"))
 	if got := b.get("a").Data["key"]; got != "2" {
 		t.Errorf("the value is %s", got)
 	}
 	b.clock.SetTime(b.clock.Now().Add(time.Hour))
-	b.settles(quiet, settings("a", "2"))
+	b.applies(quiet, settings("a", "2"))
 }

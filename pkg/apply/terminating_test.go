@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// held makes the ConfigMap "a", deletes it while a finalizer holds it, and sets the clock to that moment.
-func held(t *testing.T) *bench {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+// newTerminating creates the ConfigMap "a", deletes it while it has a finalizer, and sets the clock to its deletion timestamp.
+func newTerminating(t *testing.T) *testApplier {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Finalizers = []string{"example.com/backup", "example.com/audit"}
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
@@ -21,9 +21,9 @@ func held(t *testing.T) *bench {
 	return b
 }
 
-// What is being deleted is waited for without a word for a minute, after which it is named with what holds it, until it is gone.
-func TestApplyNamesWhatDoesNotGo(t *testing.T) {
-	b := held(t)
+// A terminating object is an error only after a minute. The error includes the finalizers.
+func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
+	b := newTerminating(t)
 	since := b.clock.Now()
 	for name, step := range map[string]time.Duration{"known": 0, "after a restart": 20 * time.Second} {
 		b.clock.SetTime(since.Add(step))
@@ -58,9 +58,9 @@ func TestApplyNamesWhatDoesNotGo(t *testing.T) {
 	}
 }
 
-// The end of what does not bear our labels is no event, so it is checked again and again, without a report for a minute too.
-func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
-	b := held(t)
+// The deletion of an object without labels causes no event, so it is polled.
+func TestApplyPollsTerminatingObjectWithoutLabels(t *testing.T) {
+	b := newTerminating(t)
 	object := b.get("a")
 	object.Labels = nil
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
@@ -73,8 +73,8 @@ func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
 	}
 }
 
-func TestDeletingErrorWithoutFinalizers(t *testing.T) {
-	b := held(t)
+func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
+	b := newTerminating(t)
 	object := b.get("a")
 	object.Finalizers = nil
 	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
@@ -82,8 +82,8 @@ func TestDeletingErrorWithoutFinalizers(t *testing.T) {
 	}
 }
 
-// Of several the first that is due counts.
-func TestRevisit(t *testing.T) {
+// The shortest time counts.
+func TestWithRequeueReturnsShortestTime(t *testing.T) {
 	_, left := WithRequeue(t.Context())
 	if left() != 0 {
 		t.Errorf("nothing is due, and yet %s", left())

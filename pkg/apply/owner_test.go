@@ -42,7 +42,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestMadeBy(t *testing.T) {
+func TestManagedByPredicate(t *testing.T) {
 	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
 	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
 	admits := ManagedByPredicate("mlflow")

@@ -13,9 +13,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// going marks the owner for deletion, as one that orphans what it owns, and takes the reference from the child as the garbage
-// collector does. The owner that the bench passes on is the one of before, as a cache may hold it.
-func (b *bench) going(child string) {
+// terminateOwner deletes the owner with orphan propagation and removes its reference from the child like the garbage collector. The owner
+// in testApplier keeps its earlier state, as in a stale cache.
+func (b *testApplier) terminateOwner(child string) {
 	b.Helper()
 	live := b.get("owner")
 	live.Finalizers = []string{metav1.FinalizerOrphanDependents}
@@ -24,27 +24,27 @@ func (b *bench) going(child string) {
 	b.strip(child)
 }
 
-func (b *bench) strip(child string) {
+func (b *testApplier) strip(child string) {
 	b.Helper()
 	object := b.get(child)
 	object.OwnerReferences = nil
 	b.must(b.server.Update(b.Context(), object, client.FieldOwner("garbage-collector")))
 }
 
-func TestWhatAnOwnerLetsGoIsNotTakenBackByIt(t *testing.T) {
+func TestApplyKeepsOrphanOfTerminatingOwner(t *testing.T) {
 	for name, ownership := range map[string]Ownership{"controlled": Controlled, "shared": Shared} {
 		for change, value := range map[string]string{"the same is wanted": "1", "something else is wanted": "2"} {
 			t.Run(name+", "+change, func(t *testing.T) {
-				b := newBench(t)
+				b := newTestApplier(t)
 				as := func(value string) Object {
 					o := settings("a", value)
 					o.Ownership = ownership
 					return o
 				}
-				b.settles(blind, as("1"))
-				b.going("a")
-				b.settles(looks, as(value))
-				b.settles(looks, as(value)) // nothing is remembered of it
+				b.applies(blind, as("1"))
+				b.terminateOwner("a")
+				b.applies(looks, as(value))
+				b.applies(looks, as(value)) // nothing is remembered of it
 				if got := b.get("a"); len(got.OwnerReferences) > 0 || got.Data["key"] != "1" {
 					t.Errorf("it was written: %v", got)
 				}
@@ -53,30 +53,30 @@ func TestWhatAnOwnerLetsGoIsNotTakenBackByIt(t *testing.T) {
 	}
 }
 
-func TestALostReferenceIsGivenBackByAnOwnerThatStays(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyRestoresOwnerReference(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	b.strip("a")
-	b.settles(both, settings("a", "2"))
+	b.applies(both, settings("a", "2"))
 	if got := b.get("a"); len(got.OwnerReferences) != 1 || got.Data["key"] != "2" {
 		t.Errorf("not taken back: %v", got)
 	}
 	if b.seen["list"] != 1 {
 		t.Errorf("requests: %v", b.seen)
 	}
-	b.settles(quiet, settings("a", "2"))
+	b.applies(quiet, settings("a", "2"))
 	if b.seen["list"] != 0 {
 		t.Errorf("the owner is checked when nothing was lost: %v", b.seen)
 	}
 }
 
-func TestAnOwnerThatIsGoneTakesNothingUp(t *testing.T) {
+func TestApplyAddsNoReferenceToDeletedOwner(t *testing.T) {
 	for name, owner := range map[string]*corev1.ConfigMap{
-		"gone": anOwner("never-was", "x"), "replaced by another of the name": anOwner("owner", "earlier-uid"),
+		"gone": newOwnerObject("never-was", "x"), "replaced by another of the name": newOwnerObject("owner", "earlier-uid"),
 		"in another namespace": {ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "owner", UID: "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, found(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }))
+			b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }))
 			o, err := newOwner(owner, b.Client.Scheme())
 			b.must(err)
 			if leaves, err := b.ownerTerminating(t.Context(), o); err != nil || !leaves {
@@ -86,24 +86,24 @@ func TestAnOwnerThatIsGoneTakesNothingUp(t *testing.T) {
 	}
 }
 
-// Of what shall outlive its owner only the creation needs the check, and what another operator made never does: its reference was never ours.
-func TestOnlyReferencesThatWereOursAreRequested(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+// The owner is read only to create an Unowned object, and never for a foreign object, which never had the reference.
+func TestApplyReadsOwnerOnlyForLostReferences(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	data := settings("data", "1")
 	data.Ownership = Unowned
-	b.settles(blind, data)
+	b.applies(blind, data)
 	b.failing["list"] = errors.New("no")
 	adopted := settings("a", "1")
 	adopted.AdoptIf = func(*unstructured.Unstructured) bool { return true }
-	b.settles(both, adopted)
+	b.applies(both, adopted)
 	changed := settings("data", "2")
 	changed.Ownership = Unowned
-	b.settles(blind, changed)
+	b.applies(blind, changed)
 }
 
-func TestItIsAnErrorNotToKnowWhetherAnOwnerGoes(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyFailsWhenOwnerCannotBeRead(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	b.strip("a")
 	b.failing["list"] = errors.New("no")
 	err := b.expect(looks, settings("a", "1"))
@@ -111,14 +111,14 @@ func TestItIsAnErrorNotToKnowWhetherAnOwnerGoes(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	delete(b.failing, "list")
-	b.settles(both, settings("a", "1"))
+	b.applies(both, settings("a", "1"))
 }
 
-func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
-	adopt := func(b *bench, live *corev1.ConfigMap) error {
-		return b.PatchExisting(t.Context(), live, func() { live.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)} })
+func TestPatchExistingSkipsTerminatingOwner(t *testing.T) {
+	adopt := func(b *testApplier, live *corev1.ConfigMap) error {
+		return b.PatchExisting(t.Context(), live, func() { live.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)} })
 	}
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	b.must(adopt(b, b.get("a")))
 	if refs := b.get("a").OwnerReferences; len(refs) != 1 || b.seen["list"] != 1 {
 		t.Errorf("owners %v, requests %v", refs, b.seen)
@@ -127,7 +127,7 @@ func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 	if b.seen["list"] != 1 {
 		t.Errorf("requests %v", b.seen)
 	}
-	b.going("a")
+	b.terminateOwner("a")
 	b.must(adopt(b, b.get("a")))
 	if refs := b.get("a").OwnerReferences; len(refs) != 0 {
 		t.Errorf("owners %v", refs)
@@ -145,18 +145,17 @@ func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 	}
 }
 
-// A cache that was filled with a list of the past shows owners that are gone, or another that has the name now. What no garbage
-// collector would take away again is not created for them; the rest goes by itself.
-func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
+// A stale cache may show an owner that was deleted or recreated. Unowned objects are not created for it; others are collected anyway.
+func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 	unowned := settings("a", "1")
 	unowned.Ownership = Unowned
-	for name, end := range map[string]func(b *bench){
-		"gone":     func(b *bench) { b.must(b.server.Delete(b.Context(), b.get("owner"))) },
-		"going":    func(b *bench) { b.going("owner") },
-		"replaced": func(b *bench) { b.owner = anOwner("owner", "another uid") },
+	for name, end := range map[string]func(b *testApplier){
+		"gone":     func(b *testApplier) { b.must(b.server.Delete(b.Context(), b.get("owner"))) },
+		"going":    func(b *testApplier) { b.terminateOwner("owner") },
+		"replaced": func(b *testApplier) { b.owner = newOwnerObject("owner", "another uid") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			end(b)
 			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
 			b.must(b.Create(t.Context(), b.owner, unowned))
@@ -167,7 +166,7 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 			b.get("b")
 		})
 	}
-	b := newBench(t)
+	b := newTestApplier(t)
 	b.failing["list"] = errors.New("not now")
 	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Create(t.Context(), b.owner, unowned) == nil {
 		t.Error("it is created for an owner of which it is unknown whether it is there")
@@ -191,29 +190,29 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 	}
 }
 
-// The garbage collector takes what is created for an owner that is gone, which would be created again with each of its events.
-func TestNothingIsCreatedAgainForAnOwnerThatIsGone(t *testing.T) {
-	exists := func(b *bench) bool {
+// An object of a deleted owner is collected, and must not be recreated by each event of its deletion.
+func TestApplySkipsRecreateForDeletedOwner(t *testing.T) {
+	exists := func(b *testApplier) bool {
 		return b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil
 	}
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.settles(both, settings("a", "1"))
+	b.applies(both, settings("a", "1"))
 	if b.seen["list"] != 1 {
 		t.Errorf("one look at the owner, since the object was there before: %v", b.seen)
 	}
 	b.must(b.server.Delete(t.Context(), b.get("owner")))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	for range 2 {
-		if b.settles(looks, settings("a", "1")); exists(b) {
+		if b.applies(looks, settings("a", "1")); exists(b) {
 			t.Error("it was created again")
 		}
 	}
 }
 
-// A process that has just started knows of no object, and its caches may have been filled with the past.
-func TestOwnersFromBeforeTheProcessAreRead(t *testing.T) {
+// After a restart there are no records, and the caches may be stale.
+func TestApplyReadsOwnerCreatedBeforeStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		age         time.Duration
 		gone, wrote bool
@@ -222,7 +221,7 @@ func TestOwnersFromBeforeTheProcessAreRead(t *testing.T) {
 		"older": {time.Hour, false, true, 1}, "older and gone": {time.Hour, true, false, 1}, "younger": {-time.Second, false, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-tc.age))
 			if tc.gone {
 				b.must(b.server.Delete(t.Context(), b.get("owner")))

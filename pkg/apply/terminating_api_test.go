@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestVanishing(t *testing.T) {
+func TestIsTerminating(t *testing.T) {
 	routes := schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
 	of := func(err error) error { return &Error{Kind: "HTTPRoute", Name: "x", Err: err} }
 	terminating := of(apierrors.NewForbidden(routes, "x", errors.New("create not allowed while custom resource definition is terminating")))

@@ -12,45 +12,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Exactly the object that was seen is removed, and nothing of it is remembered.
-func TestRemove(t *testing.T) {
-	b := newBench(t, found(func(c *corev1.ConfigMap) { c.UID = "seen" }))
-	b.settles(blind, settings("own", "1"))
+// The object is deleted by uid, and its record too.
+func TestDeleteOwned(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.UID = "seen" }))
+	b.applies(blind, settings("own", "1"))
 	own := b.get("own")
 	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own))
 	if b.exists("own") || !b.exists("a") {
 		t.Error("the wrong object was removed")
 	}
 	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own)) // gone already
-	b.settles(blind, settings("own", "1"))
+	b.applies(blind, settings("own", "1"))
 	b.must(b.DeleteOwned(b.Context(), "", b.get("a"))) // of no owner that is left
 	if b.exists("a") {
 		t.Error("it is still there")
 	}
 }
 
-func TestRemoveLeavesWhatIsGoing(t *testing.T) {
-	going := found(func(c *corev1.ConfigMap) {
+func TestDeleteOwnedSkipsTerminatingObject(t *testing.T) {
+	going := existingConfigMap(func(c *corev1.ConfigMap) {
 		c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"test.opendatahub.io/hold"}
 	})
-	b := newBench(t, going)
+	b := newTestApplier(t, going)
 	b.must(b.DeleteOwned(b.Context(), "", b.get("a")))
 	if b.seen["delete"] != 0 {
 		t.Error("an object that is being deleted is deleted again")
 	}
 }
 
-// What is to be recreated is deleted after all that it owns, by uid, and nothing of it is remembered.
-func TestDiscard(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("own", "1"))
+// An object that will be recreated is deleted in the foreground by uid, and its record too.
+func TestDeleteForeground(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("own", "1"))
 	own := b.get("own")
 	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own))
 	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
 		t.Errorf("exists %v, deleted by %v", b.exists("own"), b.policies)
 	}
 	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own)) // gone already
-	b.settles(blind, settings("own", "1"))
+	b.applies(blind, settings("own", "1"))
 	going := b.get("own")
 	going.DeletionTimestamp = new(metav1.Now())
 	clear(b.seen)
@@ -65,8 +65,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-func TestRemoveErrors(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+func TestDeleteOwnedErrors(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
 	err := b.DeleteOwned(b.Context(), "", b.get("a"))
 	failed, ok := errors.AsType[*Error](err)
@@ -75,7 +75,7 @@ func TestRemoveErrors(t *testing.T) {
 	}
 }
 
-// What is remembered of a namespace goes with it, for every owner, and nothing else does.
+// The records of a namespace are deleted for all owners.
 func TestForgetNamespace(t *testing.T) {
 	m := recordStore{byOwner: map[types.UID]map[key]record{}}
 	at := func(namespace, name string) key {

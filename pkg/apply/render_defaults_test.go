@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What decides where a Service leads, what a policy denies and how pods are replaced is written out, whatever a component leaves to
-// the API server.
-func TestDefaultsThatMatterAreOwned(t *testing.T) {
+// Defaults that decide where a Service routes, what a policy denies and how pods are replaced are always applied.
+func TestRenderSetsDefaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind       schema.GroupVersionKind
 		spec, want string
@@ -32,7 +31,7 @@ func TestDefaultsThatMatterAreOwned(t *testing.T) {
 			u.SetGroupVersionKind(test.kind)
 			u.SetNamespace("ns")
 			u.SetName("a")
-			objects, err := Render(Desired{{Config: client.ApplyConfigurationFromUnstructured(u), Ownership: Unowned}}, "test", anOwner("owner", "u"))
+			objects, err := Render(Desired{{Config: client.ApplyConfigurationFromUnstructured(u), Ownership: Unowned}}, "test", newOwnerObject("owner", "u"))
 			if err != nil {
 				t.Fatal(err)
 			}
