@@ -20,7 +20,7 @@ var leafOptions = LeafOptions{
 	Lifetime:  year,
 }
 
-func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now time.Time) Leaf {
+func ensureLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now time.Time) Leaf {
 	t.Helper()
 	l, err := r.EnsureLeaf(data, o, now)
 	if err != nil {
@@ -29,7 +29,7 @@ func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now 
 	return l
 }
 
-// verify accepts a certificate as a server under a name and as a client, as a process does that read a bundle.
+// verify verifies a certificate against a bundle, as a server with a name and as a client.
 func verify(data map[string][]byte, bundle []byte, name string, now time.Time) error {
 	chain, err := certutil.ParseCertsPEM(data[dataKeyCert])
 	if err != nil {
@@ -49,8 +49,8 @@ func verify(data map[string][]byte, bundle []byte, name string, now time.Time) e
 }
 
 func TestANewLeaf(t *testing.T) {
-	root := keepRoot(t, nil, epoch)
-	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+	root := ensureRoot(t, nil, epoch)
+	l := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	for _, name := range []string{"localhost", "127.0.0.1", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
 		if name == "127.0.0.1" {
 			continue // as a DNS name, for clients that compare texts
@@ -70,17 +70,17 @@ func TestANewLeaf(t *testing.T) {
 	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
 		t.Error("the key of the CA must not be there")
 	}
-	if again := keepLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Reason != "" {
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Reason != "" {
 		t.Errorf("issued again before it is due, because %s", again.Reason)
 	}
-	if due := keepLeaf(t, &root, l.Data, leafOptions, l.Next); due.Reason != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
+	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Reason != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
 		t.Errorf("%q; a renewal brings another key", due.Reason)
 	}
 }
 
 func TestWhenALeafIsIssued(t *testing.T) {
-	root, stranger := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	good := keepLeaf(t, &root, nil, leafOptions, epoch)
+	root, stranger := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
+	good := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {
 		o.DNSNames = append(names, o.DNSNames...)
 		for _, a := range addresses {
@@ -121,7 +121,7 @@ func TestWhenALeafIsIssued(t *testing.T) {
 			if tc.damage != nil {
 				tc.damage(data)
 			}
-			l := keepLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
+			l := ensureLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
 			if issued := !bytes.Equal(l.Data[dataKeyCert], good.Data[dataKeyCert]); issued != tc.issued {
 				t.Errorf("issued: %t, because %q", issued, l.Reason)
 			}
@@ -144,51 +144,51 @@ func TestWhenALeafIsIssued(t *testing.T) {
 	}
 }
 
-// Pods that come later get a certificate with the same end, so that churn does not hide a renewal for ever.
-func TestAddedNamesDoNotProlong(t *testing.T) {
-	root := keepRoot(t, nil, epoch)
-	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+// Added names keep the expiry, so frequent changes of pods do not postpone a renewal.
+func TestAddedNamesKeepExpiry(t *testing.T) {
+	root := ensureRoot(t, nil, epoch)
+	l := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	more := leafOptions
 	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
-	added := keepLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
+	added := ensureLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
 	if added.Reason != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
 		t.Errorf("%q, until %s, next %s", added.Reason, added.Expires, added.Next)
 	}
 	gone := more
 	gone.Addresses = more.Addresses[2:]
-	if l := keepLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Reason != "" {
+	if l := ensureLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Reason != "" {
 		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Reason)
 	}
-	if l := keepLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
+	if l := ensureLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
 		t.Errorf("the next certificate forgets them, but has %v", l.Addresses)
 	}
 }
 
-// A certificate that ends with its CA is not issued again and again as the end comes nearer.
-func TestTheEndOfTheCAIsTheEndOfTheLeaf(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
+// A certificate that expires with its CA is not issued repeatedly before that.
+func TestLeafExpiresWithCA(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
 	late := first.Expires.Add(-30 * 24 * time.Hour)
 	root, err := LoadRoot(first.Data, late) // kept elsewhere, and not replaced
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := keepLeaf(t, &root, nil, leafOptions, late)
+	l := ensureLeaf(t, &root, nil, leafOptions, late)
 	if !l.Expires.Equal(first.Expires) || !l.Next.Equal(first.Expires) {
 		t.Errorf("until %s, next %s, the CA ends %s", l.Expires, l.Next, first.Expires)
 	}
-	if again := keepLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Reason != "" {
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Reason != "" {
 		t.Errorf("issued again because %s", again.Reason)
 	}
 }
 
-// process is what a server remembers of the files that it read when it started.
+// process holds the files that a server read at start.
 type process struct {
 	started time.Time
 	leaf    Leaf
 }
 
-// For ten years, with a look every three weeks or so: whenever they started, any two processes whose certificates have not
-// expired trust each other both ways, and no process starts with less than two thirds of the life of a certificate.
+// For ten years, with a call every three weeks: two processes with valid certificates trust each other, whenever they started, and no
+// process starts with less than two thirds of the lifetime of its certificate.
 func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var root Root
@@ -197,13 +197,13 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	const stride = 23 * 24 * time.Hour
 	handshakes, authorities := 0, map[string]bool{}
 	for now := epoch; now.Before(epoch.Add(10 * year)); now = now.Add(stride) {
-		root = keepRoot(t, root.Data, now)
+		root = ensureRoot(t, root.Data, now)
 		mustSign(t, root, now)
 		if len(root.bundle) > maxBundleSize {
 			t.Fatalf("%d CAs in the bundle", len(root.bundle))
 		}
 		authorities[string(root.bundle[0].Raw)] = true
-		current = keepLeaf(t, &root, current.Data, leafOptions, now)
+		current = ensureLeaf(t, &root, current.Data, leafOptions, now)
 		if left := current.Expires.Sub(now); left < 2*year/3-stride {
 			t.Fatalf("at %s a process would start with a certificate for %s", now, left)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// mount writes a certificate as a volume would and returns its expiry.
+// mount writes a certificate like a volume and returns its expiry.
 func mount(t *testing.T, dir string) time.Time {
 	t.Helper()
 	p, err := ensurePair(nil, []string{serviceName}, time.Now())
@@ -65,7 +65,7 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-func TestHalfAMountIsNone(t *testing.T) {
+func TestIsMountedNeedsBothFiles(t *testing.T) {
 	dir := t.TempDir()
 	mount(t, dir)
 	if err := os.Remove(filepath.Join(dir, dataKeyPrivateKey)); err != nil {

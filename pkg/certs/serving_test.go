@@ -12,7 +12,7 @@ import (
 
 var servingOptions = ServingOptions{CACommonName: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
 
-func keepServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
+func ensureServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
 	t.Helper()
 	s, err := EnsureServing(data, servingOptions, now)
 	if err != nil {
@@ -21,7 +21,7 @@ func keepServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
 	return s
 }
 
-// accepts says whether a client with a bundle accepts the certificate under every name.
+// accepts reports whether a client with a bundle accepts the certificate for all names.
 func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time) bool {
 	t.Helper()
 	served, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
@@ -40,16 +40,16 @@ func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time)
 	return true
 }
 
-func TestServingIsIssuedOnce(t *testing.T) {
+func TestEnsureServingIssuesOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
+	first := ensureServing(t, nil, now)
 	if first.Reason == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
 		t.Fatal("the first certificate is of no use")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
 	}
-	again := keepServing(t, first.Data, first.Next.Add(-time.Second))
+	again := ensureServing(t, first.Data, first.Next.Add(-time.Second))
 	if again.Reason != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
 		t.Errorf("issued again before it is due: %q, %s, %s", again.Reason, again.Next, again.Expires)
 	}
@@ -58,11 +58,11 @@ func TestServingIsIssuedOnce(t *testing.T) {
 	}
 }
 
-// During a change clients with the new bundle trust both certificates, whichever a pod still serves.
-func TestServingOverlaps(t *testing.T) {
+// During a renewal clients with the new bundle trust both certificates.
+func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
-	second := keepServing(t, first.Data, first.Next)
+	first := ensureServing(t, nil, now)
+	second := ensureServing(t, first.Data, first.Next)
 	if second.Reason == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
 		t.Fatal("nothing new when it was due")
 	}
@@ -72,7 +72,7 @@ func TestServingOverlaps(t *testing.T) {
 		}
 	}
 	late := second.Expires.Add(time.Hour)
-	third := keepServing(t, second.Data, late)
+	third := ensureServing(t, second.Data, late)
 	if got, err := certutil.ParseCertsPEM(third.Data["ca.crt"]); err != nil || len(got) != 1 {
 		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
 	}
@@ -81,9 +81,9 @@ func TestServingOverlaps(t *testing.T) {
 	}
 }
 
-func TestServingIsRepaired(t *testing.T) {
+func TestEnsureServingRepairs(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	good, other := keepServing(t, nil, now), keepServing(t, nil, now)
+	good, other := ensureServing(t, nil, now), ensureServing(t, nil, now)
 	for name, change := range map[string]func(map[string][]byte){
 		"no certificate": func(d map[string][]byte) { delete(d, "tls.crt") },
 		"no key":         func(d map[string][]byte) { delete(d, "tls.key") },
@@ -104,7 +104,7 @@ func TestServingIsRepaired(t *testing.T) {
 				data[k] = v
 			}
 			change(data)
-			repaired := keepServing(t, data, now)
+			repaired := ensureServing(t, data, now)
 			if repaired.Reason == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
 				t.Error("not repaired")
 			}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Clients trust what a server still serves, and what it will, whether its certificate was renewed or its Secret recreated.
-func TestTrustOverlaps(t *testing.T) {
+// Clients trust the old and the new certificate after a renewal and after a recreation of the Secret.
+func TestTrustKeepsPreviousCA(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
+	first := ensureServing(t, nil, now)
 	due := first.Next
 	for name, before := range map[string]map[string][]byte{
 		"renewed": first.Data, "deleted": nil, "damaged": {"ca.crt": []byte("x"), "tls.crt": first.Data["tls.crt"], "tls.key": first.Data["tls.key"]},
@@ -20,7 +20,7 @@ func TestTrustOverlaps(t *testing.T) {
 			if !bytes.Equal(trust.Bundle(now), first.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, now) != time.Hour {
 				t.Error("something is trusted beside the only CA")
 			}
-			second := keepServing(t, before, due)
+			second := ensureServing(t, before, due)
 			for range 2 { // each reconcile notes it
 				trust.Update(second.Data["ca.crt"], due)
 			}
@@ -40,10 +40,10 @@ func TestTrustOverlaps(t *testing.T) {
 	}
 }
 
-// What a user puts in the place of a certificate, or takes away, leaves nothing to be trusted.
-func TestTrustForgets(t *testing.T) {
+// A foreign or deleted certificate leaves no trusted CA.
+func TestTrustDropsForeignCertificate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, second := keepServing(t, nil, now), keepServing(t, nil, now)
+	first, second := ensureServing(t, nil, now), ensureServing(t, nil, now)
 	var trust Trust
 	trust.Update(first.Data["ca.crt"], now)
 	trust.Update(nil, now)

@@ -26,8 +26,8 @@ func isInjected(t *testing.T, target Target) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// A CA that another client overwrites is put right by the watch, within seconds, and not by the look every few minutes.
-func TestAnOverwrittenCAIsPutRight(t *testing.T) {
+// The watch restores a CA that another client overwrites, without waiting for the next resync.
+func TestWatchRestoresCABundle(t *testing.T) {
 	target := Target{Kind: Validating, Name: "v"}
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	resource := Validating.GroupVersion().WithResource("validatingwebhookconfigurations")
@@ -74,8 +74,8 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	}
 }
 
-// A Secret that another client deletes or damages comes back by the watch, with the CA that is trusted.
-func TestALostSecretComesBackAtOnce(t *testing.T) {
+// The watch restores a Secret that another client deletes or damages, with the trusted CA.
+func TestWatchRestoresSecret(t *testing.T) {
 	for name, harm := range map[string]func(*environment){
 		"deleted": func(w *environment) {
 			if err := w.client.Delete(t.Context(), w.secret()); err != nil {
@@ -113,7 +113,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 					w.clock.Step(time.Second)
 				}
 				live := &corev1.Secret{}
-				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[dataKeyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
+				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[dataKeyCACert], before) && isUpToDate(t, live.Data, a.DNSNames, w.clock.Now())
 			})
 			cancel()
 			if err := <-done; err != nil {
@@ -123,8 +123,8 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 	}
 }
 
-// What the watch says of a Secret that holds what is served starts nothing.
-func TestAWholeSecretWakesNoWaiter(t *testing.T) {
+// An event of an up-to-date Secret triggers no sync.
+func TestWatchIgnoresUpToDateSecret(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	a.onSecretUpdate(nil) // before the first sync

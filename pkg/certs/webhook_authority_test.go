@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func TestFirstStartServesWithoutARestart(t *testing.T) {
+func TestFirstSyncServesCertificate(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	if a.Ready(nil) == nil {
@@ -41,7 +41,7 @@ func TestFirstStartServesWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestAtRestNothingIsWritten(t *testing.T) {
+func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
 	writes := 0
 	count := &interceptor.Funcs{
@@ -74,7 +74,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// The serving certificate is renewed after two thirds of its life, long before it expires.
+// The serving certificate is renewed after two thirds of its lifetime.
 func TestServingCertificateIsRenewed(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
@@ -94,8 +94,8 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	w.mustTrust(a, before.data[dataKeyCACert], "with the bundle from before")
 }
 
-// A new CA is published first and signs later; at no moment is any server untrusted.
-func TestNewAuthorityOverlaps(t *testing.T) {
+// A new CA is published before it signs, so every server is trusted at all times.
+func TestRotationOfCAKeepsTrust(t *testing.T) {
 	w := newEnvironment(t)
 	a, lazy := w.replica(nil), w.replica(nil)
 	w.sync(a)
@@ -128,8 +128,8 @@ func TestNewAuthorityOverlaps(t *testing.T) {
 	}
 }
 
-// For three years, with a look at random moments, no handshake fails and the bundle stays small.
-func TestYearsOfRotation(t *testing.T) {
+// For three years, with calls at random times, no handshake fails and the bundle stays small.
+func TestRotationForYears(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Validating, Name: "v"})
 	start := w.clock.Now()
@@ -149,8 +149,8 @@ func TestYearsOfRotation(t *testing.T) {
 	}
 }
 
-// An operator that was off for long finds everything expired.
-func TestEverythingExpired(t *testing.T) {
+// After a long pause all certificates are expired.
+func TestSyncAfterExpiry(t *testing.T) {
 	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	w.clock.Step(10 * caLifetime)
@@ -183,8 +183,8 @@ func TestTwoReplicasAgree(t *testing.T) {
 	}
 }
 
-// The race at its worst moment: the other replica writes between our read and our write.
-func TestTheSlowerReplicaReadsWhatTheFasterWrote(t *testing.T) {
+// The other replica writes between read and write of this one.
+func TestSyncReadsSecretAfterConflict(t *testing.T) {
 	for name, created := range map[string]bool{"creating": false, "renewing": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnvironment(t)
@@ -212,7 +212,7 @@ func TestTheSlowerReplicaReadsWhatTheFasterWrote(t *testing.T) {
 	}
 }
 
-func TestEndlessConflictIsAnError(t *testing.T) {
+func TestSyncFailsAfterRepeatedConflicts(t *testing.T) {
 	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	w.clock.Step(leafLifetime * 3 / 4)
@@ -226,8 +226,8 @@ func TestEndlessConflictIsAnError(t *testing.T) {
 	}
 }
 
-// kept reports whether nothing is to be changed about a Secret.
-func kept(t *testing.T, data map[string][]byte, names []string, now time.Time) bool {
+// isUpToDate reports whether a Secret needs no change.
+func isUpToDate(t *testing.T, data map[string][]byte, names []string, now time.Time) bool {
 	t.Helper()
 	p, err := ensurePair(data, names, now)
 	if err != nil {
@@ -277,7 +277,7 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 				if !fresh {
 					w.mustTrust(a, known, "a replica that remembers keeps the CA that the cluster trusts")
 				}
-				if data := w.secret().Data; !kept(t, data, a.DNSNames, w.clock.Now()) {
+				if data := w.secret().Data; !isUpToDate(t, data, a.DNSNames, w.clock.Now()) {
 					t.Errorf("the Secret is still damaged")
 				}
 			})
@@ -285,7 +285,7 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 	}
 }
 
-func TestDeletedSecretIsWrittenBack(t *testing.T) {
+func TestDeletedSecretIsRecreated(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	w.sync(a)
@@ -299,7 +299,7 @@ func TestDeletedSecretIsWrittenBack(t *testing.T) {
 	}
 }
 
-func TestOtherNamesNeedAnotherCertificate(t *testing.T) {
+func TestOtherNamesNeedNewCertificate(t *testing.T) {
 	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	known := w.bundle()
@@ -314,7 +314,7 @@ func TestOtherNamesNeedAnotherCertificate(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNamed(t *testing.T) {
+func TestSyncErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		funcs interceptor.Funcs
 		want  string
@@ -335,7 +335,7 @@ func TestErrorsAreNamed(t *testing.T) {
 	}
 }
 
-// Start keeps trying with growing pauses, recovers, and then looks again every few minutes.
+// Start retries with back-off, recovers, and syncs again after resyncInterval.
 func TestStartRetriesAndRechecks(t *testing.T) {
 	w := newEnvironment(t)
 	var mu sync.Mutex

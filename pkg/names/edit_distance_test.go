@@ -2,7 +2,7 @@ package names
 
 import "testing"
 
-func TestEdits(t *testing.T) {
+func TestEditDistance(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want int

@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A field of another type leaves those beside it readable, and so does one that the type does not know.
+// A field of an unexpected type or name does not affect other fields.
 func TestDecode(t *testing.T) {
 	type known struct {
 		A string          `json:"a"`

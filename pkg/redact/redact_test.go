@@ -80,7 +80,7 @@ func TestTextKeeps(t *testing.T) {
 	}
 }
 
-func forget(t *testing.T) {
+func resetRecorded(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		recorded.mu.Lock()
@@ -89,9 +89,9 @@ func forget(t *testing.T) {
 	})
 }
 
-// Values of Secrets are taken out wherever they stand; what is no secret is not.
-func TestValuesOfSecrets(t *testing.T) {
-	forget(t)
+// Values of Secrets are redacted everywhere, and public values are not.
+func TestTextRedactsValuesOfSecrets(t *testing.T) {
+	resetRecorded(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
 		"password": []byte("zaphod-1\n"), "user": []byte("registry"), "POSTGRES_DB": []byte("models"), "other": []byte("planted-4f9a"), "host": []byte("postgres"),
 		"uri": []byte("postgresql://a:tricia%20m@pg/x"), "tls.key": []byte("-----BEGIN X-----\nMIIEvgIBADANBgkqhkiG9w0B\n-----END X-----"),
@@ -115,9 +115,9 @@ func TestValuesOfSecrets(t *testing.T) {
 	}
 }
 
-// Of a Secret with a certificate the key is a secret, and not the certificate.
-func TestCertificatesAreNoSecrets(t *testing.T) {
-	forget(t)
+// In a Secret with a certificate only the private key is redacted.
+func TestTextKeepsCertificates(t *testing.T) {
+	resetRecorded(t)
 	certificate := "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUX1\nbm9uZQ4kCjAIBgNVBAMMAWE=\n-----END CERTIFICATE-----\n"
 	key := "-----BEGIN EC KEY-----\nMHcCAQEEIIGrDeepThought42\n-----END EC KEY-----\n"
 	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
@@ -130,10 +130,9 @@ func TestCertificatesAreNoSecrets(t *testing.T) {
 	}
 }
 
-// The longest of the values that begin alike is taken out, one that two Secrets hold is known until neither does, and of many
-// Secrets the first are forgotten.
-func TestManyValues(t *testing.T) {
-	forget(t)
+// The longest value with a prefix is redacted. A value of two Secrets is stored until both are deleted. The oldest Secrets are evicted.
+func TestTextWithManySecrets(t *testing.T) {
+	resetRecorded(t)
 	secret := func(name, password string) {
 		RecordSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
 	}
@@ -162,9 +161,9 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// What a client reads is learnt, whatever client that is.
-func TestLearn(t *testing.T) {
-	forget(t)
+// Secrets that any client reads are recorded.
+func TestRecordSecrets(t *testing.T) {
+	resetRecorded(t)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ns","name":"s"},"data":{"password":"bWFydmluLTQy"}}`)
@@ -187,9 +186,8 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// BenchmarkReading measures what a restart does for each Secret: it is read, and a message is redacted. It must not depend on how many
-// were read before.
-func BenchmarkReading(b *testing.B) {
+// BenchmarkRecordSecret measures the cost of a Secret and a message after a restart. It must not depend on the number of Secrets.
+func BenchmarkRecordSecret(b *testing.B) {
 	key := make([]byte, 1200)
 	secret := func(i int) {
 		rng := rand.New(rand.NewPCG(uint64(i), 1))

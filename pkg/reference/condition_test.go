@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A condition names what is missing, with the generation that asks for it, and goes when nothing is.
-func TestReport(t *testing.T) {
+// The condition contains the missing objects and the generation, and is removed when none is missing.
+func TestSetCondition(t *testing.T) {
 	all := []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue}}
 	SetCondition(&all, 3, "lab", []Missing{{Reference: Reference{Kind: Secret, Name: "db"}}, {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"}})
 	c := meta.FindStatusCondition(all, Condition)

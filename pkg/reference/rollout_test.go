@@ -7,14 +7,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// environment is a workload and the Secrets that it consumes, as Next sees them in one reconcile after another.
+// environment is a workload and its Secrets during subsequent calls of NewRolloutHash.
 type environment struct {
 	stamp  RolloutHash
 	hashes map[string]string
 	refs   []Reference
 }
 
-func (w *environment) pass(t rapid.TB) (rolled bool) {
+func (w *environment) reconcile(t rapid.TB) (rolled bool) {
 	t.Helper()
 	next, err := NewRolloutHash(w.stamp.Hashes, w.stamp.Rollout, w.hashes, w.refs)
 	if err != nil {
@@ -53,29 +53,29 @@ func TestWhenPodsRoll(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		if got := w.pass(t); got != s.want {
+		if got := w.reconcile(t); got != s.want {
 			t.Errorf("%s: rolled = %t, want %t", s.name, got, s.want)
 		}
 	}
 }
 
-func TestNoReferencesNoAnnotations(t *testing.T) {
+func TestRolloutHashWithoutReferences(t *testing.T) {
 	w := &environment{}
-	if w.pass(t); w.stamp != (RolloutHash{}) {
+	if w.reconcile(t); w.stamp != (RolloutHash{}) {
 		t.Errorf("stamp = %+v, want none", w.stamp)
 	}
 }
 
-func TestBaselineHoldsNoValues(t *testing.T) {
+func TestHashesContainNoValues(t *testing.T) {
 	w := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
-	w.pass(t)
+	w.reconcile(t)
 	if want := `{"Secret/db":"0123"}`; w.stamp.Hashes != want {
 		t.Errorf("baseline = %s, want %s", w.stamp.Hashes, want)
 	}
 }
 
-// A second reconcile of the same environment never changes anything: that is what makes steady state silent.
-func TestNextIsIdempotent(t *testing.T) {
+// A second reconcile changes nothing.
+func TestNewRolloutHashIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
 		w := &environment{hashes: map[string]string{}}
@@ -89,9 +89,9 @@ func TestNextIsIdempotent(t *testing.T) {
 			default:
 				w.refs = append(w.refs, Reference{Kind: Secret, Name: n})
 			}
-			w.pass(t)
+			w.reconcile(t)
 			before := w.stamp
-			if w.pass(t) || w.stamp != before {
+			if w.reconcile(t) || w.stamp != before {
 				t.Fatalf("a second pass changed %+v to %+v", before, w.stamp)
 			}
 			if strings.Contains(w.stamp.Rollout, " ") {

@@ -84,42 +84,42 @@ func (f *fixture) start(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) took(t *testing.T, value string) {
+func (f *fixture) waitForValue(t *testing.T, value string) {
 	t.Helper()
 	poll.Until(t, 10*time.Second, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
 }
 
-func TestChangesComeByWatch(t *testing.T) {
+func TestWatcherReportsChanges(t *testing.T) {
 	f := newFixture(t, object("settings", "one"), object("other", "never")).start(t)
 	if f.lists.Load() != 0 {
 		t.Error("requests before the API is served")
 	}
 	f.follower.SetServed(true)
-	f.took(t, "one")
+	f.waitForValue(t, "one")
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 
 	client := f.client.Resource(resource).Namespace("here")
 	if _, err := client.Update(t.Context(), object("settings", "two"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "two")
+	f.waitForValue(t, "two")
 	if _, err := client.Update(t.Context(), object("other", "still never"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "")
+	f.waitForValue(t, "")
 	if _, err := client.Create(t.Context(), object("settings", "three"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "three")
+	f.waitForValue(t, "three")
 	if got := f.lists.Load(); got != 1 {
 		t.Errorf("%d lists, want 1: changes come by watch", got)
 	}
 }
 
-func TestPausesAfterTrouble(t *testing.T) {
+func TestBackoffByError(t *testing.T) {
 	group := resource.GroupResource()
 	for name, tc := range map[string]struct {
 		err    error
@@ -146,14 +146,13 @@ func TestPausesAfterTrouble(t *testing.T) {
 			}
 			f.fail.Store(nil)
 			f.clock.Step(tc.pause)
-			f.took(t, "one")
+			f.waitForValue(t, "one")
 		})
 	}
 }
 
-// An API that is new is served by one API server a moment before the others: it is listed again soon, and counts as missing only
-// when that lasts.
-func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
+// API servers learn of a new CRD one by one: NotFound is retried, and permanent only after the grace period.
+func TestNotFoundIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
@@ -169,8 +168,8 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 	}
 }
 
-// An API server that has just started refuses what it granted before, until it has read the roles. What is known stays meanwhile.
-func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
+// An API server that has just started denies all requests until it has loaded the roles. The last object stays in force.
+func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	f.readAllowed = true
@@ -193,7 +192,7 @@ func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
 	}
 }
 
-func TestBacksOffAndWarnsOnce(t *testing.T) {
+func TestWatcherLogsErrorOnce(t *testing.T) {
 	f := newFixture(t).start(t)
 	refused := errors.New("connection refused")
 	f.fail.Store(&refused)
@@ -213,7 +212,7 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheWatch(t *testing.T) {
+func TestWatchErrors(t *testing.T) {
 	f := newFixture(t)
 	gone := apierrors.NewResourceExpired("too old").Status()
 	if err := f.follower.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {

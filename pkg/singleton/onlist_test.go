@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// those are objects of the name that is followed, in namespaces.
-func those(values map[string]string) []*unstructured.Unstructured {
+// objectsInNamespaces returns objects with the watched name in several namespaces.
+func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for namespace, value := range values {
 		u := object("settings", value)
@@ -25,8 +25,8 @@ func those(values map[string]string) []*unstructured.Unstructured {
 	return all
 }
 
-// everywhere makes the follower of a fixture take the objects of all namespaces, and reports what it took last.
-func everywhere(f *fixture) (last func() string) {
+// useOnList makes the watcher of a fixture watch all namespaces, and returns a function for the last list.
+func useOnList(f *fixture) (last func() string) {
 	var mu sync.Mutex
 	taken := "nothing yet"
 	f.follower.Client = f.client.Resource(resource)
@@ -48,14 +48,14 @@ func everywhere(f *fixture) (last func() string) {
 	}
 }
 
-func TestFollowsAllNamespaces(t *testing.T) {
+func TestOnListWatchesAllNamespaces(t *testing.T) {
 	f := newFixture(t)
-	for _, u := range append(those(map[string]string{"b": "2", "a": "1"}), object("other", "never")) {
+	for _, u := range append(objectsInNamespaces(map[string]string{"b": "2", "a": "1"}), object("other", "never")) {
 		if err := f.client.Tracker().Add(u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := everywhere(f)
+	last := useOnList(f)
 	f.start(t).follower.SetServed(true)
 	took := func(want string) {
 		t.Helper()
@@ -65,13 +65,13 @@ func TestFollowsAllNamespaces(t *testing.T) {
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 	client := f.client.Resource(resource)
 
-	for _, u := range append(those(map[string]string{"c": "3"}), object("other two", "never")) {
+	for _, u := range append(objectsInNamespaces(map[string]string{"c": "3"}), object("other two", "never")) {
 		if _, err := client.Namespace(u.GetNamespace()).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	took("a=1 b=2 c=3")
-	if _, err := client.Namespace("a").Update(t.Context(), those(map[string]string{"a": "9"})[0], metav1.UpdateOptions{}); err != nil {
+	if _, err := client.Namespace("a").Update(t.Context(), objectsInNamespaces(map[string]string{"a": "9"})[0], metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	took("a=9 b=2 c=3")
@@ -90,16 +90,16 @@ func TestFollowsAllNamespaces(t *testing.T) {
 	}
 }
 
-// What went while no watch was open is gone after the next list.
-func TestAListForgetsWhatIsGone(t *testing.T) {
+// Objects that are deleted while no watch is open are missing in the next list.
+func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 	f := newFixture(t)
-	last := everywhere(f)
+	last := useOnList(f)
 	for _, step := range []struct {
 		values map[string]string
 		want   string
 	}{{map[string]string{"a": "1", "b": "2"}, "a=1 b=2"}, {map[string]string{"b": "3"}, "b=3"}, {nil, ""}} {
 		var items []unstructured.Unstructured
-		for _, u := range those(step.values) {
+		for _, u := range objectsInNamespaces(step.values) {
 			items = append(items, *u)
 		}
 		f.follower.replaceObjects(items)
@@ -109,10 +109,10 @@ func TestAListForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
-// Objects of a label are selected by it, whatever their names are, and of each is held what is left of it.
-func TestFollowsALabel(t *testing.T) {
+// Objects are selected by label, with any name, and stored after Transform.
+func TestOnListSelectsByLabel(t *testing.T) {
 	f := newFixture(t)
-	last := everywhere(f)
+	last := useOnList(f)
 	f.follower.Name, f.follower.Labels = "", "team"
 	f.follower.Transform = func(u *unstructured.Unstructured) {
 		value, _, _ := unstructured.NestedString(u.Object, "data", "k")

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// damaged draws what people, restores and half written files make of a Secret.
-func damaged(t *rapid.T, data map[string][]byte, others ...map[string][]byte) map[string][]byte {
+// drawDamage returns the data of a Secret after a manual edit, a restore or a partial write.
+func drawDamage(t *rapid.T, data map[string][]byte, others ...map[string][]byte) map[string][]byte {
 	out := map[string][]byte{}
 	for name, content := range data {
 		out[name] = bytes.Clone(content)
@@ -41,29 +41,29 @@ func damaged(t *rapid.T, data map[string][]byte, others ...map[string][]byte) ma
 	return out
 }
 
-// stages are a CA at every step of its life, with a moment at which it is there.
-func stages(t *testing.T) map[string]struct {
+// rootStages returns a CA at each step of its rotation, with a time of that step.
+func rootStages(t *testing.T) map[string]struct {
 	root Root
 	now  time.Time
 } {
 	t.Helper()
-	first := keepRoot(t, nil, epoch)
-	announced := keepRoot(t, first.Data, first.Next)
-	replaced := keepRoot(t, announced.Data, announced.Next)
+	first := ensureRoot(t, nil, epoch)
+	announced := ensureRoot(t, first.Data, first.Next)
+	replaced := ensureRoot(t, announced.Data, announced.Next)
 	return map[string]struct {
 		root Root
 		now  time.Time
 	}{"first": {first, epoch}, "announced": {announced, first.Next}, "replaced": {replaced, announced.Next}}
 }
 
-// Whatever became of a Secret, there is a CA afterwards that can sign, its certificate stands first, and once is enough.
+// After any damage the CA can sign, its certificate is first, and a second call changes nothing.
 func TestAnyDamageToARootIsMended(t *testing.T) {
-	all := stages(t)
+	all := rootStages(t)
 	names := slices.Sorted(maps.Keys(all))
 	rapid.Check(t, func(t *rapid.T) {
 		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
 		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
-		data := damaged(t, stage.root.Data, other.root.Data)
+		data := drawDamage(t, stage.root.Data, other.root.Data)
 		now := stage.now.Add(time.Duration(rapid.IntRange(0, 5*365).Draw(t, "days")) * 24 * time.Hour)
 		r, err := EnsureRoot(data, rootOptions, now)
 		if err != nil {
@@ -90,9 +90,9 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 	})
 }
 
-// Whatever became of its Secret, a certificate is good afterwards for all that it has to be, and once is enough.
+// After any damage the certificate is valid for all names, and a second call changes nothing.
 func TestAnyDamageToALeafIsMended(t *testing.T) {
-	all := stages(t)
+	all := rootStages(t)
 	names := slices.Sorted(maps.Keys(all))
 	rapid.Check(t, func(t *rapid.T) {
 		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
@@ -105,7 +105,7 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := damaged(t, own.Data, theirs.Data)
+		data := drawDamage(t, own.Data, theirs.Data)
 		now := stage.now.Add(time.Duration(rapid.IntRange(0, 365).Draw(t, "days")) * 24 * time.Hour)
 		l, err := stage.root.EnsureLeaf(data, leafOptions, now)
 		if err != nil {
