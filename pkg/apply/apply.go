@@ -245,12 +245,12 @@ func versionPrecondition(object metav1.Object) operation {
 	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
 }
 
-// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date. known reports whether the object
+// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date. existed reports whether the object
 // was applied or read before.
-func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, known bool) error {
+func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, existed bool) error {
 	live, err := a.getLive(ctx, c.key)
 	if apierrors.IsNotFound(err) {
-		if skip, err := a.skipsCreate(ctx, o, c, known); err != nil || skip {
+		if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 			return err
 		}
 		return a.applyWithRepair(ctx, o, c, applyRequest{create: true})

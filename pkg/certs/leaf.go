@@ -36,8 +36,8 @@ type Leaf struct {
 	// Data is the data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the bundle. It is the given map if nothing
 	// changed.
 	Data map[string][]byte
-	// Reason is the reason for a change; empty for no change.
-	Reason string
+	// Cause is the reason for a change; empty for no change.
+	Cause string
 	// Expires is the end of validity. Next is the time of the next call.
 	Expires, Next time.Time
 	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate and for added
@@ -180,5 +180,5 @@ func (r *Root) newLeaf(o LeafOptions, data map[string][]byte, c *x509.Certificat
 	if !r.Next.IsZero() && r.Next.Before(next) {
 		next = r.Next
 	}
-	return Leaf{Data: data, Reason: reason, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: ipAddresses(c)}
+	return Leaf{Data: data, Cause: reason, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: ipAddresses(c)}
 }

@@ -64,17 +64,17 @@ func TestANewLeaf(t *testing.T) {
 	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || !slices.Contains(c.DNSNames, "127.0.0.1") {
 		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)
 	}
-	if l.Reason == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
-		t.Errorf("%q, %d keys, until %s, good for %v", l.Reason, len(l.Data), l.Expires, l.Addresses)
+	if l.Cause == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
+		t.Errorf("%q, %d keys, until %s, good for %v", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
 	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
 		t.Error("the key of the CA must not be there")
 	}
-	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Reason != "" {
-		t.Errorf("issued again before it is due, because %s", again.Reason)
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
+		t.Errorf("issued again before it is due, because %s", again.Cause)
 	}
-	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Reason != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
-		t.Errorf("%q; a renewal brings another key", due.Reason)
+	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
+		t.Errorf("%q; a renewal brings another key", due.Cause)
 	}
 }
 
@@ -123,10 +123,10 @@ func TestWhenALeafIsIssued(t *testing.T) {
 			}
 			l := ensureLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
 			if issued := !bytes.Equal(l.Data[dataKeyCert], good.Data[dataKeyCert]); issued != tc.issued {
-				t.Errorf("issued: %t, because %q", issued, l.Reason)
+				t.Errorf("issued: %t, because %q", issued, l.Cause)
 			}
-			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Reason != "") {
-				t.Errorf("changed: %t, because %q", changed, l.Reason)
+			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Cause != "") {
+				t.Errorf("changed: %t, because %q", changed, l.Cause)
 			}
 			if kept := bytes.Equal(l.Data[dataKeyPrivateKey], good.Data[dataKeyPrivateKey]); kept != tc.keyKept {
 				t.Errorf("key kept: %t", kept)
@@ -151,13 +151,13 @@ func TestAddedNamesKeepExpiry(t *testing.T) {
 	more := leafOptions
 	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
 	added := ensureLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
-	if added.Reason != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
-		t.Errorf("%q, until %s, next %s", added.Reason, added.Expires, added.Next)
+	if added.Cause != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
+		t.Errorf("%q, until %s, next %s", added.Cause, added.Expires, added.Next)
 	}
 	gone := more
 	gone.Addresses = more.Addresses[2:]
-	if l := ensureLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Reason != "" {
-		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Reason)
+	if l := ensureLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Cause != "" {
+		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Cause)
 	}
 	if l := ensureLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
 		t.Errorf("the next certificate forgets them, but has %v", l.Addresses)
@@ -176,8 +176,8 @@ func TestLeafExpiresWithCA(t *testing.T) {
 	if !l.Expires.Equal(first.Expires) || !l.Next.Equal(first.Expires) {
 		t.Errorf("until %s, next %s, the CA ends %s", l.Expires, l.Next, first.Expires)
 	}
-	if again := ensureLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Reason != "" {
-		t.Errorf("issued again because %s", again.Reason)
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Cause != "" {
+		t.Errorf("issued again because %s", again.Cause)
 	}
 }
 

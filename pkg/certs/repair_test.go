@@ -81,11 +81,11 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 			t.Fatalf("%d certificates, next step at %s, now is %s", len(bundle), r.Next, now)
 		}
 		if r.Step == Unchanged != maps.EqualFunc(r.Data, data, bytes.Equal) {
-			t.Fatalf("%s, because %s", r.Step, r.Reason)
+			t.Fatalf("%s, because %s", r.Step, r.Cause)
 		}
 		again, err := EnsureRoot(r.Data, rootOptions, now)
 		if err != nil || again.Step != Unchanged {
-			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Reason, err)
+			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Cause, err)
 		}
 	})
 }
@@ -119,12 +119,12 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 		if key, err := parseKey(l.Data[dataKeyPrivateKey]); err != nil || len(l.Data) != 3 {
 			t.Fatalf("key %T, %v, %d keys in the Secret", key, err, len(l.Data))
 		}
-		if (l.Reason == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
-			t.Fatalf("changed, because %q", l.Reason)
+		if (l.Cause == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
+			t.Fatalf("changed, because %q", l.Cause)
 		}
 		again, err := stage.root.EnsureLeaf(l.Data, leafOptions, now)
-		if err != nil || again.Reason != "" {
-			t.Fatalf("a second time because %s, %v", again.Reason, err)
+		if err != nil || again.Cause != "" {
+			t.Fatalf("a second time because %s, %v", again.Cause, err)
 		}
 	})
 }

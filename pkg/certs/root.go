@@ -52,9 +52,9 @@ type Root struct {
 	// Data is the data of the Secret: ca.crt with the signing CA first, ca.key with its key, and ca-next.key with the key of a next CA.
 	// It is the given map if Step is Unchanged.
 	Data map[string][]byte
-	// Step is the most important change. Reason completes a sentence after "because".
-	Step   Step
-	Reason string
+	// Step is the most important change. Cause completes a sentence after "because".
+	Step  Step
+	Cause string
 	// Expires is the end of the signing CA. Next is the time of the next call.
 	Expires, Next time.Time
 
@@ -73,7 +73,7 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// EnsureRoot returns the CA of a Secret, whoever created it, after all rotation steps that are due. Valid CAs of the previous bundle stay
+// EnsureRoot returns the CA of a Secret of any creator after all rotation steps that are due. Valid CAs of the previous bundle stay
 // in the bundle.
 func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
@@ -114,7 +114,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	}
 	if index > 0 {
 		r.moveCA(index, 0)
-		r.Step, r.Reason = Repaired, "the CA that signs was not the first in "+dataKeyCACert
+		r.Step, r.Cause = Repaired, "the CA that signs was not the first in "+dataKeyCACert
 	}
 	// A next key without a CA is ignored: it will be replaced.
 	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
@@ -146,9 +146,9 @@ func (r *Root) moveCA(from, to int) {
 
 // createRoot issues a new CA and keeps the CAs of the previous bundle behind it.
 func createRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
-	r := Root{Step: Created, Reason: "there was none"}
+	r := Root{Step: Created, Cause: "there was none"}
 	if len(data) > 0 {
-		r.Step, r.Reason = Repaired, reason.Error()
+		r.Step, r.Cause = Repaired, reason.Error()
 	}
 	if previous, err := certutil.ParseCertsPEM(data[dataKeyCACert]); err == nil {
 		r.bundle = slices.DeleteFunc(previous, func(c *x509.Certificate) bool { return !c.IsCA })
@@ -216,7 +216,7 @@ func (r *Root) removeExpired(now time.Time) {
 func (r *Root) recordStep(step Step, reason string) {
 	byImportance := []Step{Unchanged, Retired, Announced, Replaced, Created, Repaired}
 	if slices.Index(byImportance, step) > slices.Index(byImportance, r.Step) {
-		r.Step, r.Reason = step, reason
+		r.Step, r.Cause = step, reason
 	}
 }
 

@@ -124,7 +124,7 @@ func TestAValidRootIsKept(t *testing.T) {
 			}
 			data := map[string][]byte{dataKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), dataKeyCAPrivateKey: key}
 			if r := ensureRoot(t, data, epoch); r.Step != Unchanged || !maps.EqualFunc(r.Data, data, bytes.Equal) {
-				t.Errorf("%s because %s", r.Step, r.Reason)
+				t.Errorf("%s because %s", r.Step, r.Cause)
 			}
 			due := ensureRoot(t, data, epoch).Next
 			announced := ensureRoot(t, data, due)
@@ -159,8 +159,8 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 			data := maps.Clone(good.Data)
 			tc.damage(data)
 			r := ensureRoot(t, data, epoch)
-			if r.Step != Repaired || r.Reason == "" {
-				t.Errorf("%s because %q", r.Step, r.Reason)
+			if r.Step != Repaired || r.Cause == "" {
+				t.Errorf("%s because %q", r.Step, r.Cause)
 			}
 			mustSign(t, r, epoch)
 			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
@@ -170,7 +170,7 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 				t.Error("what must be repaired cannot be loaded")
 			}
 			if again := ensureRoot(t, r.Data, epoch); again.Step != Unchanged {
-				t.Errorf("repaired twice: %s", again.Reason)
+				t.Errorf("repaired twice: %s", again.Cause)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestSigningCAIsMovedFirst(t *testing.T) {
 	data := map[string][]byte{dataKeyCACert: append(bytes.Clone(b.Data[dataKeyCACert]), a.Data[dataKeyCACert]...), dataKeyCAPrivateKey: a.Data[dataKeyCAPrivateKey]}
 	r := ensureRoot(t, data, epoch)
 	if r.Step != Repaired || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
-		t.Errorf("%s because %s", r.Step, r.Reason)
+		t.Errorf("%s because %s", r.Step, r.Cause)
 	}
 	mustSign(t, r, epoch)
 }
@@ -190,18 +190,18 @@ func TestSigningCAIsMovedFirst(t *testing.T) {
 func TestRootRotation(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	if r := ensureRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Unchanged {
-		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
+		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
 	}
 	announced := ensureRoot(t, first.Data, first.Next)
 	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[dataKeyCACert], first.Data[dataKeyCACert]) || len(announced.bundle) != 2 {
 		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
 	}
 	if r := ensureRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Unchanged {
-		t.Errorf("a second early: %s because %s", r.Step, r.Reason)
+		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
 	}
 	replaced := ensureRoot(t, announced.Data, announced.Next)
 	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
-		t.Fatalf("%s because %s", replaced.Step, replaced.Reason)
+		t.Fatalf("%s because %s", replaced.Step, replaced.Cause)
 	}
 	if !bytes.Equal(replaced.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
 		t.Error("the key of the next CA must become that of the CA")
@@ -221,18 +221,18 @@ func TestExpiredRootIsReplaced(t *testing.T) {
 	late := first.Expires.Add(time.Hour)
 	r := ensureRoot(t, announced.Data, late)
 	if r.Step != Replaced || !bytes.Equal(r.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
-		t.Errorf("%s because %s", r.Step, r.Reason)
+		t.Errorf("%s because %s", r.Step, r.Cause)
 	}
 	mustSign(t, r, late)
 	r = ensureRoot(t, first.Data, late)
-	if r.Step != Repaired || r.Reason != "the CA has expired" || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Reason, len(r.bundle))
+	if r.Step != Repaired || r.Cause != "the CA has expired" || len(r.bundle) != 1 {
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
 	}
 	mustSign(t, r, late)
 	end := late.Add(20 * year)
 	r = ensureRoot(t, announced.Data, end)
 	if r.Step != Repaired || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Reason, len(r.bundle))
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
 	}
 	mustSign(t, r, end)
 }
@@ -266,7 +266,7 @@ func TestBrokenNextKeyIsReplaced(t *testing.T) {
 		data[dataKeyNextCAPrivateKey] = key
 		r := ensureRoot(t, data, first.Next)
 		if r.Step != Announced || !bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || r.nextKey == nil {
-			t.Errorf("%s: %s because %s", name, r.Step, r.Reason)
+			t.Errorf("%s: %s because %s", name, r.Step, r.Cause)
 		}
 		mustSign(t, r, first.Next)
 	}

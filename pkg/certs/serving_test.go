@@ -43,15 +43,15 @@ func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time)
 func TestEnsureServingIssuesOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := ensureServing(t, nil, now)
-	if first.Reason == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
+	if first.Cause == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
 		t.Fatal("the first certificate is of no use")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
 	}
 	again := ensureServing(t, first.Data, first.Next.Add(-time.Second))
-	if again.Reason != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
-		t.Errorf("issued again before it is due: %q, %s, %s", again.Reason, again.Next, again.Expires)
+	if again.Cause != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
+		t.Errorf("issued again before it is due: %q, %s, %s", again.Cause, again.Next, again.Expires)
 	}
 	if early := first.Expires.Sub(first.Next); early < servingOptions.Lifetime/4 {
 		t.Errorf("renewed only %s before the end", early)
@@ -63,7 +63,7 @@ func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := ensureServing(t, nil, now)
 	second := ensureServing(t, first.Data, first.Next)
-	if second.Reason == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+	if second.Cause == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
 		t.Fatal("nothing new when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
@@ -105,7 +105,7 @@ func TestEnsureServingRepairs(t *testing.T) {
 			}
 			change(data)
 			repaired := ensureServing(t, data, now)
-			if repaired.Reason == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
+			if repaired.Cause == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
 				t.Error("not repaired")
 			}
 		})
@@ -113,8 +113,8 @@ func TestEnsureServingRepairs(t *testing.T) {
 	t.Run("other names", func(t *testing.T) {
 		o := servingOptions
 		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
-		if s, err := EnsureServing(good.Data, o, now); err != nil || s.Reason == "" {
-			t.Errorf("issued %t, %v", s.Reason != "", err)
+		if s, err := EnsureServing(good.Data, o, now); err != nil || s.Cause == "" {
+			t.Errorf("issued %t, %v", s.Cause != "", err)
 		}
 	})
 }

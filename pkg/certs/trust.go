@@ -37,10 +37,10 @@ func (t *Trust) Bundle(now time.Time) []byte {
 	return t.current
 }
 
-// RequeueAfter returns the given time, or the time until Bundle changes if that is shorter.
-func (t *Trust) RequeueAfter(left time.Duration, now time.Time) time.Duration {
+// RequeueAfter returns requeueAfter, or the time until Bundle changes if that is shorter.
+func (t *Trust) RequeueAfter(requeueAfter time.Duration, now time.Time) time.Duration {
 	if now.Before(t.previousUntil) {
-		return min(left, t.previousUntil.Sub(now))
+		return min(requeueAfter, t.previousUntil.Sub(now))
 	}
-	return left
+	return requeueAfter
 }

@@ -63,11 +63,11 @@ func NewTracker(cached, live client.Reader) *Tracker {
 // call for any owner. Errors are those of the API server except NotFound.
 func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string, refs []Reference) (Resolved, error) {
 	refs = Merge(refs)
-	known, _ := t.owners.Get(owner)
+	last, _ := t.owners.Get(owner)
 	contents := make(map[string]content, len(refs))
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range refs {
-		c, exists, err := t.resolveContent(ctx, namespace, ref, known[ref.ID()])
+		c, exists, err := t.resolveContent(ctx, namespace, ref, last[ref.ID()])
 		if err != nil {
 			return Resolved{}, err
 		}
@@ -112,7 +112,7 @@ func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Refe
 // Forget deletes the stored hashes of an owner.
 func (t *Tracker) Forget(owner types.UID) { t.owners.Forget(owner) }
 
-func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
+func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Reference, last content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
 	live := newMetadata(ref.Kind)
 	if err := t.cached.Get(ctx, key, live); apierrors.IsNotFound(err) {
@@ -120,8 +120,8 @@ func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Refe
 	} else if err != nil {
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
-	if known.matches(live) {
-		return known, true, nil
+	if last.matches(live) {
+		return last, true, nil
 	}
 	if shared := t.getLatest(contentKey{ref.Kind, key}); shared.matches(live) {
 		return shared, true, nil

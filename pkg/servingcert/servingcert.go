@@ -160,7 +160,7 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Reason != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
+	if serving.Cause != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // the new version is read once
 		secret := corev1ac.Secret(spec.Name, spec.Namespace).WithLabels(spec.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: spec.DropOwnerReferences}}); err != nil {

@@ -250,7 +250,7 @@ func (b *testIssuer) foreignCertificate(authority string, lifetime time.Duration
 	return serving.Data
 }
 
-// A foreign certificate is not renewed, whoever created the Secret and whatever its labels are. After the report no reconcile is scheduled.
+// A foreign certificate is not renewed, for any creator and labels of the Secret. After the report no reconcile is scheduled.
 func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 	const lifetime = 90 * 24 * time.Hour
 	for name, labelled := range map[string]bool{"in our Secret": true, "in one without our labels": false} {

@@ -182,7 +182,7 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 	}
 	known.renewal, known.certificate = serving.Next, live.ResourceVersion
 	known.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Reason != "" || !ours(live) { // it has lost its labels
+	if serving.Cause != "" || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
 	}

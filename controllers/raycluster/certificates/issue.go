@@ -134,14 +134,14 @@ func (p *reconciliation) tellOfRoot(root certs.Root) {
 	switch root.Step {
 	case certs.Unchanged:
 	case certs.Repaired:
-		p.tell(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Reason)
+		p.tell(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Cause)
 	case certs.Announced:
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
 		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published must be restarted before their certificates expire")
 	default:
-		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Reason, root.Expires.Format(time.RFC3339))
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep
 		role: role, next: leaf.Next, expires: leaf.Expires, authority: leaf.Data[raycluster.KeyCACert],
 		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
 	}
-	if leaf.Reason != "" {
+	if leaf.Cause != "" {
 		s.issued = p.now
 	}
 	if err := p.write(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
@@ -196,7 +196,7 @@ func (p *reconciliation) keepLeaf(ctx context.Context, secret, role string, keep
 	}
 	if leaf.Renewed {
 		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
-			"restart them before that one expires", role, leaf.Reason, leaf.Expires.Format(time.RFC3339))
+			"restart them before that one expires", role, leaf.Cause, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
