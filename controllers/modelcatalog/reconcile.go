@@ -68,7 +68,7 @@ type catalogs struct {
 	references   *reference.Tracker
 	certificates *registry.Certificates
 	// recollections hold what is remembered of each Catalog.
-	recollections reconciler.Memory[*recollection]
+	recollections reconciler.UIDMap[*recollection]
 }
 
 // recollection is what is remembered of one Catalog as long as the process lives. It saves reading what was read, and bounds how often
@@ -110,7 +110,7 @@ func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.Get
 func (r *catalogs) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.recollections.Forget(uid)
+	r.recollections.Delete(uid)
 	r.certificates.Forget(uid)
 }
 

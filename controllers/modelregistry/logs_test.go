@@ -69,11 +69,11 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	look(2, 2, false)
 	pod.UID = "p2"
 	look(2, 3, false)
-	r.states.Forget("m")
+	r.states.Delete("m")
 	look(2, 4, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.states.Forget("m")
+	r.states.Delete("m")
 	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reconcile that ends learns nothing: %v", err)
 	}

@@ -46,7 +46,7 @@ type registries struct {
 	certificates *registry.Certificates
 	recorder     events.EventRecorder
 	readLog      readLog
-	states       reconciler.Memory[*state]
+	states       reconciler.UIDMap[*state]
 	leftovers    leftovers
 	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
 	publishing sync.Mutex
@@ -89,7 +89,7 @@ func (r *registries) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	r.certificates.Forget(uid)
-	r.states.Forget(uid)
+	r.states.Delete(uid)
 }
 
 func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {

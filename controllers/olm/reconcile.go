@@ -38,7 +38,7 @@ type installer struct {
 	applier  *apply.Applier
 	recorder events.EventRecorder
 	// reported is the text of the last Event about each owner.
-	reported reconciler.Memory[string]
+	reported reconciler.UIDMap[string]
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -90,7 +90,7 @@ func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, nam
 func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
-		r.reported.Forget(owner.GetUID())
+		r.reported.Delete(owner.GetUID())
 		return reconcile.Result{}, nil
 	case !apply.Blocked(err):
 		return reconcile.Result{}, err

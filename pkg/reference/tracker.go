@@ -23,7 +23,7 @@ import (
 type Tracker struct {
 	cached client.Reader
 	live   client.Reader
-	owners reconciler.Memory[map[string]content]
+	owners reconciler.UIDMap[map[string]content]
 
 	mu sync.Mutex
 	// latest are the contents that were read last, for owners that share an object.
@@ -111,7 +111,7 @@ func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Refe
 }
 
 // Forget drops what is remembered for an owner.
-func (t *Tracker) Forget(owner types.UID) { t.owners.Forget(owner) }
+func (t *Tracker) Forget(owner types.UID) { t.owners.Delete(owner) }
 
 func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}

@@ -77,7 +77,7 @@ type Keeper struct {
 	// Condition is the type of the condition that it reports in, Condition where it is empty: an owner may have certificates of two Keepers.
 	Condition string
 
-	owners reconciler.Memory[known]
+	owners reconciler.UIDMap[known]
 }
 
 // Keep issues the certificate of an owner, or renews the one that it issued. It writes neither a Secret that the component did not
@@ -110,7 +110,7 @@ func (k *Keeper) Leave(owner reconciler.Object) {
 func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
 
 // Forget drops what is remembered for an owner that is gone.
-func (k *Keeper) Forget(owner types.UID) { k.owners.Forget(owner) }
+func (k *Keeper) Forget(owner types.UID) { k.owners.Delete(owner) }
 
 // Authority returns the certificates of the CAs by which the certificate of an owner is verified, in PEM; nil when another one issued it.
 func (k *Keeper) Authority(owner types.UID) []byte {

@@ -145,7 +145,7 @@ func summarized(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predictor
 		reason, message = why(s)
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
-	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.Facts{Main: conditionAvailable, Pending: pending(s, generation), Stuck: stuck(s)})
+	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pending(s, generation), Stalled: stuck(s)})
 	return s
 }
 

@@ -40,7 +40,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	r := &models{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, cause: shared.Catalog.Cause, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
-		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewSeries(modelmeshcontroller.ComponentName, "Predictor"),
+		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewNotReadySeries(modelmeshcontroller.ComponentName, "Predictor"),
 			missing: shared.Catalog.References.Of}},
 	}
 	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices

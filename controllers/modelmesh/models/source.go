@@ -65,7 +65,7 @@ type origin interface {
 // predictors are the resources of our own.
 type predictors struct {
 	client client.Client
-	series *conditions.Series
+	series *conditions.NotReadySeries
 	// missing are references of a Predictor that lead nowhere; false while that is not known.
 	missing  func(namespace, name string) ([]reference.Missing, bool)
 	unstored reconciler.RejectedStatuses
@@ -207,6 +207,6 @@ func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.Reje
 	if err != nil {
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
-	unstored.Note(ctx, c, after, answer)
+	unstored.Record(ctx, c, after, answer)
 	return true, nil
 }

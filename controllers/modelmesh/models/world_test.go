@@ -126,7 +126,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patch}).Build()
 	w.models = &models{
 		sources: map[string]origin{
-			modelmesh.SourcePredictor: &predictors{client: w.client, series: conditions.NewSeries("test", "Predictor"),
+			modelmesh.SourcePredictor: &predictors{client: w.client, series: conditions.NewNotReadySeries("test", "Predictor"),
 				missing: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
 			modelmesh.SourceInferenceService: &services{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
 		},

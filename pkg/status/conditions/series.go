@@ -10,30 +10,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Suspended is the reason of Ready while an object rests because a user or a queue wants it. It is no fault.
+// Suspended is the reason of Ready while a user or a queue suspends an object. Such objects are not reported.
 const Suspended = "Suspended"
 
-// notReady has a series for each object that is not ready, and none for those that are or that rest: as many as there are faults.
+// notReady has a series only for each object that is neither ready nor suspended, which limits the cardinality.
 var notReady = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_resource_not_ready",
 	Help: "1 for each custom resource whose condition Ready is not True, by the reason of the condition.",
 }, []string{"component", "kind", "namespace", "name", "reason"})
 
-// Series keeps the metric right for the objects of one kind. It is safe for concurrent use.
-type Series struct {
+// NotReadySeries maintains the metric for the objects of one kind. It is safe for concurrent use.
+type NotReadySeries struct {
 	component, kind string
 
 	mu      sync.Mutex
 	reasons map[types.NamespacedName]string
 }
 
-// NewSeries returns the series of a kind.
-func NewSeries(component, kind string) *Series {
-	return &Series{component: component, kind: kind, reasons: map[types.NamespacedName]string{}}
+func NewNotReadySeries(component, kind string) *NotReadySeries {
+	return &NotReadySeries{component: component, kind: kind, reasons: map[types.NamespacedName]string{}}
 }
 
-// Observe notes the conditions of an object. One without Ready is not judged.
-func (s *Series) Observe(name types.NamespacedName, list []metav1.Condition) {
+// Observe updates the metric for an object. An object without the condition Ready has no series.
+func (s *NotReadySeries) Observe(name types.NamespacedName, list []metav1.Condition) {
 	reason := ""
 	for _, c := range list {
 		if c.Type == Ready && c.Status != metav1.ConditionTrue && c.Reason != Suspended {
@@ -42,26 +41,26 @@ func (s *Series) Observe(name types.NamespacedName, list []metav1.Condition) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, had := s.reasons[name]
-	if had && before == reason {
+	previous, found := s.reasons[name]
+	if found && previous == reason {
 		return
 	}
-	s.drop(name)
+	s.deleteSeries(name)
 	if reason != "" {
 		s.reasons[name] = reason
 		notReady.WithLabelValues(s.component, s.kind, name.Namespace, name.Name, reason).Set(1)
 	}
 }
 
-// Forget ends the series of an object that is gone.
-func (s *Series) Forget(name types.NamespacedName) {
+// Forget deletes the series of a deleted object.
+func (s *NotReadySeries) Forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(name)
+	s.deleteSeries(name)
 }
 
-func (s *Series) drop(name types.NamespacedName) {
-	if reason, had := s.reasons[name]; had {
+func (s *NotReadySeries) deleteSeries(name types.NamespacedName) {
+	if reason, found := s.reasons[name]; found {
 		notReady.DeleteLabelValues(s.component, s.kind, name.Namespace, name.Name, reason)
 		delete(s.reasons, name)
 	}

@@ -42,7 +42,7 @@ var (
 	patchTest = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing path failed", 0, false)
 )
 
-func TestIsFinal(t *testing.T) {
+func TestIsTerminal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
@@ -66,7 +66,7 @@ func TestIsFinal(t *testing.T) {
 	}
 }
 
-// failing is a logic whose only phase fails.
+// failing returns a Logic whose only phase returns *err.
 func failing(err *error) Logic[*widget] {
 	return Logic[*widget]{
 		Phases:  []Phase[*widget]{phase("applying objects", func(*widget) error { return *err })},
@@ -74,8 +74,8 @@ func failing(err *error) Logic[*widget] {
 	}
 }
 
-// What the API server refuses for ever is not tried again, and the status carries its words until they are no longer true.
-func TestARefusalOfTheSpecIsFinal(t *testing.T) {
+// Terminal responses of the API server are not retried, and the status shows their message until it is outdated.
+func TestInvalidRequestIsTerminal(t *testing.T) {
 	err := fmt.Errorf("applying Deployment ns/w: %w", invalid)
 	b := newBench(t, failing(&err), newWidget())
 	_, got := b.reconcile()
@@ -100,8 +100,8 @@ func TestARefusalOfTheSpecIsFinal(t *testing.T) {
 	}
 }
 
-// An error that no condition reports gets one of its own, and no second one where one reports it.
-func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
+// Reconciled is set for an error only if no other condition reports it.
+func TestEveryErrorIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
 		reported string // message of a condition of the component
@@ -131,7 +131,7 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 			logic.Phases = append([]Phase[*widget]{phase("telling", func(w *widget) error { logic.Summary(w); return nil })}, logic.Phases...)
 			b := newBench(t, logic, newWidget())
 			for range 2 {
-				_, _ = b.reconcile() // what it returns is the matter of other tests
+				_, _ = b.reconcile() // other tests check the result
 				c, there := conditions.Get(b.get().Status.Conditions, ConditionReconciled)
 				if there != tc.want || there && (c.Status != metav1.ConditionFalse || c.Reason != "ReconcileError") {
 					t.Errorf("there %t, %+v", there, c)
@@ -146,7 +146,7 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 	}
 }
 
-// Clients that know only the rules of kstatus wait for what is not available.
+// Clients of kstatus wait for an object that is not available.
 func TestUnavailableIsReconciling(t *testing.T) {
 	var err error
 	ready := metav1.ConditionFalse
@@ -166,7 +166,7 @@ func TestUnavailableIsReconciling(t *testing.T) {
 		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionFalse, err: invalid},
 	} {
 		err, ready = step.err, step.ready
-		_, _ = b.reconcile() // what it returns is the matter of other tests
+		_, _ = b.reconcile() // other tests check the result
 		c, there := conditions.Get(b.get().Status.Conditions, conditions.Reconciling)
 		if there != step.want || there && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
 			t.Errorf("%+v: there %t, %+v", step, there, c)
@@ -174,8 +174,8 @@ func TestUnavailableIsReconciling(t *testing.T) {
 	}
 }
 
-// A finalizer that cannot do its work says why the object stays.
-func TestAFailedFinalizerIsReported(t *testing.T) {
+// A failed finalizer reports why the object remains.
+func TestFailedFinalizerIsReported(t *testing.T) {
 	logic := sized()
 	logic.Finalizer = finalizer
 	logic.Finalize = func(context.Context, *widget) error { return quota }
@@ -189,8 +189,8 @@ func TestAFailedFinalizerIsReported(t *testing.T) {
 	}
 }
 
-// Nothing can be created in a namespace that ends: that is no error, and looked at again after a minute.
-func TestANamespaceThatEndsIsNoError(t *testing.T) {
+// Create requests in a terminating namespace fail without an error, and are retried after a minute.
+func TestTerminatingNamespaceIsWaitedFor(t *testing.T) {
 	err := fmt.Errorf("applying Service ns/w: %w", terminating)
 	b := newBench(t, failing(&err), newWidget())
 	if result, err := b.reconcile(); err != nil || result.RequeueAfter != time.Minute {
@@ -198,7 +198,7 @@ func TestANamespaceThatEndsIsNoError(t *testing.T) {
 	}
 }
 
-// Reconcilers without a shell answer alike.
+// Reconcilers that were not created by New classify errors alike.
 func TestClassifyErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
@@ -224,8 +224,8 @@ func TestClassifyErrors(t *testing.T) {
 	}
 }
 
-// What phases remember of an object that goes during its first reconcile is forgotten with it.
-func TestAnObjectThatGoesDuringItsFirstReconcileIsForgotten(t *testing.T) {
+// State that phases store for an object is released when it is deleted during its first reconcile.
+func TestObjectDeletedDuringFirstReconcileIsReleased(t *testing.T) {
 	logic := sized()
 	b := newBench(t, logic, newWidget())
 	b.failing = func(string) error {
@@ -242,27 +242,27 @@ func TestAnObjectThatGoesDuringItsFirstReconcileIsForgotten(t *testing.T) {
 	}
 }
 
-// After a restore of etcd versions are lower than the one that was written, and stay so.
-func TestACacheIsNotBehindForEver(t *testing.T) {
+// After a restore of etcd, resourceVersions are lower than the written one.
+func TestStaleCacheTimesOut(t *testing.T) {
 	clk := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
-	l := newLedger("restored", "Widget", clk)
+	tracker := newObjectTracker("restored", "Widget", clk)
 	obj := newWidget(func(w *widget) { w.ResourceVersion = "901" })
-	l.observe(key, obj.UID, nil)
-	l.wrote(key, "1000")
+	tracker.track(key, obj.UID, nil)
+	tracker.setWritten(key, "1000")
 	for _, after := range []time.Duration{0, 9 * time.Second} {
 		clk.SetTime(time.Unix(1000, 0).Add(after))
-		if !l.behind(obj) {
+		if !tracker.isStale(obj) {
 			t.Errorf("after %s it is not behind", after)
 		}
 	}
 	clk.SetTime(time.Unix(1010, 0))
-	if l.behind(obj) {
+	if tracker.isStale(obj) {
 		t.Error("after 10 s it is still behind")
 	}
 }
 
-// What is neither true nor false pauses nothing, and is reported.
-func TestAPauseThatIsNotUnderstood(t *testing.T) {
+// An invalid value of the annotation is reported and does not pause.
+func TestInvalidPauseAnnotation(t *testing.T) {
 	b := newBench(t, sized(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "please"} }))
 	b.must()
 	w := b.get()
@@ -280,8 +280,8 @@ func TestAPauseThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// What stands in the way is waited for, by both forms of reconcilers, and a failure beside it stays one.
-func TestWhatIsInTheWayIsAwaited(t *testing.T) {
+// Both kinds of reconcilers wait for blocking objects, and report a failure that is joined with the wait.
+func TestBlockingObjectsAreWaitedFor(t *testing.T) {
 	going, stuck, foreign := &apply.DeletingError{}, &apply.DeletingError{Stuck: true}, &apply.ForeignError{}
 	for name, tc := range map[string]struct {
 		err   error

@@ -11,9 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// A kind with conditions of its own shape goes through the same shell: pausing, status, events and metrics see its
-// conditions through what it offers.
-func TestConditionsOfAnotherShape(t *testing.T) {
+// A kind with its own condition type gets pause, status patch, events and metrics through Conditions.
+func TestCustomConditionType(t *testing.T) {
 	var calls []string
 	b := newBench(t, sized(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
 	access := Conditions[*widget]{
@@ -34,10 +33,10 @@ func TestConditionsOfAnotherShape(t *testing.T) {
 			standard[*widget]().Remove(w, kind)
 		},
 	}
-	b.shell = NewWith(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, sized(), access)
+	b.reconciler = NewWith(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, sized(), access)
 	b.must()
 	b.change(func(w *widget) { w.Annotations = nil })
-	if _, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(calls, ", "); got != "set Paused True, set Ready Unknown, "+
@@ -48,7 +47,7 @@ func TestConditionsOfAnotherShape(t *testing.T) {
 		t.Errorf("events do not see the conditions as the kind shows them:\n%s", got)
 	}
 	for _, c := range b.get().Status.Conditions {
-		if strings.HasPrefix(c.Reason, "Seen") && c.Type != conditions.Ready { // which repeats what is shown
+		if strings.HasPrefix(c.Reason, "Seen") && c.Type != conditions.Ready { // Ready repeats the others
 			t.Errorf("what is shown was written: %+v", c)
 		}
 	}

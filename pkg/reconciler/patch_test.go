@@ -24,7 +24,7 @@ func TestEventsOnTransitionsOnly(t *testing.T) {
 		t.Errorf("first sight: %q", got)
 	}
 	b.must()
-	b.change(func(w *widget) { w.Generation = 2 }) // observedGeneration moves, no condition does
+	b.change(func(w *widget) { w.Generation = 2 }) // observedGeneration changes, no condition does
 	b.must()
 	if got := b.events(); len(got) != 0 {
 		t.Errorf("nothing happened: %q", got)
@@ -71,7 +71,7 @@ func TestRecordTransitions(t *testing.T) {
 	}
 }
 
-// anyError draws a tree of errors together with what it is made of.
+// anyError draws a tree of errors, and returns the waits and the number of failures in it.
 func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err error) {
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 || depth == 0:
@@ -92,7 +92,7 @@ func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err e
 	}
 }
 
-// A tree of errors is a wait exactly when nothing in it failed, and the earliest timer counts.
+// A tree of errors is a wait only if it has no failure, and the shortest Retry is used.
 func TestAsWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		waits, failures, err := anyError(t, 3)
@@ -124,17 +124,17 @@ func TestAsWait(t *testing.T) {
 	}
 }
 
-// The gauge is the sum over the living objects after any sequence of events.
-func TestLedgerCounts(t *testing.T) {
+// The gauge is the sum over the existing objects after any sequence of events.
+func TestTrackerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		component := rapid.StringMatching(`c[a-z0-9]{12}`).Draw(t, "component")
-		l := newLedger(component, "widget", clock.RealClock{})
+		tracker := newObjectTracker(component, "widget", clock.RealClock{})
 		model := map[types.NamespacedName]metav1.ConditionStatus{}
 		uids := map[types.NamespacedName]types.UID{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := types.NamespacedName{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")}
 			if rapid.Bool().Draw(t, "forget") {
-				uid, known := l.forget(name)
+				uid, known := tracker.remove(name)
 				if want, had := uids[name]; known != had || uid != want {
 					t.Fatalf("forgot %q %t, want %q %t", uid, known, want, had)
 				}
@@ -144,7 +144,7 @@ func TestLedgerCounts(t *testing.T) {
 			}
 			status := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status")
 			uid := types.UID(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"))
-			gone, replaced := l.observe(name, uid, []metav1.Condition{{Type: available, Status: status}})
+			gone, replaced := tracker.track(name, uid, []metav1.Condition{{Type: available, Status: status}})
 			if want, had := uids[name]; replaced != (had && want != uid) || (replaced && gone != want) {
 				t.Fatalf("replaced %t %q, want %q", replaced, gone, want)
 			}
@@ -178,7 +178,7 @@ func TestStatusPatch(t *testing.T) {
 	if err != nil || string(patch) != `{"metadata":{"resourceVersion":"7"},"status":{"url":"https://x"}}` {
 		t.Errorf("patch %s, error %v", patch, err)
 	}
-	// A field that goes is removed by the patch.
+	// The patch removes a cleared field.
 	if patch, err = statusPatch(after, before); err != nil || !strings.Contains(string(patch), `"status":null`) && !strings.Contains(string(patch), `"url":null`) {
 		t.Errorf("patch %s, error %v", patch, err)
 	}

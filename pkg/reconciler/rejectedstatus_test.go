@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAFieldThatIsNotStored: whatever a reconcile returns, a field that an older CRD does not have is sent once for each version of the object.
-func TestAFieldThatIsNotStored(t *testing.T) {
+// A field that an older CRD lacks is sent once for each resourceVersion, whatever a reconcile returns.
+func TestRejectedFieldIsSentOnce(t *testing.T) {
 	for name, end := range map[string]error{
 		"done": nil, "at once": &Wait{For: "the field", Retry: time.Millisecond}, "for an event": &Wait{For: "an event"}, "failed": errors.New("broken"),
 	} {
@@ -18,14 +18,14 @@ func TestAFieldThatIsNotStored(t *testing.T) {
 			reconciles := 0
 			b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 				reconciles++
-				w.Status.URL = "https://" + strconv.Itoa(reconciles) // as a time of now
+				w.Status.URL = "https://" + strconv.Itoa(reconciles) // changes like a timestamp
 				set(w, available, metav1.ConditionTrue, "Up")
 				return end
 			})}}, newWidget())
 			b.older = true
 			for range 10 {
 				result, err := b.reconcile()
-				if wait, waits := AsWait(end); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < unstoredRetry || !waits && end != nil && err == nil {
+				if wait, waits := AsWait(end); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < rejectedStatusRetry || !waits && end != nil && err == nil {
 					t.Fatalf("result %+v, error %v", result, err)
 				}
 			}
@@ -34,7 +34,7 @@ func TestAFieldThatIsNotStored(t *testing.T) {
 			}
 			b.change(func(w *widget) { w.Labels = map[string]string{"touched": "yes"} })
 			for range 10 {
-				_, _ = b.reconcile() // its results are judged above
+				_, _ = b.reconcile() // checked above
 			}
 			if len(b.writes) != 2 {
 				t.Errorf("%d writes after a change: %v", len(b.writes), b.writes)
@@ -48,8 +48,8 @@ func TestAFieldThatIsNotStored(t *testing.T) {
 	}
 }
 
-// TestOtherFieldsAreStored: what an older CRD has is still written.
-func TestOtherFieldsAreStored(t *testing.T) {
+// Fields that the older CRD has are still patched.
+func TestFieldsBesideRejectedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 		w.Status.URL = "https://example.com"
@@ -69,12 +69,12 @@ func TestOtherFieldsAreStored(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestDiff(t *testing.T) {
 	a, b := newWidget(), newWidget()
 	set(a, available, metav1.ConditionTrue, "Up")
 	set(b, available, metav1.ConditionTrue, "Down")
 	b.Status.ObservedGeneration = 7
-	got := differences(a, b)
+	got := statusDiff(a, b)
 	if !got.HasAll("status.observedGeneration", "status.conditions[].reason", "status.conditions[].message") || got.Len() != 3 {
 		t.Error(got)
 	}

@@ -10,25 +10,25 @@ import (
 // StatusObject is a custom resource with a status.
 type StatusObject interface {
 	client.Object
-	// ObserveGeneration notes metadata.generation in the status.
+	// ObserveGeneration sets status.observedGeneration to metadata.generation.
 	ObserveGeneration()
 }
 
-// Object is a Target with conditions of the standard type.
+// Object is a StatusObject with conditions of type metav1.Condition.
 type Object interface {
 	StatusObject
 	// ConditionsRef returns the conditions in the status.
 	ConditionsRef() *[]metav1.Condition
 }
 
-// Conditions gives access to the conditions of a kind. Kinds that another program defined may have conditions with more
-// fields than the standard ones, which stay out of sight here and must survive.
+// Conditions gives access to the conditions of a kind. Kinds of other projects may have condition types with more fields, which must be
+// preserved.
 type Conditions[T StatusObject] struct {
-	// List returns the conditions as standard ones. The caller does not change them.
+	// List returns the conditions as metav1.Condition. The caller must not modify them.
 	List func(T) []metav1.Condition
-	// Set adds or updates one, and keeps its times when nothing else of it changes.
+	// Set adds or updates a condition, and keeps its times if nothing else changes.
 	Set func(T, metav1.Condition)
-	// Remove drops one; one that is not there is fine.
+	// Remove deletes the condition of a type if it is present.
 	Remove func(T, string)
 }
 
