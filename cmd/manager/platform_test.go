@@ -80,7 +80,7 @@ func TestPartsOfThePlatform(t *testing.T) {
 		required = append(required, part.Requires...)
 	}
 	for _, kind := range append(required, schema.GroupVersionKind{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"}) {
-		if !slices.Contains(component.FollowedKinds([]component.Component{row.Component}), kind) {
+		if !slices.Contains(component.WatchedKinds([]component.Component{row.Component}), kind) {
 			t.Errorf("whether %s is served is not followed", kind)
 		}
 	}

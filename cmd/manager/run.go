@@ -149,7 +149,7 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	}
 	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, needed.handle
-	reads := &capability.Reads{}
+	reads := &capability.CacheFactory{}
 	options.NewCache = reads.NewCache
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
 		return err
@@ -162,10 +162,10 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
+	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.WatchedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
 		return err
 	}
-	reads.Follow(env.Capabilities)
+	reads.SetWatcher(env.Capabilities)
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
@@ -312,7 +312,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	if env.Config.Enabled(platform.ComponentName) {
 		env.Hub = aihub.NewWatcher(env.Dynamic, env.Clock, log.WithName("aihub"))
 	}
-	env.Capabilities.Follow(ctx, func(s capability.Set) {
+	env.Capabilities.OnChange(ctx, func(s capability.Set) {
 		profile.SetServed(s.Has(capability.OpenShiftIngress) && !configuredTLS(env.Config))
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Hub.SetServed(s.Has(aihub.Kind))

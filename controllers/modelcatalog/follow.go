@@ -104,7 +104,7 @@ func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Wa
 	groups := singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"),
 	}, adminGroups)
-	served.Follow(ctx, func(s capability.Set) { groups.SetServed(s.Has(capability.PlatformAuth)) })
+	served.OnChange(ctx, func(s capability.Set) { groups.SetServed(s.Has(capability.PlatformAuth)) })
 	return groups
 }
 

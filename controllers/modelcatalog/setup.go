@@ -107,7 +107,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
 		proxy := newClusterProxy(dyn, env.Clock(), mgr.GetLogger())
 		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
-		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
+		served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), whole: mgr.GetCache(), side: side, applier: env.Applier(mgr, reader),

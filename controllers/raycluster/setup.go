@@ -112,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		return err
 	}
 	where := newLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
-	d.Served.Follow(ctx, func(s capability.Set) { where.initialization.SetServed(s.Has(capability.DSCInitialization)) })
+	d.Served.OnChange(ctx, func(s capability.Set) { where.initialization.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusters{
 		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,

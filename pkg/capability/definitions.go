@@ -21,30 +21,30 @@ var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextension
 // definitions follows the names of CustomResourceDefinitions. Its informer is not one of the manager's cache, because nothing but
 // names is of interest, a few hundred bytes where the whole objects take megabytes, and because it may be forbidden. A nil one
 // knows nothing.
-type definitions struct {
-	groups   map[string]bool
-	informer toolscache.SharedIndexInformer
-	seen     sync.Map // names of definitions of the groups that there were
-	denied   atomic.Bool
+type crdWatcher struct {
+	groups    map[string]bool
+	informer  toolscache.SharedIndexInformer
+	seen      sync.Map // names of definitions of the groups that there were
+	forbidden atomic.Bool
 }
 
 // newDefinitions prepares the following of all definitions. Signal is called for every event about one of the groups.
-func newDefinitions(client metadata.Interface, groups map[string]bool, log logr.Logger, signal func()) (*definitions, error) {
-	d := &definitions{groups: groups}
+func newCRDWatcher(client metadata.Interface, groups map[string]bool, log logr.Logger, signal func()) (*crdWatcher, error) {
+	d := &crdWatcher{groups: groups}
 	d.informer = metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
 	onError := func(ctx context.Context, r *toolscache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		if d.denied.CompareAndSwap(false, true) {
+		if d.forbidden.CompareAndSwap(false, true) {
 			log.Info("May not list and watch CustomResourceDefinitions; polling discovery instead, which notices changes later",
 				"period", pollPeriod, "cause", err.Error())
 			signal()
 		}
 	}
 	relevant := func(obj any) {
-		d.denied.Store(false)
+		d.forbidden.Store(false)
 		if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && groups[schema.ParseGroupResource(key).Group] {
 			d.seen.Store(key, true)
 			signal()
@@ -60,13 +60,13 @@ func newDefinitions(client metadata.Interface, groups map[string]bool, log logr.
 }
 
 // following reports whether events can be relied on.
-func (d *definitions) following() bool {
-	return d != nil && d.informer.HasSynced() && !d.denied.Load()
+func (d *crdWatcher) isSynced() bool {
+	return d != nil && d.informer.HasSynced() && !d.forbidden.Load()
 }
 
 // gone reports that the definition of a resource was there and is not any more. Definitions are always named plural.group.
-func (d *definitions) gone(resource schema.GroupResource) bool {
-	if !d.following() {
+func (d *crdWatcher) isRemoved(resource schema.GroupResource) bool {
+	if !d.isSynced() {
 		return false
 	}
 	_, seen := d.seen.Load(resource.String())
@@ -75,12 +75,12 @@ func (d *definitions) gone(resource schema.GroupResource) bool {
 }
 
 // agree reports whether discovery lists every definition of our groups, as far as it can tell.
-func (d *definitions) agree(answer served) bool {
-	if !d.following() {
+func (d *crdWatcher) agreesWith(answer discoveryResult) bool {
+	if !d.isSynced() {
 		return true
 	}
 	for _, name := range d.informer.GetStore().ListKeys() {
-		if resource := schema.ParseGroupResource(name); d.groups[resource.Group] && !answer.lists(resource) {
+		if resource := schema.ParseGroupResource(name); d.groups[resource.Group] && !answer.mayServe(resource) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // served is what one reading of discovery says about the groups that matter.
-type served struct {
+type discoveryResult struct {
 	// plurals holds the plural name of each kind.
 	plurals map[schema.GroupVersionKind]string
 	// failed holds the versions that are listed and could not be described.
@@ -26,13 +26,13 @@ var errUndescribed = errors.New("its resources are not known yet")
 
 // read asks the API server which kinds of the given groups it serves. An error means that nothing was learnt;
 // failures of single group versions are part of the answer.
-func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (served, error) {
+func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (discoveryResult, error) {
 	list, resources, err := discovery.ServerGroupsAndResourcesWithContext(ctx, client)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
-		return served{}, fmt.Errorf("reading discovery: %w", err)
+		return discoveryResult{}, fmt.Errorf("reading discovery: %w", err)
 	}
-	out := served{plurals: map[schema.GroupVersionKind]string{}, failed: announced(list, groups, failed)}
+	out := discoveryResult{plurals: map[schema.GroupVersionKind]string{}, failed: undescribedVersions(list, groups, failed)}
 	for _, described := range resources {
 		gv, err := schema.ParseGroupVersion(described.GroupVersion)
 		if err != nil || !groups[gv.Group] {
@@ -49,7 +49,7 @@ func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, g
 }
 
 // announced are the listed versions of the groups, with why they could not be described as far as that is known.
-func announced(list []*metav1.APIGroup, groups map[string]bool, failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
+func undescribedVersions(list []*metav1.APIGroup, groups map[string]bool, failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
 	out := map[schema.GroupVersion]error{}
 	for _, group := range list {
 		for _, version := range group.Versions {
@@ -63,7 +63,7 @@ func announced(list []*metav1.APIGroup, groups map[string]bool, failed map[schem
 }
 
 // lists reports whether any version of the group serves the resource, or cannot be read.
-func (s served) lists(resource schema.GroupResource) bool {
+func (s discoveryResult) mayServe(resource schema.GroupResource) bool {
 	for gv := range s.failed {
 		if gv.Group == resource.Group {
 			return true

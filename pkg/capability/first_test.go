@@ -57,7 +57,7 @@ func TestTheFirstDescriptionHolds(t *testing.T) {
 			t.Errorf("current %q: it is unknown which of them are served", w.Current())
 		}
 		d.markStale(gv, nil)
-		pass(retryMax)
+		pass(maxBackoff)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q after the first description", w.Current())
 		}
@@ -83,7 +83,7 @@ func TestAnAPIThatIsInstalledCountsWhenItAnswers(t *testing.T) {
 			t.Error("served before it answered")
 		}
 		d.markStale(Route.GroupVersion(), nil)
-		pass(retryMax)
+		pass(maxBackoff)
 		if !w.Current().Has(Route) {
 			t.Error("not served although it answers")
 		}
@@ -127,7 +127,7 @@ func TestNoFirstAnswerDowngrades(t *testing.T) {
 				}
 			}
 			env.repair()
-			pass(window + retryMax + slowPeriod + slowPeriod/5)
+			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
 			if !w.Current().Equal(env.truth()) {
 				return "in the end " + w.Current().String() + ", the truth is " + env.truth().String()
 			}

@@ -155,12 +155,12 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 				env.do(s)
 			}
 			env.repair()
-			pass(window + retryMax + slowPeriod + slowPeriod/5)
+			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
 			if problem := compare(w, env.truth(), heard.sets, watched); problem != "" {
 				return problem
 			}
 			before := env.d.count()
-			pass(slowPeriod / 2)
+			pass(resyncPeriod / 2)
 			if n := env.d.count() - before; n > 1 {
 				return fmt.Sprintf("%d readings at rest", n)
 			}

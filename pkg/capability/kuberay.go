@@ -35,7 +35,7 @@ func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 // platformKubeRay follows the KubeRay of the platform. A nil one knows that there is none.
 type platformKubeRay struct {
 	*singleton.Watcher
-	there   atomic.Pointer[bool] // nil until it is known
+	present atomic.Pointer[bool] // nil until it is known
 	changed chan struct{}
 }
 
@@ -55,7 +55,7 @@ func newPlatformKubeRay(options Options) *platformKubeRay {
 }
 
 func (p *platformKubeRay) set(there bool) {
-	if before := p.there.Swap(&there); before != nil && *before == there {
+	if before := p.present.Swap(&there); before != nil && *before == there {
 		return
 	}
 	select {
@@ -77,6 +77,6 @@ func (p *platformKubeRay) current() (there, known bool) {
 	if p == nil {
 		return false, true
 	}
-	found := p.there.Load()
+	found := p.present.Load()
 	return found != nil && *found, found != nil
 }

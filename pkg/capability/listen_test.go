@@ -19,7 +19,7 @@ func TestFollow(t *testing.T) {
 		run(t, w)
 		var heard []string
 		ctx, leave := context.WithCancel(t.Context())
-		w.Follow(ctx, func(s Set) { heard = append(heard, s.String()) })
+		w.OnChange(ctx, func(s Set) { heard = append(heard, s.String()) })
 		env.come(HTTPRoute)
 		env.goAway(HTTPRoute)
 		leave()
@@ -43,7 +43,7 @@ func TestFollowWhileSetsChange(t *testing.T) {
 	})
 	for i := range followers {
 		followers[i] = &changes{}
-		all.Go(func() { w.Follow(t.Context(), followers[i].add) })
+		all.Go(func() { w.OnChange(t.Context(), followers[i].add) })
 	}
 	all.Wait()
 	for i, f := range followers {
@@ -63,7 +63,7 @@ func TestRunsThatComeAndGoLeaveNothing(t *testing.T) {
 		for range 100 {
 			ctx, stop := context.WithCancel(t.Context())
 			w.Subscribe(ctx, left.add)
-			w.Follow(ctx, func(Set) {})
+			w.OnChange(ctx, func(Set) {})
 			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
 				w.Watch(ctx, newController(t), k, (&sources{}).build)
 			}

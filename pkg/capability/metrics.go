@@ -13,7 +13,7 @@ var servedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOp
 }, []string{"group", "version", "kind"})
 
 // observe shows each of the followed kinds as served or not.
-func observe(followed []schema.GroupVersionKind, s Set) {
+func recordServed(followed []schema.GroupVersionKind, s Set) {
 	for _, k := range followed {
 		value := 0.0
 		if s.Has(k) {

@@ -19,49 +19,49 @@ import (
 // Reads makes a cache whose reads of a followed kind end with a NoKindMatchError when the kind is not served, or goes meanwhile. A cache
 // of controller-runtime starts an informer for what is read; that of a kind which has just gone never syncs, and a reconcile that reads it
 // would keep its worker until its time is over.
-type Reads struct {
+type CacheFactory struct {
 	watcher atomic.Pointer[Watcher]
 }
 
 // NewCache is for the NewCache of a manager's options. Its errors are those of cache.New.
-func (r *Reads) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+func (r *CacheFactory) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	return &readCache{Cache: c, scheme: options.Scheme, reads: r}, nil
+	return &servedOnlyCache{Cache: c, scheme: options.Scheme, factory: r}, nil
 }
 
 // Follow sets whose kinds are meant. Before, everything is read as it is without Reads.
-func (r *Reads) Follow(w *Watcher) { r.watcher.Store(w) }
+func (r *CacheFactory) SetWatcher(w *Watcher) { r.watcher.Store(w) }
 
-type readCache struct {
+type servedOnlyCache struct {
 	cache.Cache
-	scheme *runtime.Scheme
-	reads  *Reads
+	scheme  *runtime.Scheme
+	factory *CacheFactory
 }
 
 // Get implements client.Reader.
-func (c *readCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (c *servedOnlyCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	return c.whileServed(ctx, object, func(ctx context.Context) error { return c.Cache.Get(ctx, key, object, opts...) })
 }
 
 // List implements client.Reader.
-func (c *readCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *servedOnlyCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.whileServed(ctx, list, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
 }
 
-func (c *readCache) whileServed(ctx context.Context, object runtime.Object, read func(context.Context) error) error {
+func (c *servedOnlyCache) whileServed(ctx context.Context, object runtime.Object, read func(context.Context) error) error {
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	w := c.reads.watcher.Load()
+	w := c.factory.watcher.Load()
 	if err != nil || w == nil || !slices.Contains(w.options.Kinds, kind) {
 		return read(ctx)
 	}
 	gone := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w.Follow(ctx, func(s Set) {
+	w.OnChange(ctx, func(s Set) {
 		if !s.Has(kind) {
 			stop(gone)
 		}

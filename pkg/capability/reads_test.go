@@ -49,9 +49,9 @@ func TestReadsEndWithTheirKind(t *testing.T) {
 				env := comeAndGo{newDiscovery(), newCluster(t)}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 				run(t, w)
-				reads := &Reads{}
-				reads.Follow(w)
-				c := &readCache{Cache: unsynced{}, scheme: runtime.NewScheme(), reads: reads}
+				reads := &CacheFactory{}
+				reads.SetWatcher(w)
+				c := &servedOnlyCache{Cache: unsynced{}, scheme: runtime.NewScheme(), factory: reads}
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
 					t.Errorf("a kind that is not served: %v", err)
 				}
@@ -78,9 +78,9 @@ func TestReadsEndWithTheirKind(t *testing.T) {
 func TestReadsWaitForWhatIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
-		reads := &Reads{}
-		c := &readCache{Cache: unsynced{}, scheme: clientgoscheme.Scheme, reads: reads}
-		for _, follow := range []func(){func() {}, func() { reads.Follow(w) }} {
+		reads := &CacheFactory{}
+		c := &servedOnlyCache{Cache: unsynced{}, scheme: clientgoscheme.Scheme, factory: reads}
+		for _, follow := range []func(){func() {}, func() { reads.SetWatcher(w) }} {
 			follow()
 			for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -77,6 +77,6 @@ func (s Set) String() string {
 }
 
 // minus returns the members that other lacks, ordered.
-func (s Set) minus(other Set) []schema.GroupVersionKind {
+func (s Set) difference(other Set) []schema.GroupVersionKind {
 	return slices.DeleteFunc(s.Kinds(), other.Has)
 }

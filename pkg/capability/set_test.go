@@ -51,7 +51,7 @@ func TestSetLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewSet(rapid.SliceOf(member).Draw(t, "a")...)
 		b := NewSet(rapid.SliceOf(member).Draw(t, "b")...)
-		gained, lost := b.minus(a), a.minus(b)
+		gained, lost := b.difference(a), a.difference(b)
 		rebuilt := slices.Concat(slices.DeleteFunc(a.Kinds(), func(k schema.GroupVersionKind) bool { return slices.Contains(lost, k) }), gained)
 		if !NewSet(rebuilt...).Equal(b) {
 			t.Fatalf("%q without %v and with %v is not %q", a, lost, gained, b)

@@ -27,14 +27,14 @@ type Controller interface {
 // of Options.Kinds.
 func (w *Watcher) Watch(ctx context.Context, c Controller, kind schema.GroupVersionKind, build func() source.Source) {
 	var stop context.CancelFunc
-	w.Follow(ctx, func(s Set) {
+	w.OnChange(ctx, func(s Set) {
 		switch served := s.Has(kind); {
 		case served && stop == nil:
 			var running context.Context
 			running, stop = context.WithCancel(ctx)
 			// A controller that is just starting holds its lock until its other caches are synced.
 			go func() {
-				if err := c.Watch(while(running, kind, build)); err != nil {
+				if err := c.Watch(sourceWhileServed(running, kind, build)); err != nil {
 					w.options.Log.Error(err, "Watching an optional API", "kind", kind.String())
 				}
 			}()
@@ -56,7 +56,7 @@ func (w *Watcher) WatchMetadata(ctx context.Context, c Controller, kind schema.G
 
 // while is a source that ends with the context of its kind. It does not offer WaitForSync, since a controller takes a source
 // that does not sync in time at its start as fatal.
-func while(served context.Context, kind schema.GroupVersionKind, build func() source.Source) source.Source {
+func sourceWhileServed(served context.Context, kind schema.GroupVersionKind, build func() source.Source) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if served.Err() != nil {
 			return nil // it went before the controller started

@@ -33,14 +33,14 @@ const (
 	debounce = 300 * time.Millisecond
 	// window is how long discovery is queried again until it lists the definitions that were seen, and how long a kind that it
 	// leaves out still counts as served.
-	window = 30 * time.Second
+	discoveryGracePeriod = 30 * time.Second
 	// retryMin and retryMax bound the pauses meanwhile, and after discovery failed.
-	retryMin, retryMax = 250 * time.Millisecond, 30 * time.Second
+	minBackoff, maxBackoff = 250 * time.Millisecond, 30 * time.Second
 	// slowPeriod is the safety net under the events, pollPeriod replaces them where they are not allowed.
-	slowPeriod, pollPeriod = 10 * time.Minute, 30 * time.Second
+	resyncPeriod, pollPeriod = 10 * time.Minute, 30 * time.Second
 	// firstTimeout bounds the reading in New, so that an API server that does not answer delays the start only so
 	// long.
-	firstTimeout = 10 * time.Second
+	initialTimeout = 10 * time.Second
 )
 
 // Options of a Watcher. Discovery is required.
@@ -71,21 +71,21 @@ type Watcher struct {
 	discovery discovery.DiscoveryInterfaceWithContext
 	groups    map[string]bool
 	current   atomic.Pointer[Set] // nil until discovery has answered, and the KubeRay of the platform is known
-	poke      chan struct{}       // an event arrived
+	events    chan struct{}       // an event arrived
 
 	listeners singleton.Listeners[Set]
 
 	kubeRay *platformKubeRay
 
 	// What follows belongs to the goroutine of Start, and to New before.
-	definitions *definitions
-	served      *Set                                             // the kinds of the last answer of discovery; nil before
-	known       map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
-	resources   map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
-	omitted     map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
-	settled     bool                                             // the last reading was complete and agreed with the definitions
-	settleUntil time.Time                                        // the end of the window after the last event
-	retry       wait.Backoff
+	crds           *crdWatcher
+	served         *Set                                             // the kinds of the last answer of discovery; nil before
+	knownVersions  map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
+	resources      map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
+	omittedSince   map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
+	consistent     bool                                             // the last reading was complete and agreed with the definitions
+	gracePeriodEnd time.Time                                        // the end of the window after the last event
+	backoff        wait.Backoff
 }
 
 // New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
@@ -93,20 +93,20 @@ type Watcher struct {
 func New(options Options) *Watcher {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
-		options:   options,
-		discovery: discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
-		groups:    map[string]bool{},
-		poke:      make(chan struct{}, 1),
-		known:     map[schema.GroupVersion]bool{},
-		resources: map[schema.GroupVersionKind]schema.GroupResource{},
-		omitted:   map[schema.GroupVersionKind]time.Time{},
+		options:       options,
+		discovery:     discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
+		groups:        map[string]bool{},
+		events:        make(chan struct{}, 1),
+		knownVersions: map[schema.GroupVersion]bool{},
+		resources:     map[schema.GroupVersionKind]schema.GroupResource{},
+		omittedSince:  map[schema.GroupVersionKind]time.Time{},
 	}
 	for _, k := range options.Kinds {
 		w.groups[k.Group] = true
 	}
-	observe(options.Kinds, Set{})
-	w.begin()
-	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
+	recordServed(options.Kinds, Set{})
+	w.resetBackoff()
+	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
 	if w.kubeRay = newPlatformKubeRay(w.options); w.kubeRay != nil {
 		w.kubeRay.Read(ctx)
@@ -134,7 +134,7 @@ func (w *Watcher) Subscribe(ctx context.Context, listener func(Set)) {
 
 // Follow calls the function with the set as it is now, and with every later one until ctx ends: one after the other, none missed, and
 // an older one never after a newer one.
-func (w *Watcher) Follow(ctx context.Context, tell func(Set)) {
+func (w *Watcher) OnChange(ctx context.Context, tell func(Set)) {
 	var order sync.Mutex
 	latest := func(Set) {
 		order.Lock()
@@ -160,27 +160,27 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer followers.Wait()
 	defer cancel()
 	if w.options.Metadata != nil {
-		d, err := newDefinitions(w.options.Metadata, w.groups, w.options.Log, w.signal)
+		d, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, w.notifyEvent)
 		if err != nil {
 			return err
 		}
-		w.definitions = d
+		w.crds = d
 		followers.Go(func() { d.informer.RunWithContext(ctx) })
 	}
 	if w.kubeRay != nil {
 		followers.Go(func() { _ = w.kubeRay.Start(ctx) }) // it never fails
 	}
 
-	due := w.options.Clock.Now().Add(w.pause())
+	due := w.options.Clock.Now().Add(w.nextInterval())
 	for {
 		timer := w.options.Clock.NewTimer(due.Sub(w.options.Clock.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-w.poke:
-			w.begin()
-			w.settleUntil = w.options.Clock.Now().Add(window)
+		case <-w.events:
+			w.resetBackoff()
+			w.gracePeriodEnd = w.options.Clock.Now().Add(discoveryGracePeriod)
 			if soon := w.options.Clock.Now().Add(debounce); soon.Before(due) {
 				due = soon
 			}
@@ -190,30 +190,30 @@ func (w *Watcher) Start(ctx context.Context) error {
 			}
 		case <-timer.C():
 			w.refresh(ctx)
-			due = w.options.Clock.Now().Add(w.pause())
+			due = w.options.Clock.Now().Add(w.nextInterval())
 		}
 		timer.Stop()
 	}
 }
 
 // signal notes an event without ever blocking; events that come together are one.
-func (w *Watcher) signal() {
+func (w *Watcher) notifyEvent() {
 	select {
-	case w.poke <- struct{}{}:
+	case w.events <- struct{}{}:
 	default:
 	}
 }
 
 // begin lets the pauses grow from the shortest.
-func (w *Watcher) begin() {
-	w.retry = wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
+func (w *Watcher) resetBackoff() {
+	w.backoff = wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
 }
 
 // refresh asks discovery and publishes what it learnt.
 func (w *Watcher) refresh(ctx context.Context) {
-	answer, err := read(ctx, w.discovery, w.groups)
+	answer, err := readDiscovery(ctx, w.discovery, w.groups)
 	if err != nil {
-		w.settled = false
+		w.consistent = false
 		if !errors.Is(ctx.Err(), context.Canceled) { // the program ends
 			w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 		}
@@ -223,8 +223,8 @@ func (w *Watcher) refresh(ctx context.Context) {
 		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe",
 			"groupVersion", gv.String(), "cause", cause.Error())
 	}
-	next, held := w.evaluate(answer)
-	w.settled = len(answer.failed) == 0 && !held && (w.definitions.agree(answer) || !w.options.Clock.Now().Before(w.settleUntil))
+	next, held := w.servedKinds(answer)
+	w.consistent = len(answer.failed) == 0 && !held && (w.crds.agreesWith(answer) || !w.options.Clock.Now().Before(w.gracePeriodEnd))
 	w.publish(next)
 }
 
@@ -233,40 +233,40 @@ func (w *Watcher) refresh(ctx context.Context) {
 //
 // The kinds of a version that is announced and was never described count as served: its server is away, as that of an aggregated
 // API may be when the manager starts. A wrong "absent" would prune children; a wrong "served" is an error that is tried again.
-func (w *Watcher) evaluate(answer served) (next Set, held bool) {
+func (w *Watcher) servedKinds(answer discoveryResult) (next Set, held bool) {
 	before, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
 		plural, listed := answer.plurals[k]
 		_, failed := answer.failed[k.GroupVersion()]
-		unknown := !w.known[k.GroupVersion()]
+		unknown := !w.knownVersions[k.GroupVersion()]
 		if listed {
 			w.resources[k] = schema.GroupResource{Group: k.Group, Resource: plural}
 		}
 		switch {
-		case w.definitions.gone(w.resources[k]):
+		case w.crds.isRemoved(w.resources[k]):
 		case listed, failed && (unknown || before.Has(k)):
 			kinds = append(kinds, k)
-		case !unknown && before.Has(k) && w.waits(k, now):
+		case !unknown && before.Has(k) && w.inGracePeriod(k, now):
 			kinds, held = append(kinds, k), true
 			continue
 		}
-		delete(w.omitted, k)
+		delete(w.omittedSince, k)
 	}
 	for _, k := range w.options.Kinds {
 		if _, failed := answer.failed[k.GroupVersion()]; !failed {
-			w.known[k.GroupVersion()] = true
+			w.knownVersions[k.GroupVersion()] = true
 		}
 	}
 	return NewSet(kinds...), held
 }
 
 // waits reports whether a kind was left out for less than the window.
-func (w *Watcher) waits(k schema.GroupVersionKind, now time.Time) bool {
-	if w.omitted[k].IsZero() {
-		w.omitted[k] = now
+func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
+	if w.omittedSince[k].IsZero() {
+		w.omittedSince[k] = now
 	}
-	return now.Sub(w.omitted[k]) < window
+	return now.Sub(w.omittedSince[k]) < discoveryGracePeriod
 }
 
 // publish swaps the set and notifies all listeners, once it is known which KubeRay there is. Informers go before a kind returns, so that its watches start on fresh
@@ -279,26 +279,26 @@ func (w *Watcher) publish(served Set) {
 	}
 	before := w.Current()
 	next := served.WithPlatformKubeRay(there)
-	gained, lost := next.minus(before), before.minus(next)
+	gained, lost := next.difference(before), before.difference(next)
 	w.removeInformers(gained)
 	w.current.Store(&next)
 	if next.Equal(before) {
 		return
 	}
-	observe(w.options.Kinds, next)
+	recordServed(w.options.Kinds, next)
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String(), "platformKubeRay", there)
 	w.listeners.Notify(next)
 }
 
 // pause is the time until the next reading if no event comes before.
-func (w *Watcher) pause() time.Duration {
-	if !w.settled {
-		return w.retry.Step()
+func (w *Watcher) nextInterval() time.Duration {
+	if !w.consistent {
+		return w.backoff.Step()
 	}
-	w.begin()
-	if w.definitions.following() {
-		return wait.Jitter(slowPeriod, 0.1)
+	w.resetBackoff()
+	if w.crds.isSynced() {
+		return wait.Jitter(resyncPeriod, 0.1)
 	}
 	return pollPeriod
 }

@@ -180,12 +180,12 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.serve(Route)
-		pass(slowPeriod + slowPeriod/5)
+		pass(resyncPeriod + resyncPeriod/5)
 		if !w.Current().Has(Route) {
 			t.Fatal("the aggregated API was not noticed")
 		}
 		d.withdraw(Route)
-		pass(slowPeriod + slowPeriod/5 + window + retryMax)
+		pass(resyncPeriod + resyncPeriod/5 + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Fatal("the end of the aggregated API was not noticed")
 		}
@@ -212,7 +212,7 @@ func TestComparesAtTheStart(t *testing.T) {
 				d.serve(tc.servedLater...)
 				d.withdraw(tc.withdrawn...)
 				run(t, w)
-				pass(window + 5*time.Second)
+				pass(discoveryGracePeriod + 5*time.Second)
 				if n := d.count(); n != tc.readings {
 					t.Errorf("%d readings, want %d", n, tc.readings)
 				}
@@ -234,7 +234,7 @@ func TestRecheckEnds(t *testing.T) {
 		// One definition that is never established, one whose end discovery never learns.
 		cluster.create(definitionName(HTTPRoute))
 		cluster.remove(definitionName(RayCluster))
-		pass(window + retryMax)
+		pass(discoveryGracePeriod + maxBackoff)
 		during := d.count() - before
 		if during < 5 || during > 15 {
 			t.Errorf("%d readings in the window, want a handful", during)
@@ -310,7 +310,7 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 		run(t, w)
 		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
 		cluster.update(definitionName(ReferenceGrant), "2")
-		pass(window - 5*time.Second)
+		pass(discoveryGracePeriod - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
 			t.Error("given up too early")
 		}
@@ -355,7 +355,7 @@ func TestFirstReadingFails(t *testing.T) {
 			t.Errorf("%d readings in five minutes of failure", n)
 		}
 		d.fail(nil)
-		pass(retryMax)
+		pass(maxBackoff)
 		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || heard.len() != 1 {
 			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), heard.len())
 		}
@@ -381,7 +381,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 			t.Error("polling did not notice the API")
 		}
 		d.withdraw(Route)
-		pass(pollPeriod + window + retryMax)
+		pass(pollPeriod + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Error("polling did not notice that the API went")
 		}
@@ -432,14 +432,14 @@ func TestLegacyDiscovery(t *testing.T) {
 	if !w.Current().Equal(NewSet(Route, ServiceMonitor, PrometheusRule)) || w.Ready(nil) != nil {
 		t.Errorf("current %q: what could not be read is not absent, what was not found is", w.Current())
 	}
-	if w.pause() != retryMin {
-		t.Errorf("a version that could not be read is tried again after %s", w.pause())
+	if w.nextInterval() != minBackoff {
+		t.Errorf("a version that could not be read is tried again after %s", w.nextInterval())
 	}
 }
 
 func TestAggregatedVersionWithoutResources(t *testing.T) {
 	d := newDiscovery(Route, HTTPRoute)
-	answer, err := read(t.Context(), partial{d}, map[string]bool{Route.Group: true})
+	answer, err := readDiscovery(t.Context(), partial{d}, map[string]bool{Route.Group: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,25 +129,25 @@ func TestIdentities(t *testing.T) {
 		return in, nil
 	}
 	for _, next := range []toolscache.TransformFunc{nil, marked} {
-		out, err := chain(identities, next)(head(map[string]string{"owner": "helm"}))
+		out, err := chainTransforms(stripForeign, next)(head(map[string]string{"owner": "helm"}))
 		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
 			t.Errorf("of a foreign object remains %+v, error %v", out, err)
 		}
 		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
-		if out, err := chain(identities, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
+		if out, err := chainTransforms(stripForeign, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
 			t.Errorf("of ours remains %+v, error %v", out, err)
 		}
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
-	if out, err := identities(gone); err != nil || out != any(gone) {
+	if out, err := stripForeign(gone); err != nil || out != any(gone) {
 		t.Errorf("of a tombstone remains %+v, error %v", out, err)
 	}
 }
 
 func TestLimited(t *testing.T) {
 	r := &recorded{}
-	lw := toolscache.ToListerWatcherWithContext(limited(r.listWatch(), ourLabel))
+	lw := toolscache.ToListerWatcherWithContext(withSelector(r.listWatch(), ourLabel))
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

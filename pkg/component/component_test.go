@@ -103,7 +103,7 @@ func TestSetupErrors(t *testing.T) {
 }
 
 func TestFollowedKinds(t *testing.T) {
-	got := FollowedKinds([]Component{
+	got := WatchedKinds([]Component{
 		{Name: "a", Requires: []schema.GroupVersionKind{required, capability.RayCluster}},
 		{Name: "b", Requires: []schema.GroupVersionKind{required}},
 	})

@@ -23,7 +23,7 @@ func valueOf(t *testing.T, m prometheus.Metric) float64 {
 // states are what is shown of a component: whether it is enabled and running, and its failures.
 func states(t *testing.T, name string) [3]float64 {
 	t.Helper()
-	return [3]float64{valueOf(t, enabledGauge.WithLabelValues(name)), valueOf(t, runningGauge.WithLabelValues(name)), valueOf(t, failures.WithLabelValues(name))}
+	return [3]float64{valueOf(t, enabledGauge.WithLabelValues(name)), valueOf(t, runningGauge.WithLabelValues(name)), valueOf(t, failuresCounter.WithLabelValues(name))}
 }
 
 func TestStatesOfComponentsAreShown(t *testing.T) {

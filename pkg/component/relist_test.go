@@ -27,7 +27,7 @@ func TestCustom(t *testing.T) {
 		"metadata of a custom kind":    {capability.MetadataOf(capability.HTTPRoute), true},
 		"metadata of one of our kinds": {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
-		if got := custom(c.object); got != c.want {
+		if got := isCustomResource(c.object); got != c.want {
 			t.Errorf("%s: custom = %v, want %v", name, got, c.want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestCustom(t *testing.T) {
 // watched starts a watch that was asked for the given time through relisting.
 func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interface {
 	t.Helper()
-	lw := relisting(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	lw := withRelist(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	w, err := toolscache.ToListerWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: seconds})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
 
 func TestAStoppedWatchStopsThatOfTheServer(t *testing.T) {
 	inner := watch.NewFake()
-	w := expiring(inner, func() bool { return true })
+	w := expireIfClosedEarly(inner, func() bool { return true })
 	w.Stop()
 	for range w.ResultChan() {
 		t.Error("want no event after the end")

@@ -187,7 +187,7 @@ func TestLossAfterAFailedAttempt(t *testing.T) {
 		close(h.elected)
 		defer h.start()()
 		h.serve()
-		pass(retryMin / 2)
+		pass(minBackoff / 2)
 		h.withdraw()
 		if err := h.end(); !errors.Is(err, ErrAPIRemoved) {
 			t.Errorf("ended with %v", err)
@@ -229,7 +229,7 @@ func TestContextOfAnAttempt(t *testing.T) {
 		close(h.elected)
 		stop := h.start()
 		h.serve()
-		pass(2 * retryMin)
+		pass(2 * minBackoff)
 		if len(contexts) != 2 || contexts[0].Err() == nil || contexts[1].Err() != nil {
 			t.Fatalf("%d attempts; the context of the first has to be over, that of the second not", len(contexts))
 		}

@@ -81,7 +81,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	served := a.served()
 	follower := newAuthFollower(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
-	served.Follow(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
+	served.OnChange(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
 	follower.Subscribe(ctx, func(auth) { a.news.Notify(struct{}{}) })
 	if err := mgr.Add(follower); err != nil {
 		return fmt.Errorf("adding what follows Auth: %w", err)

@@ -45,11 +45,11 @@ func TestSummarize(t *testing.T) {
 	up, down := stated("Available", metav1.ConditionTrue, "Up"), stated("Available", metav1.ConditionFalse, "Down")
 	rollout := &Pending{Reason: "Rollout", Message: "because Rollout"}
 	for name, tc := range map[string]struct {
-		list   []metav1.Condition
-		options  SummaryOptions
-		status metav1.ConditionStatus
-		reason string
-		want   kstatus.Status
+		list    []metav1.Condition
+		options SummaryOptions
+		status  metav1.ConditionStatus
+		reason  string
+		want    kstatus.Status
 	}{
 		"up":                             {[]metav1.Condition{up}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 		"down":                           {[]metav1.Condition{down}, SummaryOptions{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},

@@ -50,7 +50,7 @@ func TestOptionalKindsAreFollowed(t *testing.T) {
 		{Name: "a", Requires: []schema.GroupVersionKind{required}, Optional: []schema.GroupVersionKind{used, capability.HTTPRoute}},
 		{Name: "b", Optional: []schema.GroupVersionKind{required, used}, Caches: []CacheNeed{{Kind: used}}},
 	}
-	if got, want := FollowedKinds(components), append(capability.Known(), required, used); !slices.Equal(got, want) {
+	if got, want := WatchedKinds(components), append(capability.Known(), required, used); !slices.Equal(got, want) {
 		t.Errorf("followed are %v, want %v", got, want)
 	}
 	if by, ok := byKind(t, CacheOptions(components, nil), used); ok {

@@ -39,8 +39,8 @@ func (m *stuckManager) GetEventRecorder(string) recorder.EventRecorder { return 
 // A component whose caches never fill does not count as one that runs.
 func TestAComponentThatWaitsForItsCachesDoesNotRun(t *testing.T) {
 	c := &stuck{Cache: &informertest.FakeInformers{}, err: errors.New("pods is forbidden")}
-	mgr := observe(&stuckManager{cache: c}, "hungry", true)
-	mgr.running(true)
+	mgr := instrument(&stuckManager{cache: c}, "hungry", true)
+	mgr.setControllersAdded(true)
 	expect := func(when string, want float64) {
 		t.Helper()
 		if got := valueOf(t, runningGauge.WithLabelValues("hungry")); got != want {
@@ -57,14 +57,14 @@ func TestAComponentThatWaitsForItsCachesDoesNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("when it has filled", 1)
-	mgr.running(false)
+	mgr.setControllersAdded(false)
 	expect("when it does not run", 0)
 }
 
 // No component gets a recorder that repeats credentials.
 func TestEventsOfComponentsAreRedacted(t *testing.T) {
 	recorded := events.NewFakeRecorder(1)
-	mgr := observe(&stuckManager{recorder: recorded}, "quiet", true)
+	mgr := instrument(&stuckManager{recorder: recorded}, "quiet", true)
 	mgr.GetEventRecorder("x").Eventf(&corev1.Pod{}, nil, "Warning", "Why", "Act", "%s", "postgresql://a:hunter2@pg/x is away")
 	if got, want := <-recorded.Events, "Warning Why postgresql://[redacted]@pg/x is away"; got != want {
 		t.Errorf("event %q, want %q", got, want)
