@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The optional kinds that this program knows. Each is looked up by its own, because clusters carry any mixture of
-// them; OpenShift as a platform is Set.OpenShift.
+// The optional kinds of the operator. Each is detected separately, because clusters may serve any subset; Set.OpenShift reports the
+// platform.
 var (
 	Route            = register("route.openshift.io", "v1", "Route")
 	OpenShiftIngress = register("config.openshift.io", "v1", "Ingress")
 	OpenShiftProxy   = register("config.openshift.io", "v1", "Proxy")
 	UserGroup        = register("user.openshift.io", "v1", "Group")
 	ConsoleLink      = register("console.openshift.io", "v1", "ConsoleLink")
-	// ConsoleYAMLSamples are examples that the console offers.
+	// ConsoleYAMLSample is an example object that the OpenShift console offers.
 	ConsoleYAMLSample = register("console.openshift.io", "v1", "ConsoleYAMLSample")
 
 	HTTPRoute        = register("gateway.networking.k8s.io", "v1", "HTTPRoute")
@@ -32,7 +32,7 @@ var (
 
 	KueueWorkload   = register("kueue.x-k8s.io", "v1beta1", "Workload")
 	KueueLocalQueue = register("kueue.x-k8s.io", "v1beta1", "LocalQueue")
-	// ClusterQueues are written, so their newest version is preferred: older ones go sooner.
+	// The newest version of ClusterQueue is preferred for writing, because older ones are removed earlier.
 	KueueClusterQueue      = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
 	KueueClusterQueueOlder = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
 
@@ -42,15 +42,15 @@ var (
 	DSCInitialization = register("dscinitialization.opendatahub.io", "v1", "DSCInitialization")
 )
 
-// known are the kinds of the table, in its order.
+// knownKinds are the kinds above, in order.
 var knownKinds []schema.GroupVersionKind
 
-// Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
+// Known returns the optional kinds above, in a stable order. The caller may modify the slice.
 func Known() []schema.GroupVersionKind { return slices.Clone(knownKinds) }
 
-// kind adds one to the table.
+// register adds a kind to knownKinds.
 func register(group, version, kind string) schema.GroupVersionKind {
-	one := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
-	knownKinds = append(knownKinds, one)
-	return one
+	gvk := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	knownKinds = append(knownKinds, gvk)
+	return gvk
 }

@@ -28,68 +28,66 @@ import (
 )
 
 const (
-	// debounce lets the events of one installation gather, and gives a new definition the moment it needs until it
-	// is served.
+	// debounce combines the events of one installation, and gives a new definition time to be served.
 	debounce = 300 * time.Millisecond
-	// window is how long discovery is queried again until it lists the definitions that were seen, and how long a kind that it
-	// leaves out still counts as served.
+	// discoveryGracePeriod is how long discovery is polled until it lists the definitions of the informer, and how long a kind that it
+	// omits still counts as served.
 	discoveryGracePeriod = 30 * time.Second
-	// retryMin and retryMax bound the pauses meanwhile, and after discovery failed.
-	minBackoff, maxBackoff = 250 * time.Millisecond, 30 * time.Second
-	// slowPeriod is the safety net under the events, pollPeriod replaces them where they are not allowed.
-	resyncPeriod, pollPeriod = 10 * time.Minute, 30 * time.Second
-	// firstTimeout bounds the reading in New, so that an API server that does not answer delays the start only so
-	// long.
+	// minBackoff and maxBackoff limit the interval of polling during the grace period, and after discovery failed.
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = 30 * time.Second
+	// resyncPeriod is the interval of discovery with events of definitions, pollPeriod without them.
+	resyncPeriod = 10 * time.Minute
+	pollPeriod   = 30 * time.Second
+	// initialTimeout limits the discovery call in New, and with it the delay of the start by an unresponsive API server.
 	initialTimeout = 10 * time.Second
 )
 
 // Options of a Watcher. Discovery is required.
 type Options struct {
-	// Discovery asks the API server; it must not be a caching client.
+	// Discovery must not be a caching client.
 	Discovery discovery.DiscoveryInterface
-	// Metadata follows the names of CustomResourceDefinitions, for which it needs the permission to list and watch them. Without
-	// it, or without the permission, discovery is polled every 30 s.
+	// Metadata lists and watches CustomResourceDefinitions. Without it, or without the permission, discovery is polled every 30 s.
 	Metadata metadata.Interface
-	// Cache is the manager's cache. Informers of kinds that come or go are removed from it. May be nil.
+	// Cache is the manager's cache, from which informers of added and removed kinds are deleted. May be nil.
 	Cache cache.Cache
-	// Scheme tells the typed representation of kinds in the cache.
+	// Scheme maps kinds to their Go types in the cache.
 	Scheme *runtime.Scheme
-	// Kinds to follow.
+	// Kinds are the kinds to watch.
 	Kinds []schema.GroupVersionKind
-	// KubeRay follows the KubeRay of the platform, for which it needs the permission to list and watch its webhook configuration. May be
-	// nil, where nothing depends on it.
+	// KubeRay lists and watches the webhook configuration of the platform's KubeRay. Nil if no component needs it.
 	KubeRay dynamic.Interface
-	// Clock drives every pause; the real one when nil.
+	// Clock is the real one if nil.
 	Clock clock.Clock
-	// Log receives changes and troubles.
+	// Log receives changes and errors.
 	Log logr.Logger
 }
 
-// Watcher keeps a Set current. It is a manager Runnable that also runs on standby replicas.
+// Watcher maintains the Set. It is a manager Runnable that also runs on standby replicas.
 type Watcher struct {
 	options   Options
 	discovery discovery.DiscoveryInterfaceWithContext
 	groups    map[string]bool
-	current   atomic.Pointer[Set] // nil until discovery has answered, and the KubeRay of the platform is known
-	events    chan struct{}       // an event arrived
+	current   atomic.Pointer[Set] // nil until discovery succeeded and the presence of the platform's KubeRay is known
+	events    chan struct{}
 
 	listeners singleton.Listeners[Set]
 
 	kubeRay *platformKubeRay
 
-	// What follows belongs to the goroutine of Start, and to New before.
+	// The fields below are used only by New and by the goroutine of Start.
 	crds           *crdWatcher
-	served         *Set                                             // the kinds of the last answer of discovery; nil before
-	knownVersions  map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
+	served         *Set                                             // the kinds of the last discovery; nil before
+	knownVersions  map[schema.GroupVersion]bool                     // versions whose resources were listed, or which were omitted, at least once
 	resources      map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
-	omittedSince   map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
-	consistent     bool                                             // the last reading was complete and agreed with the definitions
-	gracePeriodEnd time.Time                                        // the end of the window after the last event
+	omittedSince   map[schema.GroupVersionKind]time.Time            // start of the omission of kinds that were served
+	consistent     bool                                             // the last discovery was complete and matched the definitions
+	gracePeriodEnd time.Time                                        // discoveryGracePeriod after the last event
 	backoff        wait.Backoff
 }
 
-// New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
-// Start tries again. In a partial answer, what is announced and cannot be described counts as served, see evaluate.
+// New returns a Watcher after one discovery call. A failed call is not an error: the set stays empty, and Start retries. For partial
+// responses see servedKinds.
 func New(options Options) *Watcher {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
@@ -115,10 +113,10 @@ func New(options Options) *Watcher {
 	return w
 }
 
-// Current returns the latest snapshot. It is empty until discovery answered once.
+// Current returns the latest set. It is empty until discovery succeeded once.
 func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 
-// Ready is a readiness check (healthz.Checker): it fails until discovery answered once.
+// Ready is a readiness check (healthz.Checker). It fails until discovery succeeded once.
 func (w *Watcher) Ready(*http.Request) error {
 	if w.current.Load() == nil {
 		return errors.New("discovery has not answered yet, or the webhook configuration of KubeRay could not be read")
@@ -126,49 +124,48 @@ func (w *Watcher) Ready(*http.Request) error {
 	return nil
 }
 
-// Subscribe registers a listener for every later change, until ctx ends. Listeners are called one after the other, outside of
-// locks, from one goroutine: they must return soon. To miss nothing, subscribe first and look at Current afterwards.
+// Subscribe registers a listener for later changes until ctx ends. Listeners are called sequentially from one goroutine without locks, and
+// must return quickly. To miss no change, subscribe before calling Current.
 func (w *Watcher) Subscribe(ctx context.Context, listener func(Set)) {
 	w.listeners.Subscribe(ctx, listener)
 }
 
-// Follow calls the function with the set as it is now, and with every later one until ctx ends: one after the other, none missed, and
-// an older one never after a newer one.
-func (w *Watcher) OnChange(ctx context.Context, tell func(Set)) {
-	var order sync.Mutex
-	latest := func(Set) {
-		order.Lock()
-		defer order.Unlock()
-		tell(w.Current())
+// OnChange calls the listener with the current set and with every later one until ctx ends. Calls are sequential and in order.
+func (w *Watcher) OnChange(ctx context.Context, listener func(Set)) {
+	var mu sync.Mutex
+	notify := func(Set) {
+		mu.Lock()
+		defer mu.Unlock()
+		listener(w.Current())
 	}
-	w.Subscribe(ctx, latest)
-	latest(w.Current())
+	w.Subscribe(ctx, notify)
+	notify(w.Current())
 }
 
-// Changes is a source that wakes a controller with the given object at every change while it runs.
+// Changes returns a source that enqueues the given object at every change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	return w.listeners.Changes(object, h)
 }
 
-// NeedLeaderElection makes standby replicas follow too, since webhooks and late starts depend on the set.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks of standby replicas depend on the set.
 func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// Start follows the cluster until ctx ends. It returns an error only when the followers cannot be built.
+// Start watches the cluster until ctx ends. It returns an error only if the informer cannot be created.
 func (w *Watcher) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var followers sync.WaitGroup
-	defer followers.Wait()
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
 	defer cancel()
 	if w.options.Metadata != nil {
-		d, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, w.notifyEvent)
+		crds, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, w.notifyEvent)
 		if err != nil {
 			return err
 		}
-		w.crds = d
-		followers.Go(func() { d.informer.RunWithContext(ctx) })
+		w.crds = crds
+		watchers.Go(func() { crds.informer.RunWithContext(ctx) })
 	}
 	if w.kubeRay != nil {
-		followers.Go(func() { _ = w.kubeRay.Start(ctx) }) // it never fails
+		watchers.Go(func() { _ = w.kubeRay.Start(ctx) }) // always returns nil
 	}
 
 	due := w.options.Clock.Now().Add(w.nextInterval())
@@ -181,8 +178,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case <-w.events:
 			w.resetBackoff()
 			w.gracePeriodEnd = w.options.Clock.Now().Add(discoveryGracePeriod)
-			if soon := w.options.Clock.Now().Add(debounce); soon.Before(due) {
-				due = soon
+			if debounced := w.options.Clock.Now().Add(debounce); debounced.Before(due) {
+				due = debounced
 			}
 		case <-w.kubeRay.changes():
 			if w.served != nil {
@@ -196,7 +193,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// signal notes an event without ever blocking; events that come together are one.
+// notifyEvent records an event without blocking; concurrent events are combined.
 func (w *Watcher) notifyEvent() {
 	select {
 	case w.events <- struct{}{}:
@@ -204,64 +201,64 @@ func (w *Watcher) notifyEvent() {
 	}
 }
 
-// begin lets the pauses grow from the shortest.
+// resetBackoff restarts the back-off with the shortest interval.
 func (w *Watcher) resetBackoff() {
 	w.backoff = wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
 }
 
-// refresh asks discovery and publishes what it learnt.
+// refresh calls discovery and publishes the result.
 func (w *Watcher) refresh(ctx context.Context) {
-	answer, err := readDiscovery(ctx, w.discovery, w.groups)
+	result, err := readDiscovery(ctx, w.discovery, w.groups)
 	if err != nil {
 		w.consistent = false
-		if !errors.Is(ctx.Err(), context.Canceled) { // the program ends
+		if !errors.Is(ctx.Err(), context.Canceled) { // the manager is stopping
 			w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 		}
 		return
 	}
-	for gv, cause := range answer.failed {
+	for gv, cause := range result.failed {
 		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe",
 			"groupVersion", gv.String(), "cause", cause.Error())
 	}
-	next, held := w.servedKinds(answer)
-	w.consistent = len(answer.failed) == 0 && !held && (w.crds.agreesWith(answer) || !w.options.Clock.Now().Before(w.gracePeriodEnd))
+	next, held := w.servedKinds(result)
+	w.consistent = len(result.failed) == 0 && !held && (w.crds.agreesWith(result) || !w.options.Clock.Now().Before(w.gracePeriodEnd))
 	w.publish(next)
 }
 
-// evaluate turns an answer into a set. A kind whose definition went is not served, whatever discovery says. One that was served and
-// is left out stays while discovery cannot tell, and for the window; the latter is reported as held.
+// servedKinds returns the set for a discovery result. A kind whose definition was deleted is not served, whatever discovery returns. A kind
+// that was served and is omitted stays while its version cannot be read, and during the grace period, for which held is true.
 //
-// The kinds of a version that is announced and was never described count as served: its server is away, as that of an aggregated
-// API may be when the manager starts. A wrong "absent" would prune children; a wrong "served" is an error that is tried again.
-func (w *Watcher) servedKinds(answer discoveryResult) (next Set, held bool) {
-	before, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
+// All kinds of a version that is listed but was never readable count as served: the server of an aggregated API may be down when the
+// manager starts. Kinds wrongly missing would make controllers prune objects; for kinds wrongly served requests fail and are retried.
+func (w *Watcher) servedKinds(result discoveryResult) (next Set, held bool) {
+	previous, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
-		plural, listed := answer.plurals[k]
-		_, failed := answer.failed[k.GroupVersion()]
+		plural, listed := result.plurals[k]
+		_, failed := result.failed[k.GroupVersion()]
 		unknown := !w.knownVersions[k.GroupVersion()]
 		if listed {
 			w.resources[k] = schema.GroupResource{Group: k.Group, Resource: plural}
 		}
 		switch {
 		case w.crds.isRemoved(w.resources[k]):
-		case listed, failed && (unknown || before.Has(k)):
+		case listed, failed && (unknown || previous.Has(k)):
 			kinds = append(kinds, k)
-		case !unknown && before.Has(k) && w.inGracePeriod(k, now):
+		case !unknown && previous.Has(k) && w.inGracePeriod(k, now):
 			kinds, held = append(kinds, k), true
 			continue
 		}
 		delete(w.omittedSince, k)
 	}
 	for _, k := range w.options.Kinds {
-		if _, failed := answer.failed[k.GroupVersion()]; !failed {
+		if _, failed := result.failed[k.GroupVersion()]; !failed {
 			w.knownVersions[k.GroupVersion()] = true
 		}
 	}
 	return NewSet(kinds...), held
 }
 
-// waits reports whether a kind was left out for less than the window.
+// inGracePeriod reports whether a kind has been omitted for less than the grace period.
 func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
 	if w.omittedSince[k].IsZero() {
 		w.omittedSince[k] = now
@@ -269,29 +266,29 @@ func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
 	return now.Sub(w.omittedSince[k]) < discoveryGracePeriod
 }
 
-// publish swaps the set and notifies all listeners, once it is known which KubeRay there is. Informers go before a kind returns, so that its watches start on fresh
-// ones, and after it went, so that no watch starts one again.
+// publish stores the set and notifies the listeners, once the presence of the platform's KubeRay is known. Informers are removed before a
+// kind is added, so that watches start with new ones, and after a kind is removed, so that no watch starts them again.
 func (w *Watcher) publish(served Set) {
 	w.served = &served
-	there, known := w.kubeRay.current()
+	platformKubeRay, known := w.kubeRay.current()
 	if !known {
 		return
 	}
-	before := w.Current()
-	next := served.WithPlatformKubeRay(there)
-	gained, lost := next.difference(before), before.difference(next)
-	w.removeInformers(gained)
+	previous := w.Current()
+	next := served.WithPlatformKubeRay(platformKubeRay)
+	added, removed := next.difference(previous), previous.difference(next)
+	w.removeInformers(added)
 	w.current.Store(&next)
-	if next.Equal(before) {
+	if next.Equal(previous) {
 		return
 	}
 	recordServed(w.options.Kinds, next)
-	w.removeInformers(lost)
-	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String(), "platformKubeRay", there)
+	w.removeInformers(removed)
+	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(added...).String(), "lost", NewSet(removed...).String(), "platformKubeRay", platformKubeRay)
 	w.listeners.Notify(next)
 }
 
-// pause is the time until the next reading if no event comes before.
+// nextInterval returns the time until the next discovery call without an event.
 func (w *Watcher) nextInterval() time.Duration {
 	if !w.consistent {
 		return w.backoff.Step()

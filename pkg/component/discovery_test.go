@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// dawn is the discovery of an API server that comes up: first silent, then without one version, then whole.
+// dawn is the discovery of a starting API server: first unavailable, then without one version, then complete.
 type dawn struct {
 	discovery.DiscoveryInterface
 	answers, describes atomic.Bool
@@ -45,13 +45,13 @@ func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLis
 	return list, nil
 }
 
-// A component waits until discovery has answered; one that is built then never sees an API as absent of which the server is away.
-func TestComponentsWaitForTheFirstAnswer(t *testing.T) {
+// A component waits until discovery succeeded, and an API whose server is down does not count as missing.
+func TestComponentsWaitForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w, mgr := &dawn{}, &worker{}, newManager(t)
 		served := capability.New(capability.Options{Discovery: d, Kinds: capability.Known(), Log: mgr.GetLogger()})
 		c := ray(w)
-		c.Requires = c.Requires[:1] // RayCluster; a Route it uses where there are some
+		c.Requires = c.Requires[:1] // RayCluster; Route is optional
 		if err := Setup(t.Context(), mgr, served, []Component{c}, all); err != nil {
 			t.Fatal(err)
 		}

@@ -28,38 +28,38 @@ type instrumentedManager struct {
 
 // instrument wraps the manager and initializes the metrics of a component. All parts of a component share one wrapper.
 func instrument(mgr ctrl.Manager, component string, enabled bool) *instrumentedManager {
-	if whole, ok := mgr.(*instrumentedManager); ok && whole.component == component {
-		whole.setControllersAdded(false)
-		return whole
+	if existing, ok := mgr.(*instrumentedManager); ok && existing.component == component {
+		existing.setControllersAdded(false)
+		return existing
 	}
-	o := &instrumentedManager{Manager: mgr, component: component, unsynced: map[string]bool{}}
+	m := &instrumentedManager{Manager: mgr, component: component, unsynced: map[string]bool{}}
 	enabledGauge.WithLabelValues(component).Set(boolToFloat(enabled))
 	failuresCounter.WithLabelValues(component)
-	o.setControllersAdded(false)
-	return o
+	m.setControllersAdded(false)
+	return m
 }
 
 // setControllersAdded records whether the controllers were added.
-func (o *instrumentedManager) setControllersAdded(setUp bool) {
-	o.update(func() { o.controllersAdded = setUp })
+func (m *instrumentedManager) setControllersAdded(added bool) {
+	m.update(func() { m.controllersAdded = added })
 }
 
-func (o *instrumentedManager) update(change func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (m *instrumentedManager) update(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	change()
-	waiting := slices.Contains(slices.Collect(maps.Values(o.unsynced)), true)
-	runningGauge.WithLabelValues(o.component).Set(boolToFloat(o.controllersAdded && !waiting))
+	syncing := slices.Contains(slices.Collect(maps.Values(m.unsynced)), true)
+	runningGauge.WithLabelValues(m.component).Set(boolToFloat(m.controllersAdded && !syncing))
 }
 
 // GetEventRecorder implements cluster.Cluster.
-func (o *instrumentedManager) GetEventRecorder(name string) recorder.EventRecorder {
-	return redact.Recorder(o.Manager.GetEventRecorder(name))
+func (m *instrumentedManager) GetEventRecorder(name string) recorder.EventRecorder {
+	return redact.Recorder(m.Manager.GetEventRecorder(name))
 }
 
 // GetCache implements cluster.Cluster.
-func (o *instrumentedManager) GetCache() cache.Cache {
-	return &instrumentedCache{o.Manager.GetCache(), o}
+func (m *instrumentedManager) GetCache() cache.Cache {
+	return &instrumentedCache{m.Manager.GetCache(), m}
 }
 
 // instrumentedCache records informers that are requested and not synced. GetInformer returns after the sync, which never happens without
@@ -70,16 +70,16 @@ type instrumentedCache struct {
 }
 
 // GetInformer implements cache.Informers.
-func (a *instrumentedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *instrumentedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	kind := fmt.Sprintf("%T %s", obj, obj.GetObjectKind().GroupVersionKind())
-	a.manager.update(func() {
-		if _, known := a.manager.unsynced[kind]; !known {
-			a.manager.unsynced[kind] = true
+	c.manager.update(func() {
+		if _, found := c.manager.unsynced[kind]; !found {
+			c.manager.unsynced[kind] = true
 		}
 	})
-	i, err := a.Cache.GetInformer(ctx, obj, opts...)
+	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
 	if err == nil {
-		a.manager.update(func() { a.manager.unsynced[kind] = false })
+		c.manager.update(func() { c.manager.unsynced[kind] = false })
 	}
-	return i, err
+	return informer, err
 }

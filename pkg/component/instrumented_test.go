@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// stuck is a cache whose informers do not sync.
+// stuck is a cache whose informers never sync.
 type stuck struct {
 	cache.Cache
 	err error
@@ -36,8 +36,8 @@ type stuckManager struct {
 func (m *stuckManager) GetCache() cache.Cache                          { return m.cache }
 func (m *stuckManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
-// A component whose caches never fill does not count as one that runs.
-func TestAComponentThatWaitsForItsCachesDoesNotRun(t *testing.T) {
+// A component whose caches do not sync does not count as running.
+func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 	c := &stuck{Cache: &informertest.FakeInformers{}, err: errors.New("pods is forbidden")}
 	mgr := instrument(&stuckManager{cache: c}, "hungry", true)
 	mgr.setControllersAdded(true)
@@ -61,7 +61,7 @@ func TestAComponentThatWaitsForItsCachesDoesNotRun(t *testing.T) {
 	expect("when it does not run", 0)
 }
 
-// No component gets a recorder that repeats credentials.
+// Event recorders of components redact credentials.
 func TestEventsOfComponentsAreRedacted(t *testing.T) {
 	recorded := events.NewFakeRecorder(1)
 	mgr := instrument(&stuckManager{recorder: recorded}, "quiet", true)

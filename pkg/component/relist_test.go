@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-func TestCustom(t *testing.T) {
+func TestIsCustomResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		object runtime.Object
 		want   bool
@@ -33,7 +33,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// watched starts a watch that was asked for the given time through relisting.
+// watched starts a watch with a timeout through withRelist.
 func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interface {
 	t.Helper()
 	lw := withRelist(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
@@ -44,7 +44,7 @@ func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interfac
 	return w
 }
 
-func TestAWatchThatEndsEarlyListsAgain(t *testing.T) {
+func TestWatchClosedEarlyRelists(t *testing.T) {
 	inner := watch.NewFake()
 	w := watched(t, inner, new(int64(600)))
 	go func() {
@@ -63,7 +63,7 @@ func TestAWatchThatEndsEarlyListsAgain(t *testing.T) {
 	}
 }
 
-func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
+func TestWatchTimeoutDoesNotRelist(t *testing.T) {
 	for name, seconds := range map[string]*int64{"its time is over": new(int64(0)), "no time was asked for": nil} {
 		inner := watch.NewFake()
 		w := watched(t, inner, seconds)
@@ -74,7 +74,7 @@ func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
 	}
 }
 
-func TestAStoppedWatchStopsThatOfTheServer(t *testing.T) {
+func TestStoppedWatchStopsServerWatch(t *testing.T) {
 	inner := watch.NewFake()
 	w := expireIfClosedEarly(inner, func() bool { return true })
 	w.Stop()

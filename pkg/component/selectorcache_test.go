@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// What the route leads elsewhere is read there and nowhere else.
-func TestRouted(t *testing.T) {
+// Objects with a routed reader are read from it only.
+func TestDelegatingClient(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func TestRouted(t *testing.T) {
 	}
 }
 
-// A kind that a component uses while it is served is followed, and does not fail the start where it is not.
-func TestOptionalKindsAreFollowed(t *testing.T) {
+// Optional kinds are watched, and do not fail the start if they are not served.
+func TestOptionalKindsAreWatched(t *testing.T) {
 	used := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
 	components := []Component{
 		{Name: "a", Requires: []schema.GroupVersionKind{required}, Optional: []schema.GroupVersionKind{used, capability.HTTPRoute}},

@@ -43,18 +43,18 @@ func newSupervisor(c Component, mgr *instrumentedManager, caps CapabilitySource)
 
 // watchRequired returns channels that are closed when all required kinds are served, and when one of them is removed later.
 func (s *supervisor) watchRequired(ctx context.Context) (served, removed <-chan struct{}) {
-	came, went := make(chan struct{}), make(chan struct{})
-	begin, end := sync.OnceFunc(func() { close(came) }), sync.OnceFunc(func() { close(went) })
-	began := false
+	servedCh, removedCh := make(chan struct{}), make(chan struct{})
+	closeServed, closeRemoved := sync.OnceFunc(func() { close(servedCh) }), sync.OnceFunc(func() { close(removedCh) })
+	wasServed := false
 	s.caps.OnChange(ctx, func(set capability.Set) {
 		if set.HasAll(s.component.Requires...) {
-			began = true
-			begin()
-		} else if began {
-			end()
+			wasServed = true
+			closeServed()
+		} else if wasServed {
+			closeRemoved()
 		}
 	})
-	return came, went
+	return servedCh, removedCh
 }
 
 // Start implements manager.Runnable. Errors of the component are retried, because the other components must continue. Only ErrAPIRemoved is

@@ -16,14 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Reads makes a cache whose reads of a followed kind end with a NoKindMatchError when the kind is not served, or goes meanwhile. A cache
-// of controller-runtime starts an informer for what is read; that of a kind which has just gone never syncs, and a reconcile that reads it
-// would keep its worker until its time is over.
+// CacheFactory creates a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served, or is removed during
+// the read. Caches of controller-runtime start an informer for each read, which never syncs for a removed kind and blocks the worker.
 type CacheFactory struct {
 	watcher atomic.Pointer[Watcher]
 }
 
-// NewCache is for the NewCache of a manager's options. Its errors are those of cache.New.
+// NewCache implements cache.NewCacheFunc. Its errors are those of cache.New.
 func (r *CacheFactory) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, options)
 	if err != nil {
@@ -32,7 +31,7 @@ func (r *CacheFactory) NewCache(config *rest.Config, options cache.Options) (cac
 	return &servedOnlyCache{Cache: c, scheme: options.Scheme, factory: r}, nil
 }
 
-// Follow sets whose kinds are meant. Before, everything is read as it is without Reads.
+// SetWatcher sets the watcher of optional kinds. Before that, no read is limited.
 func (r *CacheFactory) SetWatcher(w *Watcher) { r.watcher.Store(w) }
 
 type servedOnlyCache struct {
@@ -58,19 +57,19 @@ func (c *servedOnlyCache) whileServed(ctx context.Context, object runtime.Object
 	if err != nil || w == nil || !slices.Contains(w.options.Kinds, kind) {
 		return read(ctx)
 	}
-	gone := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	noKindMatch := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w.OnChange(ctx, func(s Set) {
 		if !s.Has(kind) {
-			stop(gone)
+			stop(noKindMatch)
 		}
 	})
 	if err = ctx.Err(); err == nil {
 		err = read(ctx)
 	}
-	if errors.Is(context.Cause(ctx), gone) {
-		return gone
+	if errors.Is(context.Cause(ctx), noKindMatch) {
+		return noKindMatch
 	}
 	return err
 }

@@ -18,18 +18,17 @@ import (
 
 var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// definitions follows the names of CustomResourceDefinitions. Its informer is not one of the manager's cache, because nothing but
-// names is of interest, a few hundred bytes where the whole objects take megabytes, and because it may be forbidden. A nil one
-// knows nothing.
+// crdWatcher watches the names of CustomResourceDefinitions. It has its own metadata informer, because cached names take a few hundred bytes
+// instead of megabytes, and because the permission may be missing. A nil crdWatcher is never synced.
 type crdWatcher struct {
 	groups    map[string]bool
 	informer  toolscache.SharedIndexInformer
-	seen      sync.Map // names of definitions of the groups that there were
+	seen      sync.Map // names of all observed definitions of the groups
 	forbidden atomic.Bool
 }
 
-// newDefinitions prepares the following of all definitions. Signal is called for every event about one of the groups.
-func newCRDWatcher(client metadata.Interface, groups map[string]bool, log logr.Logger, signal func()) (*crdWatcher, error) {
+// newCRDWatcher returns a watcher of all definitions, which calls notify for every event of one of the groups.
+func newCRDWatcher(client metadata.Interface, groups map[string]bool, log logr.Logger, notify func()) (*crdWatcher, error) {
 	d := &crdWatcher{groups: groups}
 	d.informer = metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
 	onError := func(ctx context.Context, r *toolscache.Reflector, err error) {
@@ -40,18 +39,18 @@ func newCRDWatcher(client metadata.Interface, groups map[string]bool, log logr.L
 		if d.forbidden.CompareAndSwap(false, true) {
 			log.Info("May not list and watch CustomResourceDefinitions; polling discovery instead, which notices changes later",
 				"period", pollPeriod, "cause", err.Error())
-			signal()
+			notify()
 		}
 	}
-	relevant := func(obj any) {
+	onEvent := func(obj any) {
 		d.forbidden.Store(false)
 		if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && groups[schema.ParseGroupResource(key).Group] {
 			d.seen.Store(key, true)
-			signal()
+			notify()
 		}
 	}
 	_, err := d.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: relevant, DeleteFunc: relevant, UpdateFunc: func(_, after any) { relevant(after) },
+		AddFunc: onEvent, DeleteFunc: onEvent, UpdateFunc: func(_, after any) { onEvent(after) },
 	})
 	if err := errors.Join(err, d.informer.SetTransform(nameOnly), d.informer.SetWatchErrorHandlerWithContext(onError)); err != nil {
 		return nil, fmt.Errorf("following definitions: %w", err)
@@ -59,12 +58,12 @@ func newCRDWatcher(client metadata.Interface, groups map[string]bool, log logr.L
 	return d, nil
 }
 
-// following reports whether events can be relied on.
+// isSynced reports whether the informer is synced and receives events.
 func (d *crdWatcher) isSynced() bool {
 	return d != nil && d.informer.HasSynced() && !d.forbidden.Load()
 }
 
-// gone reports that the definition of a resource was there and is not any more. Definitions are always named plural.group.
+// isRemoved reports whether the definition of a resource was observed and deleted. Definitions are always named plural.group.
 func (d *crdWatcher) isRemoved(resource schema.GroupResource) bool {
 	if !d.isSynced() {
 		return false
@@ -74,7 +73,7 @@ func (d *crdWatcher) isRemoved(resource schema.GroupResource) bool {
 	return seen && !found && err == nil
 }
 
-// agree reports whether discovery lists every definition of our groups, as far as it can tell.
+// agreesWith reports whether discovery lists every definition of the groups, or failed to read their version.
 func (d *crdWatcher) agreesWith(answer discoveryResult) bool {
 	if !d.isSynced() {
 		return true
@@ -87,11 +86,11 @@ func (d *crdWatcher) agreesWith(answer discoveryResult) bool {
 	return true
 }
 
-// nameOnly keeps what the informer itself needs: the name, and the resource version by which it sees changes.
+// nameOnly keeps only the fields that the informer needs.
 func nameOnly(in any) (any, error) {
 	obj, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return in, nil // a tombstone carries an object that was transformed before
+		return in, nil // a tombstone contains an object that was transformed before
 	}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: obj.Name, ResourceVersion: obj.ResourceVersion,

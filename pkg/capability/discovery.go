@@ -13,56 +13,55 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// served is what one reading of discovery says about the groups that matter.
+// discoveryResult is the result of a discovery call for the relevant groups.
 type discoveryResult struct {
 	// plurals holds the plural name of each kind.
 	plurals map[schema.GroupVersionKind]string
-	// failed holds the versions that are listed and could not be described.
+	// failed holds the versions that are listed but whose resources could not be read.
 	failed map[schema.GroupVersion]error
 }
 
-// errUndescribed is for a version that the aggregated document lists without its resources while it is being collected.
+// errUndescribed is used for a version that the aggregated document lists before it has collected the resources.
 var errUndescribed = errors.New("its resources are not known yet")
 
-// read asks the API server which kinds of the given groups it serves. An error means that nothing was learnt;
-// failures of single group versions are part of the answer.
+// readDiscovery returns the served kinds of the given groups. Failures of single versions are part of the result.
 func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (discoveryResult, error) {
 	list, resources, err := discovery.ServerGroupsAndResourcesWithContext(ctx, client)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
 		return discoveryResult{}, fmt.Errorf("reading discovery: %w", err)
 	}
-	out := discoveryResult{plurals: map[schema.GroupVersionKind]string{}, failed: undescribedVersions(list, groups, failed)}
-	for _, described := range resources {
-		gv, err := schema.ParseGroupVersion(described.GroupVersion)
+	result := discoveryResult{plurals: map[schema.GroupVersionKind]string{}, failed: undescribedVersions(list, groups, failed)}
+	for _, resourceList := range resources {
+		gv, err := schema.ParseGroupVersion(resourceList.GroupVersion)
 		if err != nil || !groups[gv.Group] {
 			continue
 		}
-		delete(out.failed, gv)
-		for _, r := range described.APIResources {
-			if !strings.Contains(r.Name, "/") { // subresources carry the kind of what they return
-				out.plurals[gv.WithKind(r.Kind)] = r.Name
+		delete(result.failed, gv)
+		for _, r := range resourceList.APIResources {
+			if !strings.Contains(r.Name, "/") { // the kind of a subresource is that of its response
+				result.plurals[gv.WithKind(r.Kind)] = r.Name
 			}
 		}
 	}
-	return out, nil
+	return result, nil
 }
 
-// announced are the listed versions of the groups, with why they could not be described as far as that is known.
+// undescribedVersions returns the listed versions of the groups whose resources could not be read, with the cause as far as it is known.
 func undescribedVersions(list []*metav1.APIGroup, groups map[string]bool, failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
-	out := map[schema.GroupVersion]error{}
+	undescribed := map[schema.GroupVersion]error{}
 	for _, group := range list {
 		for _, version := range group.Versions {
 			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			if cause := failed[gv]; groups[gv.Group] && !apierrors.IsNotFound(cause) { // those disappeared between two requests
-				out[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cmp.Or(cause, errUndescribed))
+			if cause := failed[gv]; groups[gv.Group] && !apierrors.IsNotFound(cause) { // NotFound: removed between two requests
+				undescribed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cmp.Or(cause, errUndescribed))
 			}
 		}
 	}
-	return out
+	return undescribed
 }
 
-// lists reports whether any version of the group serves the resource, or cannot be read.
+// mayServe reports whether any version of the group serves the resource, or could not be read.
 func (s discoveryResult) mayServe(resource schema.GroupResource) bool {
 	for gv := range s.failed {
 		if gv.Group == resource.Group {
