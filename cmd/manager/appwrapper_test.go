@@ -44,7 +44,7 @@ func manifest[T any](t *testing.T, path string) []T {
 func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	mutating := manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[0]
 	validating := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[1]
-	trusts := appWrapperRow(&Env{}).Trusts
+	trusts := appWrapperSpec(&Env{}).CABundleTargets
 	if mutating.Name != webhook.MutatingConfiguration || validating.Name != webhook.ValidatingConfiguration ||
 		trusts[0].Name != mutating.Name || trusts[1].Name != validating.Name {
 		t.Errorf("configurations %s and %s, trusted %v", mutating.Name, validating.Name, trusts)

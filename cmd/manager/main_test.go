@@ -198,7 +198,7 @@ func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl
 	kubeconfig(t, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	table := func(e *Env) []row {
+	table := func(e *Env) []componentSpec {
 		rows := testTable(e)
 		rows[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

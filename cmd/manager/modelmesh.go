@@ -22,10 +22,10 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// modelMeshRow is the line of ModelMesh: runtimes, models, and what OpenShift adds.
-func modelMeshRow(env *Env) row {
+// modelMeshSpec returns the component ModelMesh: runtimes, models and their integration with OpenShift.
+func modelMeshSpec(env *Env) componentSpec {
 	m := &modelMesh{env: env}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     modelmesh.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
@@ -44,18 +44,18 @@ func modelMeshRow(env *Env) row {
 				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
-		FieldOwner: modelmesh.FieldOwner,
-		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
+		FieldOwner:      modelmesh.FieldOwner,
+		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 	}
 }
 
-// modelMesh joins webhooks and controllers, which have one source of settings.
+// modelMesh shares the source of settings between webhooks and controllers.
 type modelMesh struct {
 	env    *Env
 	source *meshsettings.Source
 }
 
-// scope is the namespace to which memory is limited; "" is none.
+// scope returns the namespace of the caches; "" means all.
 func (m *modelMesh) scope() string {
 	if c := m.env.Config.ModelMesh; c.NamespaceScope {
 		return c.Namespace
@@ -63,7 +63,7 @@ func (m *modelMesh) scope() string {
 	return ""
 }
 
-// caches are those of runtimes and models, and in a cluster those of what stands beside them.
+// caches returns the caches of runtimes and models, and in cluster scope those of the OpenShift integration.
 func (m *modelMesh) caches() []component.CacheNeed {
 	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {
@@ -72,12 +72,12 @@ func (m *modelMesh) caches() []component.CacheNeed {
 	return needs
 }
 
-// webhooks answers for runtimes. Which built-in adapters there are the administrators alone decide; as long as their document
-// was never read, those that hold without one count. The source of settings is made here, since only the leader sets up controllers.
+// webhooks registers the webhook of runtimes. Only administrators configure the built-in adapters; the defaults apply until their document was
+// read once. The source is created here, because webhooks run on all replicas.
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
-	known := meshsettings.Default().BuiltInServerTypes
+	defaults := meshsettings.Default().BuiltInServerTypes
 	if !enabled {
-		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
+		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return defaults })
 		return nil
 	}
 	m.source = meshsettings.NewSource(meshsettings.Options{
@@ -90,7 +90,7 @@ func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Gu
 	webhook.Register(mgr, true, guards, func(ctx context.Context, _ string) []string {
 		settings, err := m.source.Admin(ctx)
 		if err != nil {
-			return known
+			return defaults
 		}
 		return settings.BuiltInServerTypes
 	})

@@ -38,7 +38,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		!slices.Equal(h.Rules[0].APIVersions, want.APIVersions) || !slices.Equal(h.Rules[0].Resources, want.Resources) {
 		t.Errorf("%+v", h.Rules)
 	}
-	trusts := modelMeshRow(&Env{}).Trusts
+	trusts := modelMeshSpec(&Env{}).CABundleTargets
 	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
 		t.Errorf("the CA goes to %v", trusts)
 	}

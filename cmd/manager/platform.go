@@ -19,9 +19,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// platformRow is the line of the resources with which the platform hands areas over. Each has a supervisor of its own, since
-// there may be one without the other.
-func platformRow(env *Env) row {
+// platformSpec returns the component of the custom resources by which the platform configures this operator. Each of them has its own
+// supervisor, because a cluster may serve only one.
+func platformSpec(env *Env) componentSpec {
 	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version, PlatformType: env.Config.PlatformType}
 	parts := platform.Parts(
 		platform.SetupMLflowOperator(settings, env.served, env.clock),
@@ -29,7 +29,7 @@ func platformRow(env *Env) row {
 			Served: env.served, Clock: env.clock, Hub: env.hub,
 			Applier: env.Applier(apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName}),
 		}))
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     platform.ComponentName,
 			Types:    []func(*runtime.Scheme) error{platformv1alpha1.AddToScheme, mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme},
@@ -43,7 +43,7 @@ func platformRow(env *Env) row {
 	}
 }
 
-// hubSettings say what takes the place of the programs that the original's AIHub brought about.
+// hubSettings returns the Deployments that the legacy AIHub created, with the components that replace them.
 func hubSettings(env *Env) platform.HubSettings {
 	return platform.HubSettings{
 		PlatformType: env.Config.PlatformType, Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,

@@ -20,7 +20,7 @@ import (
 
 // ErrAPIRemoved is returned by the manager when a kind that a running component requires is removed: informers and controllers cannot be
 // removed from a manager. The process should exit successfully and restart without the component.
-var ErrAPIRemoved = errors.New("an API that it requires is removed")
+var ErrAPIRemoved = errors.New("an API that it requires is gone")
 
 const (
 	minBackoff = time.Second

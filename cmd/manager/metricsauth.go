@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// reviewTimeout bounds the reviews of one request, and sendTimeout the sending of it and the reading of the answer.
-	reviewTimeout, sendTimeout = 10 * time.Second, 30 * time.Second
-	// profileTimeout bounds the taking and sending of a profile.
+	// reviewTimeout limits the reviews of a request, sendTimeout the transfer of request and response.
+	reviewTimeout = 10 * time.Second
+	sendTimeout   = 30 * time.Second
+	// profileTimeout limits recording and sending a profile.
 	profileTimeout = 5 * time.Minute
-	// maxReviews are reviewed at the same time, and one more waits for reviewTurn: every pod reaches the port, with tokens made up.
-	maxReviews = 4
-	reviewTurn = time.Second
+	// maxConcurrentReviews limits the reviews in progress; more requests wait for reviewSlotTimeout. Every pod can send invalid tokens.
+	maxConcurrentReviews = 4
+	reviewSlotTimeout    = time.Second
 )
 
-// scrapers lets callers read metrics whom the API server knows and allows to get the path. It does what the filter of
-// controller-runtime does, whose imports (the API server's library, with it text/template) would add 7.5 MB to the
-// program and switch off the linker's removal of unused methods. It remembers no answer: a scrape in half a minute costs two questions,
-// and a token that was revoked reads nothing more.
-type scrapers struct {
+// metricsAuth authenticates and authorizes requests for metrics like the filter of controller-runtime, whose imports would add 7.5 MB to the
+// binary and disable dead code elimination of methods. Results are not cached: a scrape every 30 s costs two reviews, and a revoked token is
+// rejected immediately.
+type metricsAuth struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	// turns has an element for each review in progress.
-	turns chan struct{}
+	// slots holds an element for each review in progress.
+	slots chan struct{}
 }
 
-// scraperFilter fits FilterProvider of the metrics server. The account of the program needs create on tokenreviews and
-// subjectaccessreviews, callers need get on the nonResourceURL /metrics.
-func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+// metricsAuthFilter is the FilterProvider of the metrics server. The operator needs create on tokenreviews and subjectaccessreviews, callers
+// need get on the nonResourceURL /metrics.
+func metricsAuthFilter(restConfig *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(restConfig, client)
 	if err != nil {
 		return nil, fmt.Errorf("building the authentication client: %w", err)
@@ -51,12 +51,12 @@ func scraperFilter(restConfig *rest.Config, client *http.Client) (metricsserver.
 	if err != nil {
 		return nil, fmt.Errorf("building the authorization client: %w", err)
 	}
-	return scrapers{authentication.TokenReviews(), authorization.SubjectAccessReviews(), make(chan struct{}, maxReviews)}.filter, nil
+	return metricsAuth{authentication.TokenReviews(), authorization.SubjectAccessReviews(), make(chan struct{}, maxConcurrentReviews)}.filter, nil
 }
 
-// profiles are the handlers of profiles by path, for ExtraHandlers of the metrics server, which filters them too: callers need get on
-// their nonResourceURLs. A profile takes as long as the caller wants, so the limit for sending it is another.
-func profiles() map[string]http.Handler {
+// pprofHandlers returns the pprof handlers by path, for ExtraHandlers of the metrics server, which applies the filter to them: callers need
+// get on the nonResourceURLs. The caller chooses the duration of a profile, so the write deadline is longer.
+func pprofHandlers() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {
 		handlers["/debug/pprof/"+path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,11 +67,11 @@ func profiles() map[string]http.Handler {
 	return handlers
 }
 
-func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
+func (s metricsAuth) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection, limit := http.NewResponseController(w), clock.RealClock{}.Now().Add(sendTimeout)
 		_, _ = connection.SetReadDeadline(limit), connection.SetWriteDeadline(limit) // the library's server has no limit for them
-		status, err := s.judge(r)
+		status, err := s.authorize(r)
 		if err != nil {
 			status = http.StatusInternalServerError
 			log.Error(err, "The caller of a metrics request could not be checked")
@@ -85,43 +85,42 @@ func (s scrapers) filter(log logr.Logger, next http.Handler) (http.Handler, erro
 	}), nil
 }
 
-// judge returns 200 for a caller who may read, else the status of the refusal. It asks the API server who the caller is and what they
-// may do.
-func (s scrapers) judge(r *http.Request) (int, error) {
+// authorize returns 200 if the token review and the access review of the caller succeed, otherwise the status of the rejection.
+func (s metricsAuth) authorize(r *http.Request) (int, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token = strings.TrimSpace(token); !ok || token == "" {
 		return http.StatusUnauthorized, nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	turn, last := context.WithTimeout(ctx, reviewTurn)
-	defer last()
+	slotCtx, cancelSlot := context.WithTimeout(ctx, reviewSlotTimeout)
+	defer cancelSlot()
 	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
-	case <-turn.Done():
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-slotCtx.Done():
 		return http.StatusTooManyRequests, nil
 	}
-	who, err := s.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	tokenReview, err := s.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing a token: %w", err)
 	}
-	if !who.Status.Authenticated {
+	if !tokenReview.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := who.Status.User
+	user := tokenReview.Status.User
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for k, v := range user.Extra {
 		extra[k] = authorizationv1.ExtraValue(v)
 	}
-	may, err := s.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	accessReview, err := s.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing the access of %s: %w", user.Username, err)
 	}
-	if !may.Status.Allowed || may.Status.Denied {
+	if !accessReview.Status.Allowed || accessReview.Status.Denied {
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil

@@ -17,15 +17,15 @@ import (
 
 // One connection too many ends one of those before, and what has ended counts no longer.
 func TestConnectionsAreBounded(t *testing.T) {
-	c := connections{open: map[net.Conn]struct{}{}}
+	c := connectionLimiter{open: map[net.Conn]struct{}{}}
 	peers := make([]net.Conn, 0, maxConnections)
 	for range maxConnections {
 		ours, peer := net.Pipe()
 		peers = append(peers, peer)
-		c.changed(ours, http.StateNew)
+		c.onStateChange(ours, http.StateNew)
 	}
 	last, _ := net.Pipe()
-	c.changed(last, http.StateNew)
+	c.onStateChange(last, http.StateNew)
 	if len(c.open) != maxConnections {
 		t.Errorf("%d connections are open", len(c.open))
 	}
@@ -42,7 +42,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	<-ended
 	for connection := range c.open {
-		c.changed(connection, http.StateClosed)
+		c.onStateChange(connection, http.StateClosed)
 	}
 	if len(c.open) > 0 {
 		t.Errorf("%d connections are open after all ended", len(c.open))
@@ -52,7 +52,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 // Every path of the webhook server is within the budget.
 func TestWebhooksAreGuarded(t *testing.T) {
 	inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
-	judged{guarded{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
+	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodPost, "/guarded", http.NoBody)
 	request.ContentLength = 1 << 40
 	answer := httptest.NewRecorder()
@@ -67,7 +67,7 @@ func TestTheHeapStaysBelowTheLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	for given, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, 1000 << 20: 900 << 20} {
 		debug.SetMemoryLimit(given)
-		leaveRoom()
+		lowerMemoryLimit()
 		if got := debug.SetMemoryLimit(-1); got != want {
 			t.Errorf("%d became %d, want %d", given, got, want)
 		}

@@ -39,15 +39,15 @@ func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
 		want          time.Duration
 	}{
 		"no request at all":        {},
-		"the connection is closed": {before: 1, pause: connectionIdle + time.Second},
-		"it may still be open":     {before: 1, pause: connectionIdle - time.Second, want: partingQuiet},
-		"a few requests":           {before: 1, after: 2, want: 3*partingQuiet - 2*time.Millisecond},
-		"requests without end":     {before: 1, after: 8, want: partingMax},
+		"the connection is closed": {before: 1, pause: idleConnectionTimeout + time.Second},
+		"it may still be open":     {before: 1, pause: idleConnectionTimeout - time.Second, want: drainIdle},
+		"a few requests":           {before: 1, after: 2, want: 3*drainIdle - 2*time.Millisecond},
+		"requests without end":     {before: 1, after: 8, want: maxDrain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
-				server := &parting{Server: inner, clock: clock.RealClock{}}
+				server := &drainingServer{Server: inner, clock: clock.RealClock{}}
 				server.Register("/convert-parting", http.NotFoundHandler())
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
@@ -67,7 +67,7 @@ func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
 				var asking sync.WaitGroup
 				asking.Go(func() {
 					for range tc.after {
-						time.Sleep(partingQuiet - time.Millisecond)
+						time.Sleep(drainIdle - time.Millisecond)
 						if got := inner.connection(); got != "close" {
 							t.Errorf("Connection: %q while it ends", got)
 						}

@@ -14,7 +14,7 @@ var errLoaded = errors.New("loaded")
 func loadedBy(t *testing.T, environment map[string]string, args ...string) (config.Config, started) {
 	t.Helper()
 	var got config.Config
-	g := given{env: environment, table: components}
+	g := given{env: environment, table: componentSpecs}
 	s := started{stdout: &output{}, stderr: &output{}}
 	p := g.process(args, s)
 	inner := p.load
@@ -80,7 +80,7 @@ func TestWordsAreKnownAndExplained(t *testing.T) {
 		t.Errorf("code %d, %s", s.code, s.stderr)
 	}
 	// A flag with another default is a flag of the program.
-	for flag := range originalDefaults {
+	for flag := range legacyDefaults {
 		if !strings.Contains(config.Usage(config.Program{}), "--"+flag+",") {
 			t.Errorf("no flag %s", flag)
 		}

@@ -19,55 +19,57 @@ import (
 )
 
 const (
-	// headTimeout and bodyTimeout are how long a client may take to send a request, and answerTimeout until it has read the answer.
-	headTimeout, bodyTimeout, answerTimeout = 5 * time.Second, 10 * time.Second, 40 * time.Second
-	// probeTimeout bounds a check of readiness.
+	// readHeaderTimeout, readTimeout and writeTimeout limit slow clients, as in http.Server.
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 40 * time.Second
+	// probeTimeout limits a readiness check.
 	probeTimeout = 10 * time.Second
-	// maxConnections is what API servers never need. Each takes memory before it has sent anything.
+	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
 	maxConnections = 1000
-	maxHead        = 16 << 10
+	maxHeaderBytes = 16 << 10
 )
 
-// bounded is the library's webhook server with bounds for clients, because every pod reaches the port: the library's own listener
-// has none for the number of connections, nor for slow clients.
-type bounded struct {
+// limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
+// library has neither.
+type limitedServer struct {
 	webhook.Server
 	address string
 	tls     []func(*tls.Config)
 	started atomic.Bool
 }
 
-func newBounded(port int, options ...func(*tls.Config)) *bounded {
-	return &bounded{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(port)), tls: options}
+func newLimitedServer(port int, options ...func(*tls.Config)) *limitedServer {
+	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(port)), tls: options}
 }
 
-// guarded is a webhook server all of whose requests share a budget of memory.
-type guarded struct {
+// budgetedServer is a webhook server whose requests share a memory budget.
+type budgetedServer struct {
 	webhook.Server
 	budget *admission.Budget
 }
 
 // Register implements webhook.Server.
-func (g guarded) Register(path string, hook http.Handler) {
+func (g budgetedServer) Register(path string, hook http.Handler) {
 	g.Server.Register(path, g.budget.Guard(hook))
 }
 
 // Start implements manager.Runnable.
-func (b *bounded) Start(ctx context.Context) error {
+func (b *limitedServer) Start(ctx context.Context) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	for _, set := range b.tls {
 		set(config)
 	}
-	// API servers call webhooks with HTTP/1.1, and with HTTP/2 bodies are in memory before a handler reads them.
+	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
 	config.NextProtos = []string{"http/1.1"}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.address)
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
-	open := connections{open: map[net.Conn]struct{}{}}
+	open := connectionLimiter{open: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: open.changed,
-		ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: connectionIdle, MaxHeaderBytes: maxHead,
+		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: open.onStateChange,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	ended := make(chan error, 1)
 	defer context.AfterFunc(ctx, func() {
@@ -82,8 +84,8 @@ func (b *bounded) Start(ctx context.Context) error {
 	return <-ended
 }
 
-// StartedChecker implements webhook.Server: it is ready when a connection is answered.
-func (b *bounded) StartedChecker() healthz.Checker {
+// StartedChecker implements webhook.Server. It checks that the server accepts a TLS connection.
+func (b *limitedServer) StartedChecker() healthz.Checker {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is for other names
 	return func(r *http.Request) error {
 		if !b.started.Load() {
@@ -97,14 +99,14 @@ func (b *bounded) StartedChecker() healthz.Checker {
 	}
 }
 
-// connections are the open ones of a server.
-type connections struct {
+// connectionLimiter limits the open connections of a server.
+type connectionLimiter struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
 }
 
-// changed follows the state of a connection. One too many ends another at random: most likely one of the client that has the most.
-func (c *connections) changed(connection net.Conn, state http.ConnState) {
+// onStateChange tracks the state of a connection. Above the limit it closes a random one, most likely of the client with the most.
+func (c *connectionLimiter) onStateChange(connection net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
@@ -114,7 +116,7 @@ func (c *connections) changed(connection net.Conn, state http.ConnState) {
 				break
 			}
 			delete(c.open, other)
-			go func() { _ = other.Close() }() // it waits for its peer
+			go func() { _ = other.Close() }() // may block on the peer
 		}
 		c.open[connection] = struct{}{}
 	case http.StateClosed, http.StateHijacked:

@@ -50,7 +50,7 @@ func TestScrapers(t *testing.T) {
 	var asked atomic.Int32
 	var broken atomic.Bool
 	server := reviewer(t, &asked, &broken)
-	filter, err := scraperFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
+	filter, err := metricsAuthFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestScrapers(t *testing.T) {
 
 // Made-up tokens cost few reviews at a time; callers beyond them get status 429, and their connection is closed.
 func TestScrapersTakeTurns(t *testing.T) {
-	s := scrapers{turns: make(chan struct{}, 1)}
-	s.turns <- struct{}{}
+	s := metricsAuth{slots: make(chan struct{}, 1)}
+	s.slots <- struct{}{}
 	handler, err := s.filter(logr.Discard(), http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
