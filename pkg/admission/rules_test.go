@@ -24,7 +24,7 @@ var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 // holder has the given rights, written as described writes them.
 func holder(rights ...string) Access {
 	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		return slices.Contains(rights, described(right)), nil
+		return slices.Contains(rights, describeRight(right)), nil
 	}
 }
 
@@ -213,7 +213,7 @@ func TestReviewsThatFail(t *testing.T) {
 func TestRightsAreReviewedOnce(t *testing.T) {
 	asked := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		asked[described(right)]++
+		asked[describeRight(right)]++
 		return true, nil
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
@@ -248,11 +248,11 @@ func TestQuestionsAreFew(t *testing.T) {
 func TestRestrictedAllowsWhatTheManagerFillsIn(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
-	if len(u.all) > 0 {
-		t.Errorf("%v", u.all)
+	if len(u.items) > 0 {
+		t.Errorf("%v", u.items)
 	}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
-	if len(u.all) != 1 {
-		t.Errorf("%v", u.all)
+	if len(u.items) != 1 {
+		t.Errorf("%v", u.items)
 	}
 }

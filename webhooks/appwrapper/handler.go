@@ -48,7 +48,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return author.Patched(patch)
+	return author.PatchResponse(patch)
 }
 
 // validator answers the validating webhook.

@@ -162,9 +162,9 @@ func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 // What belongs to the manager is refused to all users, and kinds of ours that ask for the rights of their author are no components.
 func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
-	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()
+	guards := author.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
-	handler := guards.Before(validatorOf(newCluster()), kind, usesOf)
+	handler := guards.Wrap(validatorOf(newCluster()), kind, usesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
 		t.Errorf("%+v", answer)

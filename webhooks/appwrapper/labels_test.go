@@ -116,7 +116,7 @@ func TestLabels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch := author.Patched(operations).Patch
+			patch := author.PatchResponse(operations).Patch
 			object := applied(t, []byte(tc.raw), patch)
 			metadata := object["metadata"].(map[string]any)
 			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
@@ -135,7 +135,7 @@ func TestLabels(t *testing.T) {
 	}
 	// A user without UID, as a certificate may make one, gets an empty label and not a forged one.
 	operations, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
-	if patch := author.Patched(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
+	if patch := author.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
 		t.Errorf("%s %v", patch, err)
 	}
 }

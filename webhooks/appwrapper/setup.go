@@ -29,9 +29,9 @@ const (
 // switched off they judge all the same, and tell that nothing acts on what is stored.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.May, on: enabled, most: podSetsOf(mgr.GetAPIReader())}
+	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.Access, on: enabled, most: podSetsOf(mgr.GetAPIReader())}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(v, kind, usesOf)})
 }
 
 func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {

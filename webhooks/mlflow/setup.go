@@ -24,6 +24,6 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, namespace st
 	if enabled {
 		next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 	}
-	handler := guards.Before(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), usesIn(namespace))
+	handler := guards.Wrap(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), usesIn(namespace))
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }

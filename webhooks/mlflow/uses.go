@@ -27,19 +27,19 @@ func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Refer
 	spec, path := &m.Spec, field.NewPath("spec")
 	u := author.References{Namespace: namespace}
 	u.AddReferences(spec, path) // Secrets, ConfigMaps and the account
-	u.Without(author.Account, mlflowv1.DefaultServiceAccount)
+	u.Remove(author.Account, mlflowv1.DefaultServiceAccount)
 	if spec.Image != nil {
 		u.Add(author.Image, spec.Image.Image, path.Child("image", "image"))
 	}
 	u.AddMetadata(author.Label, spec.PodLabels, path.Child("podLabels"))
 	u.AddMetadata(author.Annotation, spec.PodAnnotations, path.Child("podAnnotations"))
-	u.AddMetadata(author.AccountNote, spec.ServiceAccountAnnotations, path.Child("serviceAccountAnnotations"))
+	u.AddMetadata(author.ServiceAccountAnnotation, spec.ServiceAccountAnnotations, path.Child("serviceAccountAnnotations"))
 	for i, claim := range spec.ResourceClaims {
-		u.AddContent(author.Device, claim.Name, claim, path.Child("resourceClaims").Index(i))
+		u.AddContent(author.ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
 	}
 	if spec.ArtifactsServer != nil {
 		for i, claim := range spec.ArtifactsServer.ResourceClaims {
-			u.AddContent(author.Device, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
+			u.AddContent(author.ResourceClaim, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
 		}
 	}
 	u.AddServer(&spec.More, path)
@@ -56,11 +56,11 @@ func addClaim(u *author.References, claim *corev1.PersistentVolumeClaimSpec, pat
 	if claim == nil {
 		return
 	}
-	u.Add(author.Claim, claim.VolumeName, path.Child("volumeName"))
+	u.Add(author.ExistingClaim, claim.VolumeName, path.Child("volumeName"))
 	if claim.DataSource != nil {
-		u.AddContent(author.Claim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
+		u.AddContent(author.ExistingClaim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
 	}
 	if claim.DataSourceRef != nil {
-		u.AddContent(author.Claim, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
+		u.AddContent(author.ExistingClaim, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
 	}
 }

@@ -31,7 +31,7 @@ type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if !author.Changes(request) {
+	if !author.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	now, err := decode(request.Object.Raw)
@@ -73,7 +73,7 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 
 // allowed lets a runtime pass.
 func allowed(warnings []string) admission.Response {
-	return author.Warned(admission.Allowed(""), warnings)
+	return author.AddWarnings(admission.Allowed(""), warnings)
 }
 
 // news returns the warnings that the user was not given with the runtime before.
@@ -122,7 +122,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes 
 	if enabled {
 		next = &validator{serverTypes}
 	}
-	handler := guards.Before(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
+	handler := guards.Wrap(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 
@@ -133,9 +133,9 @@ func usesOf(rules author.Rules, raw []byte, namespace string) (author.References
 	}
 	u := Uses(rules, &r.Spec, namespace)
 	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Yes {
-		u.Add(author.Publication, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
+		u.Add(author.RuntimeAnnotation, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
 		if r.Annotations[mm.AnnotationAuth] != mm.Yes { // models that are published without a login
-			u.Add(author.Publication, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
+			u.Add(author.RuntimeAnnotation, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
 		}
 	}
 	return u, nil

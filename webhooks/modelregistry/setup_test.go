@@ -38,7 +38,7 @@ func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
 
 // trusted lets every author use everything.
-var trusted = author.Guards{May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+var trusted = author.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 	return true, nil
 }}
 

@@ -31,7 +31,7 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
 	u := author.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
-	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
+	u.Remove(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
 	u.AddServer(&spec.More, path)
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {

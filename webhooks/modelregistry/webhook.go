@@ -62,7 +62,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), usesOf)})
 }
 
 // RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
@@ -73,7 +73,7 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, setti
 	if enabled {
 		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
 	}
-	handler := guards.Before(next, kind.GroupKind(), catalogUsesOf)
+	handler := guards.Wrap(next, kind.GroupKind(), catalogUsesOf)
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
@@ -144,7 +144,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 func read(ctx context.Context, request admission.Request, source Source,
 	decide func(object, old map[string]any, s Settings) admission.Response,
 ) admission.Response {
-	if !author.Changes(request) {
+	if !author.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	object, old, err := decode(request)

@@ -36,7 +36,7 @@ type asked struct {
 
 // read takes the objects out of a request; false for operations that do not concern us.
 func read(request admission.Request) (*asked, bool, error) {
-	if !author.Changes(request) {
+	if !author.IsWrite(request) {
 		return nil, false, nil
 	}
 	a := &asked{}
@@ -104,7 +104,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return author.Patched(patch).WithWarnings(warnings...)
+		return author.PatchResponse(patch).WithWarnings(warnings...)
 	})
 }
 

@@ -48,7 +48,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, raycluster.GVK.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(validating, raycluster.GVK.GroupKind(), usesOf)})
 }
 
 // usesOf lists what a cluster names. Its pods are made by KubeRay, not by the manager.

@@ -111,7 +111,7 @@ func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 func webhooks(env render.Env) map[string]admission.Handler {
 	s := server{hooks: map[string]admission.Handler{}}
 	m := manager{server: s}
-	guards := author.Guards{Rules: env.Config.Authors, May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	guards := author.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
 	mlflow.Register(m, true, guards, env.Config.Namespace)

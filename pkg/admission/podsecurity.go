@@ -12,21 +12,20 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// checks are those of the Pod Security Standards. Its error is one of the library itself.
-var checks = sync.OnceValues(func() (policy.Evaluator, error) {
+// podSecurityEvaluator returns the evaluator of the Pod Security Standards. Its error is a bug of the library.
+var podSecurityEvaluator = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-// AddPrivileges adds what of a pod the level does not allow. Of fields that the author leaves out those count that the manager fills
-// in, which every level allows.
+// AddPrivileges adds the violations of a Pod Security level. Unset fields have the defaults of the manager, which all levels allow.
 func (u *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
-	evaluator, err := checks()
+	evaluator, err := podSecurityEvaluator()
 	if err != nil {
 		u.Add(Privilege, err.Error(), path)
 		return
 	}
 	version := api.LevelVersion{Level: api.Level(level), Version: api.LatestVersion()}
-	for _, result := range evaluator.EvaluatePod(version, metadata, hardened(spec)) {
+	for _, result := range evaluator.EvaluatePod(version, metadata, withDefaultSecurityContext(spec)) {
 		if result.Allowed {
 			continue
 		}
@@ -38,8 +37,8 @@ func (u *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spe
 	}
 }
 
-// hardened is a pod with the security context that the manager gives to pods, where the author says nothing.
-func hardened(spec *corev1.PodSpec) *corev1.PodSpec {
+// withDefaultSecurityContext returns a copy of a pod spec with the security context that the manager sets by default.
+func withDefaultSecurityContext(spec *corev1.PodSpec) *corev1.PodSpec {
 	spec = spec.DeepCopy()
 	pod := cmp.Or(spec.SecurityContext, &corev1.PodSecurityContext{})
 	pod.RunAsNonRoot = cmp.Or(pod.RunAsNonRoot, new(true))

@@ -59,7 +59,7 @@ func TestGuards(t *testing.T) {
 			if tc.next == nil {
 				tc.next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 			}
-			handler := Guards{Rules: shipped, May: holder()}.Before(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, usesOf)
+			handler := Guards{Rules: shipped, Access: holder()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, usesOf)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation, Namespace: "team", UserInfo: eve, Object: runtime.RawExtension{Raw: []byte(tc.object)},
 			}}
@@ -78,7 +78,7 @@ func TestGuards(t *testing.T) {
 func TestGuardsKeepRefusals(t *testing.T) {
 	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
-	if answer := (Guards{}).Before(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
+	if answer := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -86,7 +86,7 @@ func TestGuardsKeepRefusals(t *testing.T) {
 // One request asks a limited number of questions, whatever it names, and is refused beyond it.
 func TestQuestionsOfOneRequest(t *testing.T) {
 	asked := 0
-	guards := Guards{Rules: Rules{Mode: Enforce}, May: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		asked++
 		return right.Resource == "secrets", nil
 	}}
@@ -101,11 +101,11 @@ func TestQuestionsOfOneRequest(t *testing.T) {
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if answer := guards.Before(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxAccessReviews {
+	if answer := guards.Wrap(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxAccessReviews {
 		t.Errorf("%+v after %d questions", answer.Result, asked)
 	}
 	asked = 0
-	answer := guards.Before(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
+	answer := guards.Wrap(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
 	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxAccessReviews {
 		t.Errorf("%+v after %d questions", answer.Result, asked)
 	}
@@ -113,7 +113,7 @@ func TestQuestionsOfOneRequest(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	for address, want := range map[string]time.Duration{"/x": 30 * time.Second, "/x?timeout=5s": 5 * time.Second, "/x?timeout=-1s": 30 * time.Second, "/x?timeout=9h": 30 * time.Second} {
-		if got := patience(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
+		if got := requestTimeout(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
 			t.Errorf("%s: %s", address, got)
 		}
 	}
