@@ -125,6 +125,6 @@ func usage(p process) string {
 func program(p process) config.Program {
 	return config.Program{
 		Components: component.Names(componentsOf(p.registry(&Env{}))), MLflowVersion: mlflowVersion,
-		Selection: p.selection, Defaults: p.defaults,
+		EnabledComponents: p.selection, Defaults: p.defaults,
 	}
 }

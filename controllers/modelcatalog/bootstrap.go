@@ -217,7 +217,7 @@ func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) err
 func (b *bootstrap) targets(namespace string) []place {
 	places := []place{
 		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorBinding}},
-		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.On(true).RouteNamespace, Name: resources.Name}},
+		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.ForPlatform(true).RouteNamespace, Name: resources.Name}},
 	}
 	here := func(kind schema.GroupVersionKind, names ...string) {
 		for _, name := range names {

@@ -45,7 +45,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 		change(&in)
 	}
 	c := raycluster.View(u.Object)
-	in.RayCluster = in.On(openShift)
+	in.RayCluster = in.ForPlatform(openShift)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
 	in.Mode = raycluster.Decide(in.RayCluster, in.Platform, c, c)
 	return in

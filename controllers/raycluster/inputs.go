@@ -30,7 +30,7 @@ import (
 
 // newInputs are what the objects depend on where there are no pods and no Secrets yet.
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
-	settings = settings.On(served.OpenShift())
+	settings = settings.ForPlatform(served.OpenShift())
 	in := resources.Inputs{
 		RayCluster: settings, Platform: raycluster.PlatformOf(served), PlatformKubeRay: served.PlatformKubeRay(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),

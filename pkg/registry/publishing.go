@@ -48,7 +48,7 @@ type Platform struct {
 // DetectPlatform takes the platform as it is now. The hub may be nil, which is one without decisions.
 func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
 	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
-	p.Gateway = p.Gateway.On(served.Has(capability.Route))
+	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
 	if domain != nil {
 		p.Routers, p.settled = domain.Domain(), domain.Settled()
 	}
@@ -106,7 +106,7 @@ func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.Refuse
 
 // GatewayMode reports whether the server is published behind the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {
-	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.Unnamed
+	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
 }
 
 // Prunable are the kinds that an owner of a server has and of which an object may become unwanted, as far as they are served.

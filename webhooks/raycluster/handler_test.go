@@ -131,7 +131,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{RayCluster: config.DefaultRayCluster().On(true), Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "d", Version: "v"}
+	want := Settings{RayCluster: config.DefaultRayCluster().ForPlatform(true), Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "d", Version: "v"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

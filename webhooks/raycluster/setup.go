@@ -72,6 +72,6 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 // SettingsOf joins the settings of the component with what is known of the cluster: what it serves, the domain under which it
 // publishes, "" while that is unknown, and the version of the program.
 func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
-	c = c.On(served.OpenShift())
+	c = c.ForPlatform(served.OpenShift())
 	return Settings{RayCluster: c, Platform: raycluster.PlatformOf(served), Domain: clusterdomain.Prefer(c.IngressDomain, domain), Version: version}
 }

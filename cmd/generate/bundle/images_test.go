@@ -91,7 +91,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{managerKey: true}
-	for _, row := range config.Rows(config.Program{}) {
+	for _, row := range config.SettingDocs(config.Program{}) {
 		if !slices.ContainsFunc(row.Env, func(name string) bool { return strings.Contains(name, "IMAGE") }) {
 			continue
 		}

@@ -53,7 +53,7 @@ Deployments of the replaced operators can continue to use their names for these 
 `
 
 // page is the whole page.
-func page(rows []config.Row) string {
+func page(rows []config.SettingDoc) string {
 	var out strings.Builder
 	out.WriteString(head)
 	for _, table := range tables {
@@ -92,7 +92,7 @@ var tables = []struct {
 }
 
 // titleOf names the table of a row.
-func titleOf(row config.Row) string {
+func titleOf(row config.SettingDoc) string {
 	flag, _, _ := strings.Cut(row.Flag, "-")
 	section, _, _ := strings.Cut(row.Key, ".")
 	for _, table := range tables {
@@ -103,7 +103,7 @@ func titleOf(row config.Row) string {
 	return "Process"
 }
 
-func line(row config.Row) string {
+func line(row config.SettingDoc) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(steady(row.Default)), cell(row.Help))
 }
 

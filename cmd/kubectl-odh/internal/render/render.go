@@ -102,7 +102,7 @@ func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unst
 // offline is an assumed cluster without objects, and with every component on, so that every kind can be rendered.
 func (o *options) offline(ctx context.Context, args []string) (*source, error) {
 	served, unknown := render.Platform(o.platform)
-	program := config.Program{Components: kinds.Names(), Selection: kinds.Names(), MLflowVersion: mlflowVersion}
+	program := config.Program{Components: kinds.Names(), EnabledComponents: kinds.Names(), MLflowVersion: mlflowVersion}
 	loaded, wrong := config.Load(program, args, o.Lookup, os.ReadFile)
 	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}
 	return &source{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(unknown, wrong)
