@@ -49,7 +49,7 @@ func (w *workloads) refused(ctx context.Context, aw *awv1beta2.AppWrapper) strin
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("The Events that say why there are no pods cannot be read", "reason", err.Error())
 	}
-	text := conditions.RefusedPods(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
+	text := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
 	w.memory.in(aw.UID, func(r *remembered) { r.refused = refusal{w.settings.Clock.Now(), text} })
 	return text
 }

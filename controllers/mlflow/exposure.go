@@ -76,7 +76,7 @@ func reportPublication(m *mlflowv1.MLflow, err error) (condition string, ok bool
 func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
 	report, err := routestatus.Read(ctx, r.whole, in.Gateway(), exposed, r.clock.Now())
 	for _, p := range report.Problems {
-		if p.Refused {
+		if p.Rejected {
 			withdraw(m, p.Name)
 		}
 	}
@@ -90,7 +90,7 @@ func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resour
 	default:
 		report.Set(&m.Status.Conditions, m.Generation)
 	}
-	return cmp.Or(err, report.Await())
+	return cmp.Or(err, report.Wait())
 }
 
 // withdraw takes the external URL back to which an object should lead that does not.

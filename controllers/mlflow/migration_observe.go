@@ -153,7 +153,7 @@ func (r *objects) refused(ctx context.Context, job *batchv1.Job) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("list Events of migration Job %s: %w", job.Name, err)
 	}
-	return conditions.RefusedPods(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
+	return conditions.PodCreationFailure(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
 // lookForChores finds the unfinished Jobs of a CronJob beside the server, also of one that is not wanted any more.

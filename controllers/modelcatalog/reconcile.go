@@ -303,7 +303,7 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	if err != nil {
 		return err
 	}
-	if a.AskPods {
+	if a.CheckPods {
 		pods, err := r.podsOf(ctx, c, resources.Name)
 		if err != nil {
 			return err
@@ -317,9 +317,9 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	case a.Retry > 0:
 		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
 	case a.Status != metav1.ConditionTrue:
-		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.OutOfTime(d)}
-	case a.AskPods:
-		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.ProgressDeadlineExceeded(d)}
+	case a.CheckPods:
+		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 	case r.remembered(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
 	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
@@ -385,5 +385,5 @@ func (r *catalogs) keepCertificates(ctx context.Context, c *aihubv1alpha1.Catalo
 
 // awaitRenewal brings the Catalog back when one of its certificates, or the answer of a Gateway, is due.
 func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.remembered(c.UID).said.Await())
+	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.remembered(c.UID).said.Wait())
 }

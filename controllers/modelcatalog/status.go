@@ -104,7 +104,7 @@ func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.S
 }
 
 // settable are the fields where users set the resources of the containers of a catalog and of its database.
-var settable = conditions.Fields{
+var settable = conditions.ResourceFields{
 	resources.ServerContainer: "spec.resources.catalog", rbacproxy.ContainerName: "spec.resources.kubeRBACProxy",
 	resources.DatabaseContainer: "spec.resources.postgres", resources.DataContainer: "spec.resources.init", resources.BenchmarkContainer: "spec.resources.init",
 }

@@ -65,7 +65,7 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 }
 
 // settable are the fields where users set the resources of the containers of a registry and of its database.
-var settable = conditions.Fields{
+var settable = conditions.ResourceFields{
 	resources.ServerContainer: "spec.rest.resources", rbacproxy.ContainerName: "spec.kubeRBACProxy.resources", resources.DatabaseContainer: "spec.postgres.resources",
 }
 
@@ -82,7 +82,7 @@ func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistr
 		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
 	}
 	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
-	if serving.GivenUp(d.Status) {
+	if serving.RolloutFailed(d.Status) {
 		f.reason = serving.ReasonUnavailable
 		if d.Status.UnavailableReplicas == 0 {
 			f.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
@@ -127,7 +127,7 @@ func (r *registries) lacking(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *fi
 	if len(missing) == 0 {
 		return nil
 	}
-	if name := missing[0].Name; name == resources.ServingSecretName(m) && issued(m) && !serving.GivenUp(d.Status) {
+	if name := missing[0].Name; name == resources.ServingSecretName(m) && issued(m) && !serving.RolloutFailed(d.Status) {
 		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " has not been made yet"}
 	}
 	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
@@ -143,7 +143,7 @@ func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, 
 		}
 	}
 	reason := serving.ReasonUnavailable
-	if comingUp(pod) && !serving.GivenUp(d.Status) {
+	if comingUp(pod) && !serving.RolloutFailed(d.Status) {
 		reason = serving.ReasonStarting
 	}
 	if unready := unreadyContainers(pod); unready != "" {

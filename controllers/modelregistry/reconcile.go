@@ -163,7 +163,7 @@ func (r *registries) keepCertificates(ctx context.Context, m *v1beta1.ModelRegis
 
 // awaitRenewal brings the registry back when one of its certificates, or the answer of a Gateway, is due.
 func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.of(m).said.Await())
+	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.of(m).said.Wait())
 }
 
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.

@@ -139,10 +139,10 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
+			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.ProgressDeadlineExceeded(d),
 		}
 	}
-	return r.reportRollout(ctx, m, d, s.AskPods)
+	return r.reportRollout(ctx, m, d, s.CheckPods)
 }
 
 // judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
@@ -156,14 +156,14 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 	case available && m.Spec.KubeRBACProxy != nil:
 		f, err := r.checkProxy(ctx, m, d)
 		if f.message != "" {
-			s = serving.Following(d, r.clock.Now(), f.message)
+			s = serving.WaitingFor(d, r.clock.Now(), f.message)
 			if s.Reason != serving.ReasonStarting {
 				s.Reason = ReasonResourcesUnavailable
 			}
 			s.Reason = cmp.Or(f.reason, s.Reason)
 		}
 		return s, err
-	case available, !s.AskPods:
+	case available, !s.CheckPods:
 		return s, nil
 	case d.Status.UnavailableReplicas != 0:
 		f, err := r.diagnose(ctx, m, d)
@@ -193,7 +193,7 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 }
 
 // reportEarlierData reports that a registry shows what an earlier one of its name stored, which its author may not know of.

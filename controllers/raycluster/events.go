@@ -59,7 +59,7 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 	r.memory.of(cluster).resolve(topicPlatform)
 	reason, text := unpublishedFor(c, in)
 	severity, action := corev1.EventTypeNormal, eventAction
-	if text == "" && said.First() != nil {
+	if text == "" && said.FirstProblem() != nil {
 		reason, text, severity, action = ReasonNotPublished, said.Message(), corev1.EventTypeWarning, said.Action()
 	}
 	if text == "" && r.memory.of(cluster).resolve(topicPublication) && in.Published(c) {

@@ -127,7 +127,7 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 		errs = r.publish(ctx, cluster, c, in, p, errs)
 		gateway := common.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 		said, err := routestatus.Read(ctx, r.whole, gateway, p.Exposing, r.clock.Now())
-		errs = append(errs, err, said.Await())
+		errs = append(errs, err, said.Wait())
 		r.tell(cluster, c, in, said)
 	}
 	if in.HostTaken {

@@ -99,7 +99,7 @@ func FindDeployment(ctx context.Context, cached, live client.Reader, namespace, 
 
 // DatabaseCause returns what to add to the message of a server about its generated database, of which the pods are given, and the fields of
 // its resources; "" where they run.
-func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod, fields conditions.Fields) (string, error) {
+func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod, fields conditions.ResourceFields) (string, error) {
 	d, err := FindDeployment(ctx, cached, live, namespace, name)
 	if err != nil {
 		return "", err
@@ -118,7 +118,7 @@ func EvaluateDeployment(ctx context.Context, cached, live client.Reader, d *apps
 	if available && d.Generation != d.Status.ObservedGeneration {
 		return serving.State{}, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
-	return serving.Judge(d, service.Name, now, available, func() ([]discoveryv1.EndpointSlice, error) {
+	return serving.Evaluate(d, service.Name, now, available, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, cached, live, service.Namespace, service.Name)
 	})
 }

@@ -102,7 +102,7 @@ func (p *Publishing) Hear(ctx context.Context, whole client.Reader, objects appl
 }
 
 // AtGateway reports whether the server has an address at the gateway: one that refuses to lead there has none.
-func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.RefusedBy(false) }
+func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.RejectedBy(false) }
 
 // GatewayMode reports whether the server is published behind the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {

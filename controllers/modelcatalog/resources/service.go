@@ -39,7 +39,7 @@ func externalAddress(in Inputs) string {
 		return in.Gateway.Domain + "/catalog"
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift && in.Domain != "" && !in.Said.RefusedBy(true):
+	case in.OpenShift && in.Domain != "" && !in.Said.RejectedBy(true):
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""

@@ -130,8 +130,8 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 		return 0, err
 	}
 	r.recordProblem(s, cmp.Or(problem, blocked), said)
-	if said.Due > 0 && (retry == 0 || said.Due < retry) {
-		retry = said.Due
+	if said.GatewayTimeout > 0 && (retry == 0 || said.GatewayTimeout < retry) {
+		retry = said.GatewayTimeout
 	}
 	return retry, r.prune(ctx, s, desired)
 }
@@ -156,7 +156,7 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 // recordProblem says why a model is not published, once for each change of that.
 func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
 	action := eventAction
-	if problem == "" && said.First() != nil {
+	if problem == "" && said.FirstProblem() != nil {
 		problem, action = said.Message(), said.Action()
 	}
 	now := published{uid: s.UID, problem: problem}

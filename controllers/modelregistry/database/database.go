@@ -68,7 +68,7 @@ func runs(d *appsv1.Deployment) bool {
 
 // ranOnce reports whether a rollout came to its end, wherever its pods are now.
 func ranOnce(d *appsv1.Deployment) bool {
-	return conditions.OfDeployment(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
+	return conditions.DeploymentCondition(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
 }
 
 // Annotations record on a claim what wrote its data; there are none while that is unknown.

@@ -130,7 +130,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // domain; "" where nothing does.
 func outerHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
-	if byUser || routed(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
+	if byUser || routed(m, in) && !in.Said.RejectedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
 		return routeHost(m)
 	}
 	return ""

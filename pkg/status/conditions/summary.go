@@ -102,7 +102,7 @@ func (o SummaryOptions) makesUnready(c metav1.Condition) bool {
 	case c.Type == Ready, c.Type == Reconciling, c.Type == Stalled, slices.Contains(o.InformationalConditions, c.Type), slices.Contains(o.InformationalConditions, c.Reason):
 		return false
 	}
-	return Bad(c)
+	return NeedsAttention(c)
 }
 
 // copyAs returns a condition of the given type and status with the reason and message of another.

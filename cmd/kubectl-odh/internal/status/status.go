@@ -126,7 +126,7 @@ func (r Report) resources(now time.Time) string {
 		if began.IsZero() {
 			began = x.Created
 		}
-		table.Add(cli.Below(indent, x.Verdict), x.Word(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
+		table.Add(cli.Below(indent, x.Verdict), x.Label(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
 	}
 	return table.String()
 }

@@ -116,7 +116,7 @@ func (n *Node) draw(table *cli.Table, now time.Time, indent string) {
 		return
 	}
 	name, below := indent+n.Kind+"/"+n.Name+marks[n.Relation], indent+"  "
-	table.Add(cli.Below(below, n.Verdict), name, n.Namespace, n.Word(), n.Reason, cli.Age(n.Created, now))
+	table.Add(cli.Below(below, n.Verdict), name, n.Namespace, n.Label(), n.Reason, cli.Age(n.Created, now))
 	for _, child := range n.Children {
 		child.draw(table, now, below)
 	}

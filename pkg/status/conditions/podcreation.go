@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RefusedPods says why controllers could not create pods, by the last of their Events since a time; "" when none tells. Most workloads have
-// no condition for it. Quotas, LimitRanges, Pod Security and SecurityContextConstraints refuse pods. about selects workloads by their names.
-func RefusedPods(events []corev1.Event, since time.Time, about func(name string) bool) string {
+// PodCreationFailure returns why controllers could not create pods, from the last Event since a time, or "" without such an Event. Most workloads
+// have no condition for rejections by quotas, LimitRanges, Pod Security or SecurityContextConstraints. The function about selects workloads.
+func PodCreationFailure(events []corev1.Event, since time.Time, about func(name string) bool) string {
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
@@ -21,7 +21,7 @@ func RefusedPods(events []corev1.Event, since time.Time, about func(name string)
 	if last == nil {
 		return ""
 	}
-	return "pods cannot be created: " + Refusal(last.Message)
+	return "pods cannot be created: " + StableMessage(last.Message)
 }
 
 func lastSeen(e *corev1.Event) time.Time {
