@@ -32,7 +32,7 @@ func (s *fakeServer) connection() string {
 }
 
 // Answers ask clients to close their connections while requests come, within bounds; without requests nothing is waited for.
-func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
+func TestServerDrainsBeforeStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after int // requests, the latter a little more often than is quiet
 		pause         time.Duration

@@ -10,7 +10,7 @@ import (
 )
 
 // The holder of the Lease is the pod, so that a container which is restarted in it leads again at once.
-func TestTheLeaseIsHeldByThePod(t *testing.T) {
+func TestLeaseIsHeldByPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		le   config.LeaderElection
 		want string

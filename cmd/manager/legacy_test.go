@@ -31,7 +31,7 @@ func loadedBy(t *testing.T, environment map[string]string, args ...string) (conf
 }
 
 // The command lines of the original start what they started there; flags that name components win.
-func TestWordsOfTheOriginal(t *testing.T) {
+func TestLegacyCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env     map[string]string
 		args    []string
@@ -68,7 +68,7 @@ func TestWordsOfTheOriginal(t *testing.T) {
 	}
 }
 
-func TestWordsAreKnownAndExplained(t *testing.T) {
+func TestLegacyCommandsAreDocumented(t *testing.T) {
 	_, s := loadedBy(t, nil, "help")
 	for _, name := range []string{"modelregistry", "catalog", "aihub"} {
 		if !strings.Contains(s.stdout.String(), "\n  "+name+" ") {

@@ -66,7 +66,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		path := "/judged-" + decision
 		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return answer })}
 		server := instrumentedServer{webhook.NewServer(webhook.Options{})}
-		decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
+		decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 		server.Register(path, hook)
 		for range 2 {
 			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != answer.Allowed {
@@ -92,10 +92,10 @@ func TestDecisionsAreCounted(t *testing.T) {
 	}
 }
 
-// A webhook that panics has judged nothing.
+// A panic counts as failed.
 func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 	const path = "/judged-panic"
-	decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
+	decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
 	instrumentedServer{webhook.NewServer(webhook.Options{})}.Register(path, hook)
 	if answer := hook.Handle(t.Context(), admission.Request{}); answer.Allowed {

@@ -101,8 +101,8 @@ func TestScrapers(t *testing.T) {
 	}
 }
 
-// Made-up tokens cost few reviews at a time; callers beyond them get status 429, and their connection is closed.
-func TestScrapersTakeTurns(t *testing.T) {
+// Concurrent reviews are limited; further requests get status 429, and their connection is closed.
+func TestConcurrentReviewsAreLimited(t *testing.T) {
 	s := metricsAuth{slots: make(chan struct{}, 1)}
 	s.slots <- struct{}{}
 	handler, err := s.filter(logr.Discard(), http.NotFoundHandler())

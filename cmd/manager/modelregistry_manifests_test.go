@@ -98,7 +98,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 }
 
 // Every object that must know the CA may be read, watched and patched by name, and nothing else of its kind.
-func TestTheCAMayBeWrittenWhereItBelongs(t *testing.T) {
+func TestManagerMayPatchCABundles(t *testing.T) {
 	role := manifest[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{
 		certs.Mutating.Kind: "mutatingwebhookconfigurations", certs.Validating.Kind: "validatingwebhookconfigurations", certs.Conversion.Kind: "customresourcedefinitions",

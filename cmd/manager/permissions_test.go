@@ -81,8 +81,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A server that answers at last is not left for what it refused before.
-func TestPermissionsThatComeInTime(t *testing.T) {
+// Forbidden responses within the grace period do not stop the manager.
+func TestPermissionsWithinGracePeriod(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
 	for range 3 {
 		p.check(refusal("watch", "widgets", "test.io"), true)
@@ -91,7 +91,7 @@ func TestPermissionsThatComeInTime(t *testing.T) {
 }
 
 // API servers that are restarted one after the other refuse for some seconds each, and do not end a manager that has watched for long.
-func TestWatchesThatAreRefusedLater(t *testing.T) {
+func TestForbiddenWatchAfterGracePeriod(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
 	clk.SetTime(clk.Now().Add(watchGracePeriod))
 	for range 3 {
@@ -100,7 +100,7 @@ func TestWatchesThatAreRefusedLater(t *testing.T) {
 	}
 }
 
-func TestEssentials(t *testing.T) {
+func TestEssentialResources(t *testing.T) {
 	rows := enabledSpecs([]componentSpec{
 		{Component: component.Component{Name: "on", Requires: []schema.GroupVersionKind{{Kind: "Bell"}}}, Essential: []schema.GroupVersionKind{{Kind: "Thing"}}},
 		{Component: component.Component{Name: "off"}, Essential: []schema.GroupVersionKind{{Kind: "Other"}}},

@@ -67,7 +67,7 @@ func TestHubSettingsNames(t *testing.T) {
 }
 
 // Each resource of the platform is looked after on its own: a cluster may have one without the other.
-func TestPartsOfThePlatform(t *testing.T) {
+func TestPlatformSubcontrollers(t *testing.T) {
 	row := platformSpec(&Env{})
 	if len(row.Requires) > 0 || row.Controllers == nil {
 		t.Errorf("the whole requires %v", row.Requires)

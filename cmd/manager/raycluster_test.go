@@ -48,7 +48,7 @@ func TestRightsOfRay(t *testing.T) {
 }
 
 // The row is that of the CodeFlare operator's field owner: what that one set and we do not is removed.
-func TestRowOfRay(t *testing.T) {
+func TestRayClusterSpec(t *testing.T) {
 	r := rayClusterSpec(&Env{})
 	if r.Name != "raycluster" || r.FieldOwner != "codeflare-raycluster-controller" {
 		t.Errorf("component %s, field owner %s", r.Name, r.FieldOwner)

@@ -72,7 +72,7 @@ func TestManagerOptions(t *testing.T) {
 	}
 }
 
-func TestConnection(t *testing.T) {
+func TestNewRESTConfig(t *testing.T) {
 	kubeconfig(t, "http://127.0.0.1:1")
 	restConfig, err := newRESTConfig(load(t))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestIsUnreachable(t *testing.T) {
 	refused := &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 	for name, tc := range map[string]struct {
 		err  error
@@ -207,7 +207,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 }
 
 // The manifests of what is switched off may be gone.
-func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
+func TestCABundleTargetsOfDisabledComponentsAreOptional(t *testing.T) {
 	env := &Env{Config: load(t), Clock: clock.RealClock{}}
 	rows := append(withHooks(env), componentSpec{Component: component.Component{Name: "off"}, CABundleTargets: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
 	got := authorityOptions(env, rows, nil).Targets
@@ -217,8 +217,8 @@ func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
 	}
 }
 
-// The table of the program is well formed, whatever its rows are.
-func TestTheTable(t *testing.T) {
+// The specs of all components are complete.
+func TestComponentSpecs(t *testing.T) {
 	seen := map[string]bool{}
 	owners := map[string]string{}
 	for _, r := range componentSpecs(&Env{}) {

@@ -199,7 +199,7 @@ func rulesBelow(t *testing.T, folder string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// allows tells whether a rule grants a verb, for the object of that name, or for all when the name is empty.
+// allows reports whether a rule grants a verb for an object, or for all objects if the name is empty.
 func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		named := len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, name)
@@ -247,7 +247,7 @@ func granted(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
 
 // [R36] What the controller of RayClusters writes it may write: the host of a Route too, when it is made and when the domain of
 // the cluster changes.
-func TestRayWritesWhatItMay(t *testing.T) {
+func TestRayClusterPermissions(t *testing.T) {
 	rules := rulesBelow(t, "raycluster")
 	for _, tc := range []struct {
 		group, resource string

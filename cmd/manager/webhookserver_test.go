@@ -16,7 +16,7 @@ import (
 )
 
 // One connection too many ends one of those before, and what has ended counts no longer.
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	c := connectionLimiter{open: map[net.Conn]struct{}{}}
 	peers := make([]net.Conn, 0, maxConnections)
 	for range maxConnections {
@@ -50,7 +50,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // Every path of the webhook server is within the budget.
-func TestWebhooksAreGuarded(t *testing.T) {
+func TestWebhooksAreWithinBudget(t *testing.T) {
 	inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodPost, "/guarded", http.NoBody)
@@ -62,7 +62,7 @@ func TestWebhooksAreGuarded(t *testing.T) {
 	}
 }
 
-func TestTheHeapStaysBelowTheLimit(t *testing.T) {
+func TestMemoryLimitIsLowered(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	for given, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, 1000 << 20: 900 << 20} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// endless is a body without an end. It counts what is read of it.
+// endless is an endless body that counts the bytes read.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -68,7 +68,7 @@ type sized struct {
 func (s sized) Largest() int64     { return s.largest }
 func (s sized) Weigh([]byte) int64 { return s.weight }
 
-func TestRequestsWaitForRoom(t *testing.T) {
+func TestRequestsWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(blocking)
 		guard := NewBudget().Guard(sized{end, half, 1})
@@ -89,7 +89,7 @@ func TestRequestsWaitForRoom(t *testing.T) {
 	})
 }
 
-func TestWhoFindsNoRoomIsToldWhenToTryAgain(t *testing.T) {
+func TestExhaustedBudgetReturnsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tc := range map[string]struct {
 			size, count int
@@ -112,7 +112,7 @@ func TestWhoFindsNoRoomIsToldWhenToTryAgain(t *testing.T) {
 	})
 }
 
-func TestLargeRequestsLeaveRoomForSmallOnes(t *testing.T) {
+func TestLargeRequestsDoNotBlockSmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(blocking)
 		b := NewBudget()
@@ -125,7 +125,7 @@ func TestLargeRequestsLeaveRoomForSmallOnes(t *testing.T) {
 	})
 }
 
-func TestWhatNeverFitsIsRefusedBeforeItIsRead(t *testing.T) {
+func TestTooLargeBodyIsRejectedUnread(t *testing.T) {
 	body := &endless{}
 	got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, maxReviewBody+1)
 	if got.Code != http.StatusRequestEntityTooLarge || body.read > 0 {
@@ -133,7 +133,7 @@ func TestWhatNeverFitsIsRefusedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeDecodedIsRefused(t *testing.T) {
+func TestTooLargeDecodedBodyIsRejected(t *testing.T) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })
 	guard := NewBudget().Guard(next)
 	for name, body := range map[string]string{
@@ -187,8 +187,8 @@ func TestBodiesThatEndEarly(t *testing.T) {
 	}
 }
 
-// However a request ends, its room is free again.
-func TestRoomIsFreeAgain(t *testing.T) {
+// The memory of every request is released.
+func TestMemoryIsReleased(t *testing.T) {
 	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	for name, tc := range map[string]struct {
 		next http.Handler
@@ -223,7 +223,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
 
-func TestACallerThatHasGoneWaitsNoLonger(t *testing.T) {
+func TestCanceledRequestStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := NewBudget().Guard(sized{make(blocking), half, 1})
 		full(t, guard, half, 2)
@@ -237,7 +237,7 @@ func TestACallerThatHasGoneWaitsNoLonger(t *testing.T) {
 	})
 }
 
-func TestWeigh(t *testing.T) {
+func TestMemoryOf(t *testing.T) {
 	for body, want := range map[string]int64{
 		``:                       0,
 		`1`:                      0,

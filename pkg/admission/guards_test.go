@@ -74,8 +74,8 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// What the webhook of the kind refuses is refused in its words.
-func TestGuardsKeepRefusals(t *testing.T) {
+// Rejections of the webhook of the kind are kept.
+func TestGuardsKeepRejections(t *testing.T) {
 	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	if answer := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
@@ -83,8 +83,8 @@ func TestGuardsKeepRefusals(t *testing.T) {
 	}
 }
 
-// One request asks a limited number of questions, whatever it names, and is refused beyond it.
-func TestQuestionsOfOneRequest(t *testing.T) {
+// A request that needs too many access reviews is rejected.
+func TestReviewsPerRequestAreLimited(t *testing.T) {
 	asked := 0
 	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		asked++
@@ -111,7 +111,7 @@ func TestQuestionsOfOneRequest(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestRequestTimeout(t *testing.T) {
 	for address, want := range map[string]time.Duration{"/x": 30 * time.Second, "/x?timeout=5s": 5 * time.Second, "/x?timeout=-1s": 30 * time.Second, "/x?timeout=9h": 30 * time.Second} {
 		if got := requestTimeout(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
 			t.Errorf("%s: %s", address, got)

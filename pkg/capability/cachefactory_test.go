@@ -36,7 +36,7 @@ func routes() *metav1.PartialObjectMetadataList {
 	return list
 }
 
-func TestReadsEndWithTheirKind(t *testing.T) {
+func TestReadsFailWhenKindIsRemoved(t *testing.T) {
 	reading := map[string]func(context.Context, client.Reader) error{
 		"get": func(ctx context.Context, c client.Reader) error {
 			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))
@@ -75,7 +75,7 @@ func TestReadsEndWithTheirKind(t *testing.T) {
 	}
 }
 
-func TestReadsWaitForWhatIsServed(t *testing.T) {
+func TestReadsOfServedKindWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
 		reads := &CacheFactory{}

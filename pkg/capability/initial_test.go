@@ -13,7 +13,7 @@ import (
 )
 
 // What the first answer announces and cannot describe is not absent: it is not reported as absent, neither at once nor when it is described.
-func TestWhatTheFirstAnswerCannotDescribe(t *testing.T) {
+func TestUndescribedVersionCountsAsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client func(*fakeDiscovery) discovery.DiscoveryInterface
 		cause  error
@@ -44,7 +44,7 @@ func TestWhatTheFirstAnswerCannotDescribe(t *testing.T) {
 }
 
 // The first description corrects what was taken for served, at once, and holds from then on: also while it cannot be had.
-func TestTheFirstDescriptionHolds(t *testing.T) {
+func TestFirstDescriptionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor), newCluster(t)
 		cluster.create(definitionName(ServiceMonitor))
@@ -71,7 +71,7 @@ func TestTheFirstDescriptionHolds(t *testing.T) {
 }
 
 // A version that the first answer does not list is absent, also when it is announced before its server answers.
-func TestAnAPIThatIsInstalledCountsWhenItAnswers(t *testing.T) {
+func TestInstalledAPICountsWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
@@ -92,7 +92,7 @@ func TestAnAPIThatIsInstalledCountsWhenItAnswers(t *testing.T) {
 
 // However much of the first answers is missing: before one there is nothing, and from the first one on nothing that is served is
 // ever missing, until discovery is well and knows the truth.
-func TestNoFirstAnswerDowngrades(t *testing.T) {
+func TestInitialFailuresNeverDowngrade(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
 		away := rapid.SliceOf(rapid.SampledFrom(kinds)).Draw(rt, "away")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestServedKindsAreShown(t *testing.T) {
+func TestServedKindsMetric(t *testing.T) {
 	followed := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
 	shown := func(k schema.GroupVersionKind) float64 {
 		var m dto.Metric

@@ -45,7 +45,7 @@ func TestKnownBelongsToTheCaller(t *testing.T) {
 	}
 }
 
-// minus and Equal follow the laws of sets.
+// difference and Equal follow the laws of sets.
 func TestSetLaws(t *testing.T) {
 	member := rapid.SampledFrom(Known())
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Who follows knows the set from the beginning, hears of each change, and of none after its end.
-func TestFollow(t *testing.T) {
+// A listener gets the current set and each change until its context ends.
+func TestOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := comeAndGo{newDiscovery(Route), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
@@ -31,8 +31,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// However the beginning falls together with changes, the last that is heard is how it is.
-func TestFollowWhileSetsChange(t *testing.T) {
+// The last call of a listener has the current set, even with concurrent changes.
+func TestOnChangeDuringChanges(t *testing.T) {
 	w := New(Options{Discovery: newDiscovery(), Kinds: kinds})
 	followers := make([]*changes, 50)
 	var all sync.WaitGroup
@@ -53,8 +53,8 @@ func TestFollowWhileSetsChange(t *testing.T) {
 	}
 }
 
-// Components are stopped and built a hundred times: neither listeners nor watches stay, and no former listener is called.
-func TestRunsThatComeAndGoLeaveNothing(t *testing.T) {
+// Listeners and watches of ended contexts are removed.
+func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := comeAndGo{newDiscovery(), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})

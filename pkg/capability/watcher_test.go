@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var kinds = []schema.GroupVersionKind{Route, OpenShiftIngress, UserGroup, HTTPRoute, ReferenceGrant, ServiceMonitor, PrometheusRule, RayCluster}
 
-// logs collects what a watcher says. Errors count as lines too.
+// logs collects the log lines of a watcher, including errors.
 type logs struct {
 	mu    sync.Mutex
 	lines []string
@@ -50,7 +50,7 @@ func (l *logs) with(text string) int {
 	return n
 }
 
-// changes collects what a subscriber hears.
+// changes collects the calls of a listener.
 type changes struct {
 	mu   sync.Mutex
 	sets []Set
@@ -68,7 +68,7 @@ func (c *changes) len() int {
 	return len(c.sets)
 }
 
-// run starts a watcher in the bubble of the test and waits until it is at rest.
+// run starts a watcher in the synctest bubble and waits until it is idle.
 func run(t *testing.T, w *Watcher) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,9 +83,9 @@ func run(t *testing.T, w *Watcher) {
 	synctest.Wait()
 }
 
-// pass lets virtual time go by and waits until everything is at rest.
+// pass advances the virtual time and waits until all goroutines block.
 func pass(d time.Duration) {
-	<-time.After(d) // virtual time: the test runs in a bubble
+	<-time.After(d) // virtual time of the synctest bubble
 	synctest.Wait()
 }
 
@@ -100,7 +100,7 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Errorf("discovery was asked %d times until rest without a definition, want 1", n)
 		}
 
-		// A definition is announced before it is served.
+		// A definition is created before it is served.
 		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if w.Current().Has(RayCluster) {
@@ -112,7 +112,7 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), heard.len())
 		}
 
-		// A definition is gone before discovery omits it.
+		// A definition is deleted before discovery omits it.
 		cluster.remove(definitionName(RayCluster))
 		pass(2 * time.Second)
 		if w.Current().Has(RayCluster) || heard.len() != 2 {
@@ -192,7 +192,7 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 	})
 }
 
-// What happened between New and the first list of the definitions is noticed.
+// Changes between New and the first list of the definitions are detected.
 func TestComparesAtTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
@@ -476,7 +476,7 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 	})
 }
 
-func TestFeedsKeepOnlyNames(t *testing.T) {
+func TestInformerKeepsOnlyNames(t *testing.T) {
 	in := object("routes.example.com")
 	out, err := nameOnly(in)
 	if err != nil {
