@@ -30,7 +30,7 @@ func loadedBy(t *testing.T, environment map[string]string, args ...string) (conf
 	return got, s
 }
 
-// The command lines of the original start what they started there; flags that name components win.
+// Legacy command lines run the same components; flags for components take precedence.
 func TestLegacyCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env     map[string]string

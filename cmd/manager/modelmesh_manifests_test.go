@@ -10,7 +10,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// Section 7: the manifest calls what the program serves, by the names that installations of the original have, so that it
+// Section 7: the manifest calls what the program serves, by the names that legacy installations have, so that it
 // replaces theirs.
 func TestWebhookManifestOfModelMesh(t *testing.T) {
 	configuration := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the first answer announces and cannot describe is not absent: it is not reported as absent, neither at once nor when it is described.
+// Kinds of a listed version without resources count as served in the first result, and remain served when they are described.
 func TestUndescribedVersionCountsAsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client func(*fakeDiscovery) discovery.DiscoveryInterface
@@ -43,7 +43,7 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 	}
 }
 
-// The first description corrects what was taken for served, at once, and holds from then on: also while it cannot be had.
+// The first description of a version replaces the assumption that its kinds are served, and is kept while discovery fails.
 func TestFirstDescriptionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor), newCluster(t)

@@ -150,7 +150,7 @@ func TestPlatformKubeRayAtTheStart(t *testing.T) {
 	})
 }
 
-// While it is not known the set is empty, so that nothing is put into pods that does not belong there; without the permission there is none.
+// The set is empty until the presence of KubeRay is known. Without the permission KubeRay counts as absent.
 func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	failing := func(err error) (*dynamicfake.FakeDynamicClient, func()) {
 		client, mended := newKubeRay(ofPlatform()), &atomic.Bool{}

@@ -110,7 +110,7 @@ modelcatalog:
 	}
 }
 
-// [modelregistry-62] The switches of the originals understood one word each.
+// [modelregistry-62] The legacy switches recognized one word each.
 func TestRegistrySwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
 		"":      {false, true, false},

@@ -85,7 +85,7 @@ func TestOtherDefaults(t *testing.T) {
 	}
 }
 
-// Flags of the originals mean the ones that took their place; the last word counts, whatever it is called.
+// Legacy flags set the current flags that replace them; the last value is used.
 func TestOlderFlags(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args           []string

@@ -91,7 +91,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// What was stalled for a reason of its own stays so, and explains why the object is not ready although the former one serves.
+// A Stalled condition that is already True is kept, and is the reason of Ready while an earlier version serves.
 func TestARefusalStays(t *testing.T) {
 	refused := stated(Stalled, metav1.ConditionTrue, "RequestInvalid")
 	for main, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Main"} {
