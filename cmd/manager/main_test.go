@@ -199,7 +199,7 @@ func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	table := func(e *Env) []componentSpec {
-		rows := testTable(e)
+		rows := testSpecs(e)
 		rows[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				defer cancel()

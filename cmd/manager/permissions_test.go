@@ -31,7 +31,7 @@ func rbac(verb, resource string) string {
 
 func newPermissions(report func(error), borne time.Duration) (*permissionMonitor, *clocktesting.FakePassiveClock) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	return &permissionMonitor{essential: essentialResources(testTable(nil)), report: report, clock: clk, gracePeriod: borne, startTime: clk.Now(),
+	return &permissionMonitor{essential: essentialResources(testSpecs(nil)), report: report, clock: clk, gracePeriod: borne, startTime: clk.Now(),
 		series: map[string]refusalSeries{}}, clk
 }
 

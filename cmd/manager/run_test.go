@@ -42,7 +42,7 @@ func load(t *testing.T, args ...string) config.Config {
 
 func TestManagerOptions(t *testing.T) {
 	cfg := load(t, "-metrics-bind-address=:8443", "--namespace=here")
-	o := managerOptions(cfg, testTable(nil), runtime.NewScheme(), tlsprofile.NewListener())
+	o := managerOptions(cfg, testSpecs(nil), runtime.NewScheme(), tlsprofile.NewListener())
 	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", o)
 	}
@@ -159,7 +159,7 @@ func withHooks(*Env) []componentSpec {
 }
 
 func TestWebhooksOnlyWhereTheyAreInstalled(t *testing.T) {
-	none, err := newWebhooks(&Env{Config: load(t)}, testTable(nil), nil, nil, nil)
+	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addToManager(nil) != nil {
 		t.Errorf("no component needs a server: %+v, %v", none, err)
 	}

@@ -67,7 +67,7 @@ func (g given) run(ctx context.Context, args ...string) started {
 func (g given) process(args []string, s started) process {
 	table := g.table
 	if table == nil {
-		table = testTable
+		table = testSpecs
 	}
 	kinds := g.kinds
 	if kinds == nil {
@@ -82,8 +82,8 @@ func (g given) process(args []string, s started) process {
 	}
 }
 
-// testTable holds one component, which starts nothing.
-func testTable(e *Env) []componentSpec {
+// testSpecs returns one component that starts nothing.
+func testSpecs(e *Env) []componentSpec {
 	return []componentSpec{{
 		Component: component.Component{Name: "widgets"},
 		Essential: []schema.GroupVersionKind{widget},

@@ -46,15 +46,15 @@ type certificate interface {
 
 // needsWebhooks reports whether a component has webhooks, even a disabled one: the webhook configurations in the cluster are static, so
 // their paths must respond.
-func needsWebhooks(rows []componentSpec) bool {
-	return slices.ContainsFunc(rows, func(r componentSpec) bool { return r.Webhooks != nil })
+func needsWebhooks(specs []componentSpec) bool {
+	return slices.ContainsFunc(specs, func(r componentSpec) bool { return r.Webhooks != nil })
 }
 
-func newWebhooks(env *Env, rows []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme, listener *tlsprofile.Listener) (webhooks, error) {
-	if !needsWebhooks(rows) {
+func newWebhooks(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme, listener *tlsprofile.Listener) (webhooks, error) {
+	if !needsWebhooks(specs) {
 		return webhooks{}, nil
 	}
-	source, err := newCertificate(env, rows, restConfig, scheme)
+	source, err := newCertificate(env, specs, restConfig, scheme)
 	if err != nil {
 		return webhooks{}, err
 	}
@@ -62,7 +62,7 @@ func newWebhooks(env *Env, rows []componentSpec, restConfig *rest.Config, scheme
 	return webhooks{server: instrumentedServer{budgetedServer{&drainingServer{Server: server, clock: env.Clock}, admission.NewBudget()}}, certificate: source}, nil
 }
 
-func newCertificate(env *Env, rows []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
+func newCertificate(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
 	w := env.Config.Webhook
 	if w.Mode == config.WebhookMounted || w.Mode == config.WebhookAuto && certs.IsMounted(w.CertDir) {
 		mounted, err := certs.NewMounted(w.CertDir)
@@ -76,14 +76,14 @@ func newCertificate(env *Env, rows []componentSpec, restConfig *rest.Config, sch
 	if err != nil {
 		return nil, fmt.Errorf("building the client of the certificate authority: %w", err)
 	}
-	options := authorityOptions(env, rows, uncached)
+	options := authorityOptions(env, specs, uncached)
 	if options.Dynamic, err = dynamic.NewForConfig(restConfig); err != nil {
 		return nil, fmt.Errorf("building the client that watches webhook configurations: %w", err)
 	}
 	return certs.NewAuthority(options), nil
 }
 
-func authorityOptions(env *Env, rows []componentSpec, uncached client.Client) certs.Options {
+func authorityOptions(env *Env, specs []componentSpec, uncached client.Client) certs.Options {
 	options := certs.Options{
 		Client:   uncached,
 		Secret:   types.NamespacedName{Namespace: env.Config.OperatorNamespace, Name: webhookSecret},
@@ -92,7 +92,7 @@ func authorityOptions(env *Env, rows []componentSpec, uncached client.Client) ce
 		Clock:    env.Clock,
 		Log:      ctrl.Log.WithName("certs"),
 	}
-	for _, r := range rows {
+	for _, r := range specs {
 		for _, target := range r.CABundleTargets {
 			target.Optional, target.Service = !env.Config.Enabled(r.Name), webhookService
 			options.Targets = append(options.Targets, target)

@@ -16,7 +16,10 @@ import (
 // all Ray clusters if Routes are served. Tenants cannot create one. Upstream KubeRay has no mutating webhook.
 const PlatformKubeRayConfiguration = "kuberay-mutating-webhook-configuration"
 
-const platformKubeRayWebhook, platformKubeRayPath = "mraycluster.kb.io", "/mutate-ray-io-v1-raycluster"
+const (
+	platformKubeRayWebhook = "mraycluster.kb.io"
+	platformKubeRayPath    = "/mutate-ray-io-v1-raycluster"
+)
 
 var mutatingConfigurations = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 
