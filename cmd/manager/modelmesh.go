@@ -32,7 +32,7 @@ func modelMeshRow(env *Env) row {
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   m.caches(),
 			Webhooks: env.withGuards(m.webhooks),
-			Controllers: modelmesh.Setup(modelmesh.Environment{
+			Controllers: modelmesh.Setup(modelmesh.Options{
 				Config: env.Config,
 				Served: env.served,
 				Clock:  env.clock,
@@ -40,8 +40,8 @@ func modelMeshRow(env *Env) row {
 					FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 					LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
 				}),
-				Settings: func() *meshsettings.Source { return m.source },
-				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
+				Settings:       func() *meshsettings.Source { return m.source },
+				Subcontrollers: []modelmesh.Subcontroller{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,

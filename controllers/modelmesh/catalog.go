@@ -22,7 +22,7 @@ type Catalog struct {
 	Served     func() capability.Set
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
 	// References that lead nowhere.
-	References References
+	MissingReferences MissingReferences
 	// Causes why runtimes have no pods.
 	Causes Causes
 }
@@ -37,13 +37,13 @@ type Runtime struct {
 }
 
 // Wanted tells whether the runtime has pods of ModelMesh: those for one model each are KServe's.
-func (r Runtime) Wanted() bool {
+func (r Runtime) NeedsDeployment() bool {
 	return mm.Serves(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
 }
 
 // UsesClusterRuntimes tells whether runtimes of cluster scope count.
 func (c *Catalog) UsesClusterRuntimes() bool {
-	return !c.Config.IgnoreClusterServingRuntimes && !c.Namespaces.OnlyOwn()
+	return !c.Config.IgnoreClusterServingRuntimes && !c.Namespaces.SingleNamespace()
 }
 
 // Runtimes returns the runtimes of a namespace by name: those of cluster scope that are for several models, and all of the namespace,
@@ -77,13 +77,13 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 
 // Supported tells whether a runtime that is served in the namespace supports models with a label, whether its pods know that yet or
 // not.
-func (c *Catalog) Supported(ctx context.Context, namespace, label string) (bool, error) {
-	names, err := c.supporting(ctx, namespace, label)
+func (c *Catalog) HasSupportingRuntime(ctx context.Context, namespace, label string) (bool, error) {
+	names, err := c.supportingRuntimes(ctx, namespace, label)
 	return len(names) > 0, err
 }
 
 // supporting returns the names of the runtimes that are served in a namespace and support models with a label, in any order.
-func (c *Catalog) supporting(ctx context.Context, namespace, label string) (names []string, err error) {
+func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label string) (names []string, err error) {
 	on, err := c.Namespaces.Enabled(ctx, namespace)
 	if err != nil || !on {
 		return nil, err
@@ -97,7 +97,7 @@ func (c *Catalog) supporting(ctx context.Context, namespace, label string) (name
 		return nil, err
 	}
 	for name, r := range runtimes {
-		if r.Wanted() && mm.Supports(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
+		if r.NeedsDeployment() && mm.Supports(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
 			names = append(names, name)
 		}
 	}

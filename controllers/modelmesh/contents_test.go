@@ -49,7 +49,7 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	world := newCounting(secret)
-	c := NewContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(what, want string, there bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
@@ -71,15 +71,15 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("gone", "", false, 2)
-	if c.known.Len() != 0 {
-		t.Errorf("still known: %d", c.known.Len())
+	if c.entries.Len() != 0 {
+		t.Errorf("still known: %d", c.entries.Len())
 	}
 }
 
 func TestContentsThatCannotBeRead(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	world := newCounting(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
-	c := NewContents(world, world, func(*corev1.Secret) int { return 1 })
+	c := NewSecretCache(world, world, func(*corev1.Secret) int { return 1 })
 	world.failLive = errors.New("away")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("error %v", err)
@@ -95,7 +95,7 @@ func TestNewer(t *testing.T) {
 		cached, known string
 		want          bool
 	}{{"2", "1", true}, {"1", "1", false}, {"1", "2", false}, {"10", "9", true}, {"x", "1", true}} {
-		if got := newer(tc.cached, tc.known); got != tc.want {
+		if got := isNewer(tc.cached, tc.known); got != tc.want {
 			t.Errorf("%s after %s: %v", tc.cached, tc.known, got)
 		}
 	}
@@ -107,13 +107,13 @@ func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
 	world := newCounting(secret("ns"), secret("other"))
-	c := NewContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
 		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
 			t.Fatal(namespace, err)
 		}
 	}
-	if c.Forget("ns"); c.known.Len() != 1 {
-		t.Errorf("known %d", c.known.Len())
+	if c.Forget("ns"); c.entries.Len() != 1 {
+		t.Errorf("known %d", c.entries.Len())
 	}
 }

@@ -36,7 +36,7 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 		"with another value":                {meshtest.Namespace("own", "false"), []string{"yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
+			n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, err, tc.want)
@@ -47,10 +47,10 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 					t.Errorf("%s: %v, %v", namespace, on, err)
 				}
 			}
-			if all := n.All(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
+			if all := n.Requests(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
 				t.Errorf("%v", all)
 			}
-			if _, watched := n.Source(nil); !watched || n.OnlyOwn() {
+			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
 				t.Error("the namespaces are not watched")
 			}
 		})
@@ -72,7 +72,7 @@ func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, on, err)
 		}
 	}
-	if _, watched := n.Source(nil); watched || !n.OnlyOwn() {
+	if _, watched := n.Source(nil); watched || !n.SingleNamespace() {
 		t.Error("namespaces are watched")
 	}
 }
@@ -86,7 +86,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: reader}}
+	n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: reader}}
 	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
@@ -99,12 +99,12 @@ func TestOfNamespacesLittleIsKept(t *testing.T) {
 	m := capability.MetadataOf(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
-	out, err := bareNamespace(m)
+	out, err := stripNamespace(m)
 	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
-		if got, err := bareNamespace(other); err != nil || got == nil {
+		if got, err := stripNamespace(other); err != nil || got == nil {
 			t.Errorf("%v, %v", got, err)
 		}
 	}
@@ -119,19 +119,19 @@ func TestMetadataOfNamespaces(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	n := &Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
+	n := &Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
 	for _, c := range []struct {
 		name, uid string
 		reads     int
 	}{{"labelled", "uid-of-labelled", 0}, {"own", "uid-of-own", 1}, {"own", "uid-of-own", 0}, {"gone", "", 1}} {
 		reads = 0
-		head, err := n.Metadata(t.Context(), c.name)
+		head, err := n.GetMetadata(t.Context(), c.name)
 		if err != nil || (head == nil) != (c.uid == "") || head != nil && string(head.UID) != c.uid || reads != c.reads {
 			t.Errorf("%s: %+v after %d reads, error %v", c.name, head, reads, err)
 		}
 	}
-	n.Labelled = meshtest.Cache{Reader: brokenReader{}}
-	if _, err := n.Metadata(t.Context(), "own"); err == nil {
+	n.Cache = meshtest.Cache{Reader: brokenReader{}}
+	if _, err := n.GetMetadata(t.Context(), "own"); err == nil {
 		t.Error("an error of the cache is lost")
 	}
 }

@@ -12,7 +12,7 @@ func TestReferences(t *testing.T) {
 	lacks := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}
-	var r References
+	var r MissingReferences
 	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is there
 	var called []string
 	r.Subscribe(func(namespace, name string) { called = append(called, namespace+"/"+name) })
@@ -32,14 +32,14 @@ func TestReferences(t *testing.T) {
 		if r.Set("ns", step.missing); !slices.Equal(called, step.want) {
 			t.Errorf("%v: called for %q, want %q", step.missing, called, step.want)
 		}
-		if got, known := r.Of("ns", "b"); !known || len(got) != len(step.missing["b"]) {
+		if got, known := r.Get("ns", "b"); !known || len(got) != len(step.missing["b"]) {
 			t.Errorf("b lacks %v", got)
 		}
 	}
-	if got, known := r.Of("early", "m"); !known || len(got) != 1 {
+	if got, known := r.Get("early", "m"); !known || len(got) != 1 {
 		t.Errorf("m lacks %v", got)
 	}
-	if got, known := r.Of("never", "m"); known || len(got) > 0 {
+	if got, known := r.Get("never", "m"); known || len(got) > 0 {
 		t.Errorf("of a namespace that was never read %v is known", got)
 	}
 }

@@ -34,7 +34,7 @@ const ComponentName = "modelmesh"
 const FieldOwner = "modelmesh-controller"
 
 // MaxNote bounds the note of an Event in bytes: the API server refuses one of more than 1 KiB.
-const MaxNote = 1000
+const MaxEventNoteBytes = 1000
 
 // LegacyManagers are the names under which the original updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
@@ -58,7 +58,7 @@ var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version:
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
 
 // Environment is what Setup needs from the program. What the functions return is needed when the component starts, not before.
-type Environment struct {
+type Options struct {
 	Config  config.Config
 	Served  func() *capability.Watcher
 	Clock   func() clock.Clock
@@ -66,17 +66,17 @@ type Environment struct {
 	// Settings are those of meshsettings; the source is a runnable of the program.
 	Settings func() *meshsettings.Source
 	// Parts are the controllers of the component.
-	Parts []Part
+	Subcontrollers []Subcontroller
 }
 
 // Setup registers the controllers with a manager. It is called when the API of Predictors is served, and again after it has failed.
-func Setup(e Environment) func(context.Context, ctrl.Manager) error {
+func Setup(e Options) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		shared, err := e.shared(mgr)
+		shared, err := e.newDependencies(mgr)
 		if err != nil {
 			return err
 		}
-		for _, part := range e.Parts {
+		for _, part := range e.Subcontrollers {
 			if err := part(ctx, mgr, shared); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 }
 
 // shared makes what the parts have in common, and adds what of it runs to the manager.
-func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
+func (e Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
 	own := e.Config.ModelMesh.Namespace
 	namespaces, err := NewNamespaces(mgr, own, e.Config.ModelMesh.NamespaceScope)
 	if err != nil {
@@ -96,13 +96,13 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 	catalog := &Catalog{
 		Config: e.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: e.Served().Current, Settings: settings.For,
 	}
-	s := &Shared{
+	s := &Dependencies{
 		Catalog: catalog, Config: e.Config, Served: e.Served(), Clock: e.Clock(), Applier: e.Applier(mgr),
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
 	}
-	slices, err := sliceCache(mgr, namespaces)
+	slices, err := newEndpointSliceCache(mgr, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -110,24 +110,24 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 }
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
-func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	return NarrowToMesh(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
+func newEndpointSliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
+	return NewMeshCache(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
 }
 
 // NarrowToMesh adds a cache of its own for one kind to the manager, which holds what belongs to the Services in front of runtimes, by their
 // label, in the namespaces that may be served.
-func NarrowToMesh(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
+func NewMeshCache(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
 	has, err := labels.Parse(mm.LabelService)
 	if err != nil {
 		return nil, fmt.Errorf("selecting %T by label: %w", object, err)
 	}
-	by := namespaces.Narrow()
+	by := namespaces.CacheByObject()
 	by.Label = has
 	return component.NewSelectorCache(mgr, object, by, transform)
 }
 
 // Shared is what the parts of the component have in common during one run of it.
-type Shared struct {
+type Dependencies struct {
 	// Config of the program.
 	Config config.Config
 	Served *capability.Watcher
@@ -146,10 +146,10 @@ type Shared struct {
 }
 
 // Part is a group of controllers of the component. ctx ends with the run of the component.
-type Part func(ctx context.Context, mgr ctrl.Manager, shared *Shared) error
+type Subcontroller func(ctx context.Context, mgr ctrl.Manager, shared *Dependencies) error
 
 // Sooner is the earlier of two pauses, of which 0 is none.
-func Sooner(a, b time.Duration) time.Duration {
+func MinNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

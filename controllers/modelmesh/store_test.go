@@ -9,7 +9,7 @@ import (
 // What is kept belongs to one key, and several workers may ask at once.
 func TestStore(t *testing.T) {
 	type pair struct{ version, text string }
-	var s Store[string, pair]
+	var s SyncMap[string, pair]
 	if kept, found := s.Get("a"); found || kept != (pair{}) {
 		t.Error("something is kept of nothing")
 	}

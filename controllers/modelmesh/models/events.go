@@ -21,7 +21,7 @@ type note struct{ kind, reason, text string }
 // recordEvents records what has changed for users.
 func (r *models) recordEvents(rec *record, after v1alpha1.PredictorStatus) {
 	for _, n := range append(transitions(rec.status, after), ignored(rec)...) {
-		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, modelmeshcontroller.MaxNote))
+		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, modelmeshcontroller.MaxEventNoteBytes))
 	}
 }
 

@@ -146,7 +146,7 @@ func (r *models) withTrouble(rec *record, e *entry, next v1alpha1.PredictorStatu
 	if silent(rec.status.LastFailureInfo) {
 		next.LastFailureInfo = rec.status.LastFailureInfo // the text of each attempt differs
 	} else {
-		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), modelmeshcontroller.MaxNote), rec.id())
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), modelmeshcontroller.MaxEventNoteBytes), rec.id())
 	}
 	next.Available = rec.status.Available
 	return next

@@ -36,12 +36,12 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 
 // Setup registers the controller of models with a manager, for Predictors and InferenceServices. It is a part of the component
 // modelmesh.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Dependencies) error {
 	r := &models{
-		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, cause: shared.Catalog.Cause, clock: shared.Clock,
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.HasSupportingRuntime, cause: shared.Catalog.Cause, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
 		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewSeries(modelmeshcontroller.ComponentName, "Predictor"),
-			missing: shared.Catalog.References.Of}},
+			missing: shared.Catalog.MissingReferences.Get}},
 	}
 	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
 	if withServices {
@@ -67,9 +67,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 }
 
 // listen connects the wakes with everything that wakes.
-func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
+func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
 	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
-	shared.Catalog.References.Subscribe(func(namespace, name string) {
+	shared.Catalog.MissingReferences.Subscribe(func(namespace, name string) {
 		keys := []types.NamespacedName{join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
 		if name == "" {
 			keys = w.memory.in(namespace)

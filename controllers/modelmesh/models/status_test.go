@@ -334,7 +334,7 @@ func TestAnswersSettle(t *testing.T) {
 
 // Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
 func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
-	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxNote - 24} {
+	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
 		e := &entry{failures: maxFailures, trouble: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
 		got := (&models{}).withTrouble(&record{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
 		if got == nil || !strings.HasPrefix(got.Message, textSilent) || strings.Contains(got.Message, "hunter2") {

@@ -62,7 +62,7 @@ type namespaces struct {
 	connections client.Reader
 	monitoring  string
 	clock       clock.PassiveClock
-	memory      modelmesh.Store[string, *remembered]
+	memory      modelmesh.SyncMap[string, *remembered]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
@@ -75,7 +75,7 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.memory.Delete(request.Name)
 		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
 	}
-	namespace, err := r.Namespaces.Metadata(ctx, request.Name)
+	namespace, err := r.Namespaces.GetMetadata(ctx, request.Name)
 	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
 		return ctrl.Result{}, err
 	}
@@ -114,7 +114,7 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		}
 		kept = append(kept, place{kind, name})
 	}
-	return modelmesh.Sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.MinNonZero(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // inputs gathers what does not have to be read from Secrets.
@@ -179,7 +179,7 @@ func (a *common) apply(ctx context.Context, owner client.Object, desired apply.D
 }
 
 func (r *namespaces) warn(about runtime.Object, text string) {
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxNote))
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxEventNoteBytes))
 }
 
 // clear removes what was made for a namespace and is not among the places that are kept.
@@ -206,7 +206,7 @@ func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string,
 func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = yes
-	heads, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
+	heads, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
 	var out []place
 	for i := range heads {
 		out = append(out, place{secretKind, client.ObjectKeyFromObject(&heads[i])})

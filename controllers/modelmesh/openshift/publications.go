@@ -35,9 +35,9 @@ type publications struct {
 	common
 	whole  client.Reader // objects of which cached holds the metadata only
 	clock  clock.PassiveClock
-	memory modelmesh.Store[types.NamespacedName, published]
+	memory modelmesh.SyncMap[types.NamespacedName, published]
 	// trust has what the mesh of a namespace is known by.
-	trust *modelmesh.Contents[string]
+	trust *modelmesh.SecretCache[string]
 }
 
 // published is what is remembered of one InferenceService.
@@ -48,7 +48,7 @@ type published struct {
 }
 
 func newPublications(shares common, whole client.Reader, now clock.PassiveClock) *publications {
-	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
+	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewSecretCache(shares.cached, shares.live, authorityOf)}
 }
 
 // authorityOf is the CA in a TLS Secret, else the certificate itself.
@@ -161,7 +161,7 @@ func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string
 	}
 	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
-		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxNote))
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxEventNoteBytes))
 	}
 }
 

@@ -90,7 +90,7 @@ func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetada
 
 // connectionHeads are the metadata of the data connections, by name.
 func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
-	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
+	all, err := modelmesh.ListMetadata(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var heads []*metav1.PartialObjectMetadata
 	for i := range all {
 		if all[i].Name != in.Settings.StorageSecretName {

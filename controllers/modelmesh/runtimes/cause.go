@@ -21,7 +21,7 @@ import (
 
 // podCache holds the pods of runtimes in served namespaces, with what tells why they do not run.
 func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
-	return modelmesh.NarrowToMesh(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
+	return modelmesh.NewMeshCache(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
 		}

@@ -42,7 +42,7 @@ const (
 // reporter remembers the texts of Events on runtimes, so that each is recorded once for each namespace and not in every reconcile.
 type reporter struct {
 	recorder events.EventRecorder
-	said     modelmesh.Store[saying, string]
+	said     modelmesh.SyncMap[saying, string]
 }
 
 // saying is one subject of an object.
@@ -70,7 +70,7 @@ func (r *reporter) tell(kind, namespace string, about client.Object, subject, re
 	changed = before != text
 	if changed && text != "" {
 		related, prefix := scope(about, namespace)
-		r.recorder.Eventf(about, related, kind, reason, subject, "%s", conditions.Clip(prefix+text, modelmesh.MaxNote))
+		r.recorder.Eventf(about, related, kind, reason, subject, "%s", conditions.Clip(prefix+text, modelmesh.MaxEventNoteBytes))
 	}
 	return changed
 }

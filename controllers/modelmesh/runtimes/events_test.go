@@ -52,7 +52,7 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 			s.say("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
 		{"more than the API server takes", func() { s.say("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
-			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxNote-3) + "..."}},
+			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
 		{"forgotten", func() {
 			s.keep("a", nil)
 			s.validity("a", global, errors.New("bad"))

@@ -56,13 +56,13 @@ func (f *facts) waits(deployment string) error {
 
 // wanted tells whether any runtime shall have pods.
 func (f *facts) wanted() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(f.runtimes)), modelmesh.Runtime.Wanted)
+	return slices.ContainsFunc(slices.Collect(maps.Values(f.runtimes)), modelmesh.Runtime.NeedsDeployment)
 }
 
 // gather reads them, from memory as long as nothing changed.
 func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 	f := &facts{RenderInputs: RenderInputs{
-		Namespace: namespace, Served: s.Served(), OnlyOwn: s.Namespaces.OnlyOwn(), Home: s.Namespaces.Home,
+		Namespace: namespace, Served: s.Served(), OnlyOwn: s.Namespaces.SingleNamespace(), Home: s.Namespaces.OperatorNamespace,
 	}}
 	var err error
 	if f.Settings, err = s.Settings(ctx, namespace); err != nil {
@@ -122,7 +122,7 @@ func (f *facts) noteTLS(namespace string, content tlsContent) {
 // refuseAll tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.
 func (s *server) refuseAll(f *facts, subject, text string) {
 	for _, name := range sortedNames(f.runtimes) {
-		if t := f.runtimes[name]; t.Wanted() {
+		if t := f.runtimes[name]; t.NeedsDeployment() {
 			s.reports.say(f.Namespace, t.Object, subject, ReasonRefused, text)
 		}
 	}
@@ -131,11 +131,11 @@ func (s *server) refuseAll(f *facts, subject, text string) {
 // owner returns what the Service of a namespace goes with, and whether pods of the namespace must not be able to run as root.
 // What is not held in memory is read once.
 func (s *server) owner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
-	if s.Namespaces.OnlyOwn() {
+	if s.Namespaces.SingleNamespace() {
 		owner, err := s.managerDeployment(ctx, namespace)
 		return owner, false, err
 	}
-	head, err := s.Namespaces.Metadata(ctx, namespace)
+	head, err := s.Namespaces.GetMetadata(ctx, namespace)
 	if err != nil {
 		return nil, false, err
 	}
@@ -181,7 +181,7 @@ func (s *server) noteReferences(ctx context.Context, f *facts) error {
 			all[m.Name] = missing
 		}
 	}
-	s.References.Set(f.Namespace, all)
+	s.MissingReferences.Set(f.Namespace, all)
 	return nil
 }
 

@@ -98,7 +98,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 func TestOwnerInOneNamespace(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w := newWorld(t, manager)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	for range 3 {
 		owner, restricted, err := w.owner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
@@ -108,7 +108,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
 
 	w = newWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
@@ -139,13 +139,13 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
 		served := meshtest.Namespace("ns", "true")
 		served.Labels[modelmesh.LabelEnforce] = level
-		w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
+		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
 		owner, restricted, err := w.owner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
 			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
 		}
 	}
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
 	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
 		t.Error("an unknown namespace owns nothing")
 	}
@@ -157,23 +157,23 @@ func TestSupported(t *testing.T) {
 	for label, want := range map[string]bool{
 		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
 	} {
-		got, err := w.Supported(t.Context(), "ns", label)
+		got, err := w.HasSupportingRuntime(t.Context(), "ns", label)
 		if err != nil || got != want {
 			t.Errorf("%s: %t, %v", label, got, err)
 		}
 	}
-	if got, err := w.Supported(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
+	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
 		t.Errorf("where nothing is served: %t, %v", got, err)
 	}
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("none")
 	}
-	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("an answer without settings")
 	}
 	w = newWorld(t)
 	w.failing("ServingRuntimeList")
-	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("an answer without runtimes")
 	}
 }

@@ -48,7 +48,7 @@ func TestNoGuardInOneNamespace(t *testing.T) {
 		w = openShiftWorld(t)
 		w.settings.AuthProxy.Mode = mode
 		w.create(etcdSecret("ns"), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-controller", UID: "uid-of-the-manager"}})
-		w.Namespaces = &modelmesh.Namespaces{Home: "ns"}
+		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "ns"}
 		w.settle("ns")
 		if pods, service, account := w.guarded(); pods || service || account != "" {
 			t.Errorf("%s in one namespace: %t, %t, account %q", mode, pods, service, account)

@@ -37,13 +37,13 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 		s.removeAll(ctx, namespace, configMapKind, isConstraints),
 		s.removeAll(ctx, namespace, secretKind, originals),
 	)
-	if namespace != s.Namespaces.Home { // there the Secrets are read for all namespaces
+	if namespace != s.Namespaces.OperatorNamespace { // there the Secrets are read for all namespaces
 		s.copies.Forget(namespace)
 		s.storage.Forget(namespace)
 		s.tls.Forget(namespace)
 	}
 	s.reports.keep(namespace, nil)
-	s.References.Forget(namespace)
+	s.MissingReferences.Forget(namespace)
 	s.Causes.Forget(namespace)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.headless.Delete(namespace)
@@ -91,7 +91,7 @@ func ownerOf(o metav1.Object) types.UID {
 
 // unguard removes the guards that are not wanted any more.
 func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Desired) error {
-	if s.Namespaces.OnlyOwn() {
+	if s.Namespaces.SingleNamespace() {
 		return nil
 	}
 	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
@@ -161,10 +161,10 @@ func (l *leftovers) list(ctx context.Context, kind schema.GroupVersionKind, labe
 		return nil, fmt.Errorf("selecting by label: %w", err)
 	}
 	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
-	if l.Namespaces.OnlyOwn() {
-		options = append(options, client.InNamespace(l.Namespaces.Home))
+	if l.Namespaces.SingleNamespace() {
+		options = append(options, client.InNamespace(l.Namespaces.OperatorNamespace))
 	}
-	return modelmesh.Heads(ctx, l.live, kind, options...)
+	return modelmesh.ListMetadata(ctx, l.live, kind, options...)
 }
 
 // consider removes one object when it is the original's and is not wanted.
@@ -194,7 +194,7 @@ func (l *leftovers) isOriginals(kind schema.GroupVersionKind, o *metav1.PartialO
 	case configMapKind:
 		return originals(o) && o.Name == resources.ConstraintsName
 	default:
-		return originals(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.Home
+		return originals(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.OperatorNamespace
 	}
 }
 
@@ -219,7 +219,7 @@ func (l *leftovers) wants(ctx context.Context, kind schema.GroupVersionKind, o *
 		return len(templates) > 0, nil
 	}
 	for name, t := range templates {
-		if t.Wanted() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
+		if t.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
 			scale, _ := mm.Autoscaling(t.Object.GetAnnotations())
 			return kind == deploymentKind || scale.Enabled, nil
 		}

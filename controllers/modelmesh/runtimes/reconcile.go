@@ -56,18 +56,18 @@ type server struct {
 	stream             stream
 
 	// What is known of Secrets, by what they are for.
-	etcd    *modelmesh.Contents[map[string][]byte]
-	copies  *modelmesh.Contents[map[string][]byte]
-	storage *modelmesh.Contents[storageContent]
-	tls     *modelmesh.Contents[tlsContent]
+	etcd    *modelmesh.SecretCache[map[string][]byte]
+	copies  *modelmesh.SecretCache[map[string][]byte]
+	storage *modelmesh.SecretCache[storageContent]
+	tls     *modelmesh.SecretCache[tlsContent]
 
 	reports *reporter
 	// idle says since when no model needs a runtime; zero while one does.
-	idle modelmesh.Store[types.NamespacedName, time.Time]
+	idle modelmesh.SyncMap[types.NamespacedName, time.Time]
 	// granted says when an account of a namespace was last seen to be as it should be.
-	granted modelmesh.Store[string, grant]
+	granted modelmesh.SyncMap[string, grant]
 	// headless is what the Service of a namespace was seen to be.
-	headless modelmesh.Store[string, bool]
+	headless modelmesh.SyncMap[string, bool]
 	// manager is the Deployment of the manager, where only its own namespace is served.
 	manager atomic.Pointer[appsv1.Deployment]
 }
@@ -89,10 +89,10 @@ type storageContent struct {
 
 // newServer fills in what is made of the rest.
 func newServer(s *server) *server {
-	s.etcd = modelmesh.NewContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = modelmesh.NewContents(s.Cached, s.live, foreignData)
-	s.storage = modelmesh.NewContents(s.Cached, s.live, readStorage)
-	s.tls = modelmesh.NewContents(s.Cached, s.live, readTLS)
+	s.etcd = modelmesh.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.copies = modelmesh.NewSecretCache(s.Cached, s.live, foreignData)
+	s.storage = modelmesh.NewSecretCache(s.Cached, s.live, readStorage)
+	s.tls = modelmesh.NewSecretCache(s.Cached, s.live, readTLS)
 	s.reports = &reporter{recorder: s.recorder}
 	return s
 }
@@ -157,7 +157,7 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: again}, nil
 	case apply.OnlyErrors(err, isLasting):
-		return ctrl.Result{RequeueAfter: modelmesh.Sooner(again, foreignRetry)}, nil
+		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(again, foreignRetry)}, nil
 	}
 	return ctrl.Result{}, err
 }
@@ -199,7 +199,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 			kept[deployment] = true
 			continue
 		}
-		if !t.Wanted() {
+		if !t.NeedsDeployment() {
 			s.idle.Delete(inside(f.Namespace, name))
 			continue
 		}
@@ -210,7 +210,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 		var unknown error
 		causes[name], unknown = s.cause(ctx, f, t, deployment)
 		errs = append(errs, err, unknown)
-		again = modelmesh.Sooner(again, rest)
+		again = modelmesh.MinNonZero(again, rest)
 	}
 	s.Causes.Set(f.Namespace, causes)
 	s.reports.keep(f.Namespace, alive)

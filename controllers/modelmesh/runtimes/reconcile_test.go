@@ -487,11 +487,11 @@ func TestWhichModelsNeedARuntime(t *testing.T) {
 		t.Errorf("replicas %d and %d", w.replicasOf("r"), w.replicasOf("other"))
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
-		if got, err := w.Supported(t.Context(), "ns", label); err != nil || got != want {
+		if got, err := w.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
 			t.Errorf("%s: %v, %v", label, got, err)
 		}
 	}
-	if got, err := w.Supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
+	if got, err := w.HasSupportingRuntime(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
 		t.Errorf("in a namespace that is not served: %v, %v", got, err)
 	}
 	w.Config.IgnoreInferenceServices = true
@@ -548,7 +548,7 @@ func TestConclude(t *testing.T) {
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
-		if got := modelmesh.Sooner(tc[0], tc[1]); got != tc[2] {
+		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
 			t.Errorf("sooner of %v: %v", tc[:2], got)
 		}
 	}

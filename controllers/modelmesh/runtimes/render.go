@@ -40,7 +40,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if err != nil {
 		return nil, nil, err
 	}
-	if !t.Wanted() {
+	if !t.NeedsDeployment() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
 	if problem := in.specProblem(t); problem != nil {

@@ -32,7 +32,7 @@ func TestOwnersMayBeNamedOnOpenShift(t *testing.T) {
 
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w = newWorld(t, manager)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	w.settle("own")
 	owners = append(owners, w.holding("own", "modelmesh-serving")...)
 

@@ -91,7 +91,7 @@ func (s *server) monitor(ctx context.Context, f *facts, inputs resources.Namespa
 
 // removeAll deletes what is ours of a kind in a namespace, as far as it is unwanted.
 func (s *server) removeAll(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
-	heads, err := modelmesh.Heads(ctx, s.Cached, kind, client.InNamespace(namespace), ours())
+	heads, err := modelmesh.ListMetadata(ctx, s.Cached, kind, client.InNamespace(namespace), ours())
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func unusable(name, namespace string, err error) string {
 // ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
 // Secret in the manager's own namespace serves all namespaces.
 func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	if namespace == s.Namespaces.Home {
+	if namespace == s.Namespaces.OperatorNamespace {
 		return nil, nil
 	}
 	if head, err := capability.GetMetadata(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {

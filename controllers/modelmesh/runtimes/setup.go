@@ -74,8 +74,8 @@ func Caches(namespace string) []component.CacheNeed {
 }
 
 // Setup registers the controller of runtimes. It is a modelmesh.Part.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) error {
-	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(claimKind), shared.Namespaces.Narrow(), component.StripMetadata)
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
+	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(claimKind), shared.Namespaces.CacheByObject(), component.StripMetadata)
 	if err != nil {
 		return err
 	}
@@ -102,16 +102,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 func (s *server) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
 	moved := builder.WithPredicates(touched())
 	building := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
-		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(modelmesh.SpecChanged())).
+		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
 		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(touched(), servesOrSays()))).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), diagnosed())).
 		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), moved).
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), moved).
-		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
+		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueEnabled(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
 		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(claimKind)), s.Namespaces.EnqueueServed(), modelmesh.ComesOrGoes())).
-		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueNamed())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAll())).
+		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(claimKind)), s.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
+		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueByName())).
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAllEnabled())).
 		WatchesRawSource(s.atStart())
 	if namespaces, watched := s.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
 		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), moved)
@@ -123,7 +123,7 @@ func (s *server) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capab
 // may ever tell of it: the settings may have been read before the controller listened for their changes.
 func (s *server) atStart() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(modelmesh.RequestFor(s.Namespaces.Home))
+		queue.Add(modelmesh.RequestFor(s.Namespaces.OperatorNamespace))
 		return nil
 	})
 }
@@ -131,14 +131,16 @@ func (s *server) atStart() source.Source {
 // watchOptional follows the kinds whose APIs may come and go.
 func (s *server) watchOptional(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
 	follow := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
-		served.Watch(ctx, c, kind, func() source.Source { return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotations()) })
+		served.Watch(ctx, c, kind, func() source.Source {
+			return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotationsChanged())
+		})
 	}
-	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.Namespaces.EnqueueServed())
+	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.Namespaces.EnqueueEnabled())
 	if s.UsesClusterRuntimes() {
-		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.Namespaces.EnqueueAll())
+		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.Namespaces.EnqueueAllEnabled())
 	}
 	if !s.Config.IgnoreInferenceServices {
-		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.Namespaces.EnqueueServed())
+		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.Namespaces.EnqueueEnabled())
 	}
 	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), touched())
 }
@@ -148,7 +150,7 @@ func (s *server) bySecret() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		namespace := o.GetNamespace()
 		on, err := s.Namespaces.Enabled(ctx, namespace)
-		if err == nil && !on && namespace != s.Namespaces.Home {
+		if err == nil && !on && namespace != s.Namespaces.OperatorNamespace {
 			return nil
 		}
 		settings, err := s.Settings(ctx, namespace)
@@ -157,8 +159,8 @@ func (s *server) bySecret() handler.EventHandler {
 		}
 		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
 		switch {
-		case shared && namespace == s.Namespaces.Home:
-			return s.Namespaces.All(ctx)
+		case shared && namespace == s.Namespaces.OperatorNamespace:
+			return s.Namespaces.Requests(ctx)
 		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
 			return []reconcile.Request{modelmesh.RequestFor(namespace)}
 		default:

@@ -41,7 +41,7 @@ func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 func someWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
 		meshtest.Namespace("other", "true"), meshtest.Namespace("stranger", ""), meshtest.Namespace("closed", "false"))}}
 	return w
 }
@@ -60,17 +60,17 @@ func TestWhoseObjectsWake(t *testing.T) {
 		"closed":   {nil, []string{"closed"}},
 		"gone":     {nil, []string{"gone"}},
 	} {
-		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueServed(), in(namespace, "x")), want.users)
+		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueEnabled(), in(namespace, "x")), want.users)
 		w.expect("an object of ours in "+namespace, woken(t, modelmesh.EnqueueNamespace(), in(namespace, "x")), want.ours)
 	}
 	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
 // The namespace of the manager is reconciled without any event, also where it is the only one.
 func TestOwnNamespaceAtStart(t *testing.T) {
 	w := someWorld(t)
-	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {Home: "own"}} {
+	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
 		w.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		if err := w.atStart().Start(t.Context(), queue); err != nil {
@@ -86,9 +86,9 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 // While it is not known whether a namespace is served, its objects wake: the reconcile finds out, or tries again.
 func TestUnknownNamespacesWake(t *testing.T) {
 	w := someWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
-	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueServed(), in("ns", "x")), []string{"ns"})
-	w.expect("all", woken(t, w.Namespaces.EnqueueAll(), in("ns", "x")), nil)
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
+	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueEnabled(), in("ns", "x")), []string{"ns"})
+	w.expect("all", woken(t, w.Namespaces.EnqueueAllEnabled(), in("ns", "x")), nil)
 	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
@@ -105,8 +105,8 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 // Changed settings wake the namespace that they are for, or all that are served.
 func TestSettingsWake(t *testing.T) {
 	w := someWorld(t)
-	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), meshtest.Namespace("ns", "")), []string{"ns"})
-	w.expect("of all", woken(t, w.Namespaces.EnqueueNamed(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
+	w.expect("of all", woken(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
 // Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
@@ -153,7 +153,7 @@ func TestClusterRuntimesAreUsed(t *testing.T) {
 		t.Error("although they are to be left alone")
 	}
 	w.Config.IgnoreClusterServingRuntimes = false
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if w.UsesClusterRuntimes() {
 		t.Error("in the scope of one namespace")
 	}
@@ -190,8 +190,8 @@ func TestChangesThatMatter(t *testing.T) {
 	}{
 		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
 		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
-		"claims":          {modelmesh.ComesOrGoes(), []string{"another one"}},
+		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
+		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
 	} {
 		var lets []string
 		for what, change := range changes {

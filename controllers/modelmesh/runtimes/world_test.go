@@ -135,7 +135,7 @@ func (w *world) restart() {
 	writing := interceptor.NewClient(cached, w.recording())
 	w.server = newServer(&server{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
-			Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
+			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
 					if _, has := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !has {
