@@ -38,7 +38,7 @@ type Runtime struct {
 
 // Wanted tells whether the runtime has pods of ModelMesh: those for one model each are KServe's.
 func (r Runtime) NeedsDeployment() bool {
-	return mm.Serves(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
+	return mm.IsEnabled(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
 }
 
 // UsesClusterRuntimes tells whether runtimes of cluster scope count.
@@ -57,7 +57,7 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 			return nil, fmt.Errorf("listing ClusterServingRuntimes: %w", err)
 		}
 		for i := range list.Items {
-			if r := &list.Items[i]; mm.MultiModel(&r.Spec) {
+			if r := &list.Items[i]; mm.IsMultiModel(&r.Spec) {
 				out[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 			}
 		}
@@ -97,7 +97,7 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 		return nil, err
 	}
 	for name, r := range runtimes {
-		if r.NeedsDeployment() && mm.Supports(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
+		if r.NeedsDeployment() && mm.HasLabels(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
 			names = append(names, name)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	// AnnotationRoute publishes the models of the runtime, AnnotationAuth has their callers checked.
 	AnnotationRoute = "enable-route"
 	AnnotationAuth  = "enable-auth"
-	Yes             = "true"
+	Enabled         = "true"
 )
 
 // The values that are understood.
@@ -46,7 +46,7 @@ type Autoscale struct {
 }
 
 // Autoscaling reads the annotations of a runtime. What cannot be understood counts as not said; the texts tell it.
-func Autoscaling(annotations map[string]string) (Autoscale, []string) {
+func ParseAutoscaling(annotations map[string]string) (Autoscale, []string) {
 	var notes []string
 	a := Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1}
 	switch class := annotations[AnnotationAutoscalerClass]; class {

@@ -42,7 +42,7 @@ func TestAutoscaling(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, notes := Autoscaling(c.annotations)
+			got, notes := ParseAutoscaling(c.annotations)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -63,7 +63,7 @@ func TestAutoscalingIsAlwaysUsable(t *testing.T) {
 				annotations[key] = text.Draw(t, key)
 			}
 		}
-		a, notes := Autoscaling(annotations)
+		a, notes := ParseAutoscaling(annotations)
 		if a.Min < 1 || a.Max < a.Min || a.Target < 1 || a.Target > 100 || a.Metric != "cpu" && a.Metric != "memory" {
 			t.Fatalf("%v gave %+v", annotations, a)
 		}

@@ -20,7 +20,7 @@ const (
 // Endpoint is an address inside a pod: either a port of loopback or the path of a socket.
 type Endpoint struct {
 	// Text is the endpoint as the runtime gives it.
-	Text string
+	Raw string
 	// Port as a number in words; empty for a socket.
 	Port string
 	// Path of the socket; empty for a port.
@@ -42,7 +42,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		if n, err := strconv.ParseUint(number, 10, 16); err != nil || n == 0 {
 			return Endpoint{}, fmt.Errorf("%q has no port between 1 and 65535: write port:<number>", text)
 		}
-		return Endpoint{Text: text, Port: number}, nil
+		return Endpoint{Raw: text, Port: number}, nil
 	}
 	if !strings.HasPrefix(text, unixScheme) {
 		return Endpoint{}, fmt.Errorf("%q is neither port:<number> nor unix:<absolute path>: write one of them", text)
@@ -51,7 +51,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	if !path.IsAbs(file) || path.Clean(file) != file || path.Dir(file) == "/" || strings.Contains(file, ":") {
 		return Endpoint{}, fmt.Errorf("%q names no file in a folder of its own: write unix:/<folder>/<file>", text)
 	}
-	return Endpoint{Text: text, Path: file}, nil
+	return Endpoint{Raw: text, Path: file}, nil
 }
 
 // Endpoints are those of one runtime.
@@ -76,7 +76,7 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 	if err != nil {
 		return Endpoints{}, err
 	}
-	text := said(spec.GRPCDataEndpoint)
+	text := stringValue(spec.GRPCDataEndpoint)
 	if text == "" {
 		return Endpoints{Management: management}, nil
 	}
@@ -85,23 +85,23 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 		return Endpoints{}, fmt.Errorf("spec.grpcDataEndpoint %w", err)
 	}
 	if a, b := management.Dir(), data.Dir(); a != "" && b != "" && a != b {
-		return Endpoints{}, refusal(fmt.Sprintf(oneSocketDir, a, b))
+		return Endpoints{}, userError(fmt.Sprintf(multipleSocketDirsFormat, a, b))
 	}
 	return Endpoints{Management: management, Data: &data}, nil
 }
 
 // refusal is an error whose text users of ModelMesh know. It begins with a capital letter, as it always did.
-type refusal string
+type userError string
 
-func (r refusal) Error() string { return string(r) }
+func (r userError) Error() string { return string(r) }
 
 const (
-	oneSocketDir = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s"
-	adapterPort  = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
+	multipleSocketDirsFormat = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s"
+	adapterPortFormat        = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
 )
 
 func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
-	text := said(spec.GRPCEndpoint)
+	text := stringValue(spec.GRPCEndpoint)
 	if text == "" {
 		if spec.BuiltInAdapter == nil {
 			return Endpoint{}, errors.New("spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>")
@@ -110,7 +110,7 @@ func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
 	}
 	e, err := ParseEndpoint(text)
 	if spec.BuiltInAdapter != nil && e.Port == "" {
-		return Endpoint{}, refusal(fmt.Sprintf(adapterPort, text))
+		return Endpoint{}, userError(fmt.Sprintf(adapterPortFormat, text))
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("spec.grpcEndpoint %w", err)

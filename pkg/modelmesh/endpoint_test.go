@@ -21,7 +21,7 @@ func TestParseEndpoint(t *testing.T) {
 		"unix:/tmp/with space/ok": {Path: "/tmp/with space/ok"},
 	} {
 		got, err := ParseEndpoint(text)
-		want.Text = text
+		want.Raw = text
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
 		}
@@ -118,7 +118,7 @@ func FuzzParseEndpoint(f *testing.F) {
 			if e != (Endpoint{}) {
 				t.Errorf("%q: %+v beside %v", text, e, err)
 			}
-		case e.Text != text || (e.Port == "") == (e.Path == ""):
+		case e.Raw != text || (e.Port == "") == (e.Path == ""):
 			t.Errorf("%q became %+v", text, e)
 		case e.Path != "" && (!strings.HasPrefix(e.Dir(), "/") || e.Dir() == "/" || strings.Contains(e.Dir(), ":")):
 			t.Errorf("%q would be mounted at %q", text, e.Dir())

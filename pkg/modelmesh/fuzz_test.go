@@ -81,7 +81,7 @@ func settled(t *testing.T, m Model) {
 	if !formOfID.MatchString(id) || err != nil || !json.Valid([]byte(key)) {
 		t.Errorf("id %q, key %q, error %v", id, key, err)
 	}
-	_, _, _ = m.Label(), m.Path(), m.Invalid()
+	_, _, _ = m.Label(), m.Path(), m.ValidationMessage()
 	stored, err := json.Marshal(m.Spec)
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func formatLabels(spec *v1alpha1.ServingRuntimeSpec) []string {
 			continue
 		}
 		all = append(all, formatPrefix+format.Name)
-		if version := said(format.Version); version != "" {
+		if version := stringValue(format.Version); version != "" {
 			all = append(all, formatPrefix+format.Name+":"+version)
 		}
 	}
@@ -61,7 +61,7 @@ func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string 
 
 // Supports tells whether a runtime with these labels may serve a model: it has every part of the model's label. A model that is
 // pinned to a runtime by its name asks for nothing else.
-func Supports(runtime []string, model string) bool {
+func HasLabels(runtime []string, model string) bool {
 	for part := range strings.SplitSeq(model, "|") {
 		if !slices.Contains(runtime, part) {
 			return false
@@ -71,17 +71,17 @@ func Supports(runtime []string, model string) bool {
 }
 
 // Serves tells whether a runtime is for the mesh and switched on.
-func Serves(spec *v1alpha1.ServingRuntimeSpec) bool {
-	return MultiModel(spec) && (spec.Disabled == nil || !*spec.Disabled)
+func IsEnabled(spec *v1alpha1.ServingRuntimeSpec) bool {
+	return IsMultiModel(spec) && (spec.Disabled == nil || !*spec.Disabled)
 }
 
 // MultiModel tells whether a runtime is for the mesh. All others are the business of KServe.
-func MultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
+func IsMultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
 	return spec.MultiModel != nil && *spec.MultiModel
 }
 
 // noRuntime is a label that no pod has: models that fit nothing are placed nowhere.
-const noRuntime = "_no_runtime"
+const unmatchableLabel = "_no_runtime"
 
 // TypeConstraints is the file by which the mesh maps the label of a model to the labels that a pod must have. Only runtimes that
 // serve count, see [Serves].
@@ -89,9 +89,9 @@ func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy
 	type constraint struct {
 		Required []string `json:"required"`
 	}
-	all := map[string]constraint{"_default": {[]string{noRuntime}}}
+	all := map[string]constraint{"_default": {[]string{unmatchableLabel}}}
 	for name, spec := range runtimes {
-		if !Serves(spec) {
+		if !IsEnabled(spec) {
 			continue
 		}
 		all[runtimePrefix+name] = constraint{[]string{runtimePrefix + name}}

@@ -66,7 +66,7 @@ func TestSupports(t *testing.T) {
 		"mt:onnx": true, "mt:onnx:1": true, "mt:onnx|pv:grpc-v2": true, "rt:triton": true, "mt:onnx:1|pv:grpc-v2": true,
 		"mt:onnx:2": false, "mt:onnx|pv:v1": false, "rt:other": false, "mt:onn": false, "": false, "mt:onnx|": false,
 	} {
-		if got := Supports(labels, model); got != want {
+		if got := HasLabels(labels, model); got != want {
 			t.Errorf("%q: %v, want %v", model, got, want)
 		}
 	}
@@ -83,8 +83,8 @@ func TestServes(t *testing.T) {
 		"ours, on":        {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
 		"ours, off":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
 	} {
-		if MultiModel(&c.spec) != c.multiModel || Serves(&c.spec) != c.serve {
-			t.Errorf("%s: multi-model %v, serves %v", name, MultiModel(&c.spec), Serves(&c.spec))
+		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.serve {
+			t.Errorf("%s: multi-model %v, serves %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestConstraintsAgreeWithSupports(t *testing.T) {
 		delete(known, "_default")
 		labels := Labels("r", spec, rest)
 		for model, constraint := range known {
-			if !Supports(labels, model) {
+			if !HasLabels(labels, model) {
 				t.Fatalf("%s is placed on %q", model, labels)
 			}
 			if diff := cmp.Diff(strings.Split(model, "|"), constraint.Required); diff != "" {

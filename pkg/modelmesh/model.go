@@ -22,7 +22,7 @@ const (
 )
 
 // parameterName is the storage parameter that names a claim.
-const parameterName = "name"
+const parameterClaimName = "name"
 
 // Model is what a resource wants the mesh to serve, whatever kind of resource it is.
 type Model struct {
@@ -33,14 +33,14 @@ type Model struct {
 	Name string
 	UID  types.UID
 	// Deleting tells that the resource is on its way out: the model is not loaded any more on its account.
-	Deleting bool
-	Spec     v1alpha1.PredictorSpec
+	Terminating bool
+	Spec        v1alpha1.PredictorSpec
 }
 
 // FromPredictor returns the model of a Predictor. The spec is shared, not copied.
 func FromPredictor(p *v1alpha1.Predictor) Model {
 	return Model{
-		Source: SourcePredictor, Namespace: p.Namespace, Name: p.Name, UID: p.UID, Deleting: !p.DeletionTimestamp.IsZero(), Spec: p.Spec,
+		Source: SourcePredictor, Namespace: p.Namespace, Name: p.Name, UID: p.UID, Terminating: !p.DeletionTimestamp.IsZero(), Spec: p.Spec,
 	}
 }
 
@@ -52,10 +52,10 @@ func (m Model) Label() string {
 	}
 	var b strings.Builder
 	b.WriteString(formatPrefix + m.Spec.ModelType.Name)
-	if v := said(m.Spec.ModelType.Version); v != "" {
+	if v := stringValue(m.Spec.ModelType.Version); v != "" {
 		b.WriteString(":" + v)
 	}
-	if p := said(m.Spec.ProtocolVersion); p != "" {
+	if p := stringValue(m.Spec.ProtocolVersion); p != "" {
 		b.WriteString("|" + protocolPrefix + p)
 	}
 	return b.String()
@@ -90,14 +90,14 @@ func (m Model) Parameters() map[string]string {
 // Claim is the PersistentVolumeClaim that the parameters name; empty for none.
 func (m Model) Claim() string {
 	if p := m.Parameters(); p["type"] == "pvc" {
-		return p[parameterName]
+		return p[parameterClaimName]
 	}
 	return ""
 }
 
 // Invalid says what is wrong with the spec, first things first; empty when nothing is. The texts are those that users of
 // ModelMesh know.
-func (m Model) Invalid() string {
+func (m Model) ValidationMessage() string {
 	s := m.Spec.Storage
 	switch {
 	case s == nil:
@@ -111,15 +111,15 @@ func (m Model) Invalid() string {
 	case s.S3 != nil && (s.Path != nil || s.SchemaPath != nil || s.Parameters != nil || s.Key != nil):
 		return "spec.storage.s3 cannot be specified with any other keys in spec.storage"
 	}
-	return m.astray()
+	return m.pathTraversalMessage()
 }
 
 // astray names a text that leads out of the storage. The puller joins these texts to the name of a file, beside
 // files of the pod and of other models.
-func (m Model) astray() string {
+func (m Model) pathTraversalMessage() string {
 	for _, at := range []struct{ field, text string }{
-		{"path", m.Path()}, {"schemaPath", said(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", said(m.StorageKey())},
-		{"parameters[" + parameterName + "]", m.Parameters()[parameterName]},
+		{"path", m.Path()}, {"schemaPath", stringValue(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", stringValue(m.StorageKey())},
+		{"parameters[" + parameterClaimName + "]", m.Parameters()[parameterClaimName]},
 	} {
 		if slices.Contains(strings.Split(at.text, "/"), "..") {
 			return fmt.Sprintf("spec.storage.%s %.200q leads out of the storage: leave out every '..'", at.field, at.text)
@@ -129,7 +129,7 @@ func (m Model) astray() string {
 }
 
 // said is the value of an optional string; empty when it is not set.
-func said(s *string) string {
+func stringValue(s *string) string {
 	if s == nil {
 		return ""
 	}
@@ -140,7 +140,7 @@ func said(s *string) string {
 const HashLength = 10
 
 // key is what the puller needs to fetch a model and the adapter to load it.
-type key struct {
+type modelKey struct {
 	StorageKey    *string            `json:"storage_key,omitempty"`
 	StorageParams map[string]string  `json:"storage_params,omitempty"`
 	ModelType     v1alpha1.ModelType `json:"model_type"`
@@ -169,7 +169,7 @@ func (m Model) StorageKey() *string {
 
 // Key is the document that accompanies the model to the runtime that loads it.
 func (m Model) Key() (string, error) {
-	k := key{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
+	k := modelKey{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
 	if s := m.Spec.Storage; s != nil {
 		k.SchemaPath, k.StorageKey = s.SchemaPath, m.StorageKey()
 		if k.SchemaPath == nil {

@@ -19,9 +19,9 @@ func FromInferenceService(s *v1beta1.InferenceService) (Model, bool, error) {
 		return Model{}, false, nil
 	}
 	m := Model{
-		Source: SourceInferenceService, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Deleting: !s.DeletionTimestamp.IsZero(),
+		Source: SourceInferenceService, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Terminating: !s.DeletionTimestamp.IsZero(),
 	}
-	spec, err := convert(&s.Spec.Predictor, s.Annotations)
+	spec, err := convertPredictor(&s.Spec.Predictor, s.Annotations)
 	if err != nil {
 		return m, true, fmt.Errorf("the predictor of InferenceService %s: %w", s.Name, err)
 	}
@@ -30,8 +30,8 @@ func FromInferenceService(s *v1beta1.InferenceService) (Model, bool, error) {
 }
 
 // convert turns a predictor in either form into the spec of a Predictor.
-func convert(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.PredictorSpec, error) {
-	name, block := framework(p)
+func convertPredictor(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.PredictorSpec, error) {
+	name, block := frameworkOf(p)
 	var spec v1alpha1.PredictorSpec
 	switch {
 	case p.Model != nil && block != nil:
@@ -53,16 +53,16 @@ func convert(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.
 			spec.Runtime = &v1alpha1.RuntimeRef{Name: r}
 		}
 	}
-	if said(block.ProtocolVersion) != "" {
+	if stringValue(block.ProtocolVersion) != "" {
 		spec.ProtocolVersion = block.ProtocolVersion
 	}
-	storage, err := storageOf(block, annotations)
+	storage, err := convertStorage(block, annotations)
 	spec.Storage = storage
 	return spec, err
 }
 
 // framework returns the first block of the older form that is set, with its name.
-func framework(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
+func frameworkOf(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
 	for _, f := range []struct {
 		name  string
 		block *v1beta1.PredictorExtension
@@ -84,22 +84,22 @@ func framework(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
 }
 
 // storageOf always says a path and parameters, even empty ones: they are part of the id.
-func storageOf(block *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
+func convertStorage(block *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
 	given := v1beta1.ModelStorage{}
 	if block.Storage != nil {
 		given = *block.Storage
 	}
 	out := &v1alpha1.Storage{
-		Key: annotated(given.Key, annotations, v1beta1.AnnotationSecretKey), Parameters: map[string]string{},
-		SchemaPath: annotated(given.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
+		Key: fieldOrAnnotation(given.Key, annotations, v1beta1.AnnotationSecretKey), Parameters: map[string]string{},
+		SchemaPath: fieldOrAnnotation(given.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
 	}
 	maps.Copy(out.Parameters, given.Parameters)
-	uri := said(block.StorageURI)
+	uri := stringValue(block.StorageURI)
 	switch {
 	case uri != "" && given.Path != nil:
 		return nil, fmt.Errorf("has both storageUri %q and storage.path %q: remove one of them", uri, *given.Path)
 	case uri != "":
-		parameters, path, err := fromURI(uri)
+		parameters, path, err := parseStorageURI(uri)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func storageOf(block *v1beta1.PredictorExtension, annotations map[string]string)
 }
 
 // annotated is the field if it is set, else the annotation if there is one.
-func annotated(field *string, annotations map[string]string, name string) *string {
+func fieldOrAnnotation(field *string, annotations map[string]string, name string) *string {
 	if field != nil {
 		return field
 	}
@@ -125,11 +125,11 @@ func annotated(field *string, annotations map[string]string, name string) *strin
 }
 
 // azureHosts end the names of hosts that serve Azure's blobs.
-const azureHosts = ".blob.core.windows.net"
+const azureBlobSuffix = ".blob.core.windows.net"
 
 // fromURI reads a storageUri as what the puller understands: storage parameters and a path. The error names the URI and what
 // would be right.
-func fromURI(uri string) (parameters map[string]string, path string, err error) {
+func parseStorageURI(uri string) (parameters map[string]string, path string, err error) {
 	u, err := url.Parse(uri)
 	if err != nil {
 		return nil, "", fmt.Errorf("parsing storageUri %q: %w: give one such as s3://bucket/path", uri, err)
@@ -147,7 +147,7 @@ func fromURI(uri string) (parameters map[string]string, path string, err error) 
 	case "gs":
 		return map[string]string{"type": "gcs", "bucket": u.Host}, path, nil
 	case "http", "https":
-		if strings.HasSuffix(u.Hostname(), azureHosts) {
+		if strings.HasSuffix(u.Hostname(), azureBlobSuffix) {
 			account, _, _ := strings.Cut(u.Host, ".")
 			container, path, _ := strings.Cut(path, "/")
 			return map[string]string{"type": "azure", "account_name": account, "container": container}, path, nil

@@ -18,7 +18,7 @@ func TestFormatOfAnInferenceService(t *testing.T) {
 		t.Errorf("format only: %+v", s)
 	}
 	m = converted(t, "m", `{model: {modelFormat: {name: sklearn, version: "0"}, runtime: mine, protocolVersion: v2`+somewhere+`}}`)
-	if s := m.Spec; said(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "v2" {
+	if s := m.Spec; stringValue(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "v2" {
 		t.Errorf("version and runtime: %+v", s)
 	}
 	m = converted(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+somewhere+`}}`)
@@ -26,7 +26,7 @@ func TestFormatOfAnInferenceService(t *testing.T) {
 		t.Error("an empty protocol is none")
 	}
 	m = converted(t, "m", `{sklearn: {protocolVersion: grpc-v2`+somewhere+`}}`, v1beta1.AnnotationServingRuntime, "mine")
-	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "grpc-v2" {
+	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "grpc-v2" {
 		t.Errorf("a framework: %+v", s)
 	}
 }
@@ -114,10 +114,10 @@ func TestStorageOfAnInferenceService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := converted(t, "m", `{model: {modelFormat: {name: a}, `+tc.block+`}}`).Spec.Storage
 			if s.Path == nil || *s.Path != tc.path || !maps.Equal(s.Parameters, tc.parameters) || s.Parameters == nil {
-				t.Errorf("path %q, parameters %v", said(s.Path), s.Parameters)
+				t.Errorf("path %q, parameters %v", stringValue(s.Path), s.Parameters)
 			}
-			if name == "all four" && (said(s.Key) != "k" || said(s.SchemaPath) != "s") {
-				t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+			if name == "all four" && (stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "s") {
+				t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 			}
 		})
 	}
@@ -126,12 +126,12 @@ func TestStorageOfAnInferenceService(t *testing.T) {
 func TestAnnotationsOfTheStorage(t *testing.T) {
 	given := []string{v1beta1.AnnotationSecretKey, "from-annotation", v1beta1.AnnotationSchemaPath, "schema"}
 	s := converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
-	if said(s.Key) != "from-annotation" || said(s.SchemaPath) != "schema" {
-		t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	if stringValue(s.Key) != "from-annotation" || stringValue(s.SchemaPath) != "schema" {
+		t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 	}
 	s = converted(t, "m", `{model: {modelFormat: {name: a}, storage: {path: p, key: k, schemaPath: q}}}`, given...).Spec.Storage
-	if said(s.Key) != "k" || said(s.SchemaPath) != "q" {
-		t.Errorf("fields come first: key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	if stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "q" {
+		t.Errorf("fields come first: key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 	}
 	s = converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
 	if s.Key != nil || s.SchemaPath != nil {

@@ -184,7 +184,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"claim astray":      {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." leads out of the storage: leave out every '..'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := predictor(t, "m", tc.spec).Invalid(); got != tc.want {
+			if got := predictor(t, "m", tc.spec).ValidationMessage(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -194,17 +194,17 @@ func TestInvalidSpecs(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	now := metav1.Now()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "c"}}
-	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Deleting {
+	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Terminating {
 		t.Errorf("%+v", m)
 	}
 	p.DeletionTimestamp = &now
-	if !FromPredictor(p).Deleting {
+	if !FromPredictor(p).Terminating {
 		t.Error("it is being deleted")
 	}
 	s := service(t, "a", `{model: {modelFormat: {name: x}, storage: {path: p}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	s.DeletionTimestamp = &now
 	m, _, err := FromInferenceService(s)
-	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Deleting {
+	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Terminating {
 		t.Errorf("%+v, error %v", m, err)
 	}
 }

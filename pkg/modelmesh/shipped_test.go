@@ -32,7 +32,7 @@ func TestShippedRuntimes(t *testing.T) {
 		if err := yaml.Unmarshal(text, r); err != nil || r.Malformed != "" {
 			t.Fatalf("%s: %v, %s", name, err, r.Malformed)
 		}
-		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !Serves(&r.Spec) {
+		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !IsEnabled(&r.Spec) {
 			t.Errorf("%s: %+v", name, r.ObjectMeta)
 		}
 		if got := strings.Join(Labels(r.Name, &r.Spec, false), ","); got != want.labels {

@@ -169,7 +169,7 @@ func (e *etcd) client(user, password string) *clientv3.Client {
 
 // secret is the data of the Secret that leads to it.
 func (e *etcd) secret(user, password string) map[string][]byte {
-	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
+	return map[string][]byte{meshetcd.ConnectionKey: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
 // stream is a running stream and what it reported.

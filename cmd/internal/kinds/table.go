@@ -213,7 +213,7 @@ func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result,
 
 // servingRuntimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
 func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	in := runtimes.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Home: env.Config.ModelMesh.Namespace, Used: true}
+	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, InUse: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
@@ -225,7 +225,7 @@ func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Res
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
 	objects, more, err := runtimes.Render(in, obj)
-	if err != nil || len(objects) == 0 || in.OnlyOwn {
+	if err != nil || len(objects) == 0 || in.SingleNamespace {
 		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
 	}
 	beside, about, err := openshift.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)

@@ -25,7 +25,7 @@ const (
 	// HealthPort answers the probes of kube-rbac-proxy. Its usual one is that of OpenVINO's management.
 	HealthPort = 8444
 	// Account is the service account of runtime pods where the settings name none.
-	Account = "modelmesh-serving-sa"
+	DefaultServiceAccount = "modelmesh-serving-sa"
 	// TLSSecret holds the serving certificate of the sidecar.
 	TLSSecret = "model-serving-proxy-tls"
 	// CookieSecret holds the key of the OAuth proxy's cookies.
@@ -45,20 +45,20 @@ const (
 	loopback      = "127.0.0.1"
 )
 
-type kind int
+type proxyKind int
 
 const (
-	oauth kind = iota
-	rbac
+	kindOAuth proxyKind = iota
+	kindRBAC
 )
 
 // Proxy is the sidecar of the runtime pods of one namespace.
 type Proxy struct {
-	kind      kind
+	kind      proxyKind
 	settings  meshsettings.Settings
 	namespace string
 	// serviceCA: the platform signs certificates of Services.
-	serviceCA bool
+	hasServiceCA bool
 }
 
 // Decide returns the sidecar that the settings of a namespace ask for on a platform, or nil for none: there is nothing to guard
@@ -66,44 +66,46 @@ type Proxy struct {
 func Decide(s meshsettings.Settings, namespace string, served capability.Set) *Proxy {
 	openShift := served.OpenShift()
 	mode := s.AuthProxy.Mode
-	p := &Proxy{kind: rbac, settings: s, namespace: namespace, serviceCA: openShift}
+	p := &Proxy{kind: kindRBAC, settings: s, namespace: namespace, hasServiceCA: openShift}
 	switch {
 	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
 		return nil
-	case served.OAuth() && !p.mutual():
-		p.kind = oauth
+	case served.OAuth() && !p.requiresClientCert():
+		p.kind = kindOAuth
 	}
 	return p
 }
 
 // AccountOf is the service account of runtime pods: the one that the settings name, else [Account] where the platform or a sidecar
 // relies on it, else "" for the account that every namespace has.
-func AccountOf(s meshsettings.Settings, served capability.Set) string {
+func ServiceAccountName(s meshsettings.Settings, served capability.Set) string {
 	if s.ServiceAccountName == "" && (served.OpenShift() || Decide(s, "", served) != nil) {
-		return Account
+		return DefaultServiceAccount
 	}
 	return s.ServiceAccountName
 }
 
 // mutual tells that the mesh demands certificates of its clients.
-func (p *Proxy) mutual() bool {
+func (p *Proxy) requiresClientCert() bool {
 	return p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require"
 }
 
 // meshName is the name that certificates of the mesh have to bear.
-func (p *Proxy) meshName() string { return p.settings.ServiceName + "." + p.namespace }
+func (p *Proxy) meshHost() string { return p.settings.ServiceName + "." + p.namespace }
 
 // ServiceAccount is the account of the pods; it needs ClusterRole system:auth-delegator.
-func (p *Proxy) ServiceAccount() string { return cmp.Or(p.settings.ServiceAccountName, Account) }
+func (p *Proxy) ServiceAccount() string {
+	return cmp.Or(p.settings.ServiceAccountName, DefaultServiceAccount)
+}
 
 // HasCookie tells whether the sidecar needs CookieSecret.
-func (p *Proxy) HasCookie() bool { return p.kind == oauth }
+func (p *Proxy) NeedsCookieSecret() bool { return p.kind == kindOAuth }
 
 // HasRules tells whether the sidecar needs RulesConfigMap.
-func (p *Proxy) HasRules() bool { return p.kind == rbac }
+func (p *Proxy) NeedsRules() bool { return p.kind == kindRBAC }
 
 // NeedsCertificate tells whether this program has to make TLSSecret.
-func (p *Proxy) NeedsCertificate() bool { return !p.serviceCA }
+func (p *Proxy) NeedsCertificate() bool { return !p.hasServiceCA }
 
 // Rules are the data of RulesConfigMap: callers need the right to get Services of the namespace, as with the OAuth proxy.
 func (p *Proxy) Rules() (map[string]string, error) {
@@ -112,7 +114,7 @@ func (p *Proxy) Rules() (map[string]string, error) {
 
 // ServiceAnnotations ask the platform for the certificate of the sidecar, on the Service of the mesh.
 func (p *Proxy) ServiceAnnotations() map[string]string {
-	if !p.serviceCA {
+	if !p.hasServiceCA {
 		return nil
 	}
 	return map[string]string{servingCertAnnotation: TLSSecret}
@@ -128,7 +130,7 @@ func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 	if !p.settings.TLS.Enabled() {
 		return nil
 	}
-	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
+	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshHost())}
 }
 
 // Volumes are those of the sidecar. No other container of the pod mounts them.
@@ -136,7 +138,7 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),
 	}
-	if p.kind == rbac {
+	if p.kind == kindRBAC {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeRules).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RulesConfigMap)))
 	}
@@ -145,27 +147,27 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 
 // Container is the sidecar. An error means that a name is no text that JSON can hold.
 func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
-	if p.kind == rbac {
-		return p.rbac(), nil
+	if p.kind == kindRBAC {
+		return p.rbacContainer(), nil
 	}
-	return p.oauth()
+	return p.oauthContainer()
 }
 
 // arguments are those of the OAuth proxy.
-func (p *Proxy) arguments() oauthproxy.Arguments {
+func (p *Proxy) oauthArguments() oauthproxy.Arguments {
 	a := oauthproxy.Arguments{
 		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
 		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
 	}
 	if p.settings.TLS.Enabled() {
-		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshName(), p.settings.RESTProxy.Port)
+		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshHost(), p.settings.RESTProxy.Port)
 		a.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
 	}
 	return a
 }
 
-func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
-	args, err := p.arguments().All()
+func (p *Proxy) oauthContainer() (*corev1ac.ContainerApplyConfiguration, error) {
+	args, err := p.oauthArguments().All()
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +176,8 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 		WithImage(p.settings.AuthProxy.Image.Reference()).
 		WithArgs(args...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
-		WithLivenessProbe(probe(30)).
-		WithReadinessProbe(probe(5)).
+		WithLivenessProbe(httpsProbe(30)).
+		WithReadinessProbe(httpsProbe(5)).
 		WithEnv(oauthproxy.CookieVariable(CookieSecret)).
 		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
 		WithResources(resources.Requirements(p.settings.AuthProxy.Resources.Requests, p.settings.AuthProxy.Resources.Limits)).
@@ -187,7 +189,7 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 }
 
 // rbac has the port name of the other sidecar, by which the Service leads to it.
-func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
+func (p *Proxy) rbacContainer() *corev1ac.ContainerApplyConfiguration {
 	own := p.settings.AuthProxy
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: TLSSecret, Key: key, Volume: VolumeTLS, Dir: oauthproxy.TLSDir}
@@ -199,10 +201,10 @@ func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
 	}
 	if p.settings.TLS.Enabled() {
 		s.Upstream = &rbacproxy.Upstream{
-			Host: p.meshName(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
+			Host: p.meshHost(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
 		}
 	}
-	if p.mutual() {
+	if p.requiresClientCert() {
 		s.Upstream.Certificate, s.Upstream.Key = s.Upstream.CA, meshTLSDir+"/"+corev1.TLSPrivateKeyKey
 	}
 	c := s.Container().WithArgs(own.ExtraArgs...).WithResources(resources.Requirements(own.Resources.Requests, own.Resources.Limits))
@@ -211,7 +213,7 @@ func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
 }
 
 // probe asks the sidecar itself. Times are in seconds.
-func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
+func httpsProbe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(oauthproxy.HealthPath).WithPort(intstr.FromInt32(Port)).WithScheme(corev1.URISchemeHTTPS)).
 		WithInitialDelaySeconds(delay).

@@ -96,8 +96,8 @@ func TestDecide(t *testing.T) {
 			if p.NeedsCertificate() == c.signed || (len(p.ServiceAnnotations()) > 0) != c.signed {
 				t.Errorf("needs a certificate of ours: %t, annotations %v", p.NeedsCertificate(), p.ServiceAnnotations())
 			}
-			if p.HasCookie() != (c.container == "oauth-proxy") || p.HasRules() == p.HasCookie() {
-				t.Errorf("cookie %t, rules %t", p.HasCookie(), p.HasRules())
+			if p.NeedsCookieSecret() != (c.container == "oauth-proxy") || p.NeedsRules() == p.NeedsCookieSecret() {
+				t.Errorf("cookie %t, rules %t", p.NeedsCookieSecret(), p.NeedsRules())
 			}
 		})
 	}

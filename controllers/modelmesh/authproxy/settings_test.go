@@ -23,7 +23,7 @@ func TestAccountOf(t *testing.T) {
 	} {
 		s := meshsettings.Default()
 		s.ServiceAccountName, s.AuthProxy.Mode = c.named, c.mode
-		if got := AccountOf(s, c.served); got != c.want {
+		if got := ServiceAccountName(s, c.served); got != c.want {
 			t.Errorf("%s: account %q, want %q", name, got, c.want)
 		}
 	}

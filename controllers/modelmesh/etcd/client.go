@@ -18,13 +18,13 @@ import (
 
 // Connections are tried again at most this far apart, and one that is dead is noticed within a minute: a watch waits silently.
 const (
-	reconnectMax     = 15 * time.Second
-	keepAlive        = 30 * time.Second
-	keepAliveTimeout = 15 * time.Second
+	maxReconnectDelay = 15 * time.Second
+	keepAliveTime     = 30 * time.Second
+	keepAliveTimeout  = 15 * time.Second
 )
 
 // attempts of one request: the second one with a new token. Longer pauses are up to the caller.
-const attempts = 2
+const maxAttempts = 2
 
 // Client reads from etcd. It is safe for concurrent use.
 type Client struct {
@@ -43,16 +43,16 @@ func New(data map[string][]byte) (*Client, error) {
 		return nil, fmt.Errorf("failed to create etcd client config: %w", err)
 	}
 	config.Logger = zap.NewNop() // errors are returned, and logged by the caller
-	config.MaxUnaryRetries = attempts
-	config.MaxCallRecvMsgSize = maxMessage
-	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAlive, keepAliveTimeout
+	config.MaxUnaryRetries = maxAttempts
+	config.MaxCallRecvMsgSize = maxMessageBytes
+	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAliveTime, keepAliveTimeout
 	delays := backoff.DefaultConfig
-	delays.MaxDelay = reconnectMax
+	delays.MaxDelay = maxReconnectDelay
 	config.DialOptions = append(config.DialOptions,
 		// Directly, as the pods reach it too: no list of names that need no proxy knows the host `etcd`.
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: dialTimeout}),
-		grpc.WithChainStreamInterceptor(endWithConnection))
+		grpc.WithChainStreamInterceptor(abortOnDisconnect))
 	return &Client{config: config, rootPrefix: rootPrefix}, nil
 }
 
@@ -74,7 +74,7 @@ func (c *Client) Close() error {
 }
 
 // connected returns the client of etcd. With a password it logs in when it is made, which is why New does not make it.
-func (c *Client) connected(ctx context.Context) (*clientv3.Client, error) {
+func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -101,22 +101,22 @@ func (c *Client) connected(ctx context.Context) (*clientv3.Client, error) {
 
 // endWithConnection makes a watch end when its connection breaks. The client of etcd would continue from its revision on a new
 // connection, which waits for ever where etcd has lost its data and counts from one again; the caller lists again instead.
-func endWithConnection(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
 	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := next(ctx, desc, conn, method, options...)
 	if err != nil {
-		return nil, final(err)
+		return nil, nonRetryable(err)
 	}
-	return &ending{stream}, nil
+	return &abortingStream{stream}, nil
 }
 
-type ending struct{ grpc.ClientStream }
+type abortingStream struct{ grpc.ClientStream }
 
 // RecvMsg implements grpc.ClientStream.
-func (e *ending) RecvMsg(m any) error { return final(e.ClientStream.RecvMsg(m)) }
+func (e *abortingStream) RecvMsg(m any) error { return nonRetryable(e.ClientStream.RecvMsg(m)) }
 
 // final turns the errors after which the client of etcd tries again into one that ends.
-func final(err error) error {
+func nonRetryable(err error) error {
 	if code := status.Code(err); code == codes.Unavailable || code == codes.Internal {
 		return status.Error(codes.Aborted, err.Error())
 	}
@@ -135,13 +135,13 @@ const (
 	// MaxKeys is how many keys of one prefix are taken.
 	MaxKeys = 50_000
 	// maxBytes is how large keys and values of a listing may be together, maxMessage one answer, maxListing how long it may take.
-	maxBytes   = 64 << 20
-	maxMessage = 16 << 20
-	maxListing = time.Minute
+	maxListingBytes = 64 << 20
+	maxMessageBytes = 16 << 20
+	listingTimeout  = time.Minute
 )
 
 // ErrTooMuch says that there is more under a prefix than a state of ModelMesh has.
-var ErrTooMuch = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxBytes>>20)
+var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxListingBytes>>20)
 
 // Entry is a key, and what is under it.
 type Entry struct {
@@ -158,16 +158,16 @@ type Listing struct {
 	// Revision of the moment: a watch continues from here.
 	Revision int64
 	// Cluster identifies the store: revisions of two stores have nothing in common.
-	Cluster uint64
+	ClusterID uint64
 }
 
 // List reads everything below a prefix; keysOnly leaves the values out.
 func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listing, error) {
-	etcd, err := c.connected(ctx)
+	etcd, err := c.connect(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("listing %s took more than %s", prefix, maxListing))
+	ctx, cancel := context.WithTimeoutCause(ctx, listingTimeout, fmt.Errorf("listing %s took more than %s", prefix, listingTimeout))
 	defer cancel()
 	var out Listing
 	size := 0
@@ -181,15 +181,15 @@ func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listin
 			return Listing{}, fmt.Errorf("listing %s: %w", prefix, err)
 		}
 		if out.Revision == 0 { // all pages show the state that the first one shows
-			out.Revision, out.Cluster = page.Header.GetRevision(), page.Header.GetClusterId()
+			out.Revision, out.ClusterID = page.Header.GetRevision(), page.Header.GetClusterId()
 			options = append(options, clientv3.WithRev(out.Revision))
 		}
 		for _, kv := range page.Kvs {
 			out.Entries = append(out.Entries, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision()})
 			size += len(kv.GetKey()) + len(kv.GetValue())
 		}
-		if len(out.Entries) > MaxKeys || size > maxBytes {
-			return Listing{}, fmt.Errorf("listing %s: %w", prefix, ErrTooMuch)
+		if len(out.Entries) > MaxKeys || size > maxListingBytes {
+			return Listing{}, fmt.Errorf("listing %s: %w", prefix, ErrTooLarge)
 		}
 		if !page.More || len(page.Kvs) == 0 {
 			return out, nil
@@ -202,25 +202,25 @@ func (c *Client) get(ctx context.Context, etcd *clientv3.Client, key string, opt
 	defer cancel()
 	page, err := etcd.Get(ctx, key, options...)
 	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return nil, c.silent()
+		return nil, c.timeoutError()
 	}
 	return page, err
 }
 
-func (c *Client) silent() error {
+func (c *Client) timeoutError() error {
 	return fmt.Errorf("etcd at %s did not answer within %v", strings.Join(c.config.Endpoints, ", "), c.config.DialTimeout)
 }
 
 // Watch hands over everything that is written below a prefix after the given revision, in order, until ctx ends or something
 // breaks; it returns an error in any case. ErrCompacted demands a new listing.
 func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle func([]Entry)) error {
-	etcd, err := c.connected(ctx)
+	etcd, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	slow := time.AfterFunc(c.config.DialTimeout, func() { cancel(c.silent()) })
+	slow := time.AfterFunc(c.config.DialTimeout, func() { cancel(c.timeoutError()) })
 	defer slow.Stop()
 	// An etcd that has lost its leader, and could tell nothing new, ends the watch.
 	changes := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1),
@@ -234,7 +234,7 @@ func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle f
 			return fmt.Errorf("watching %s: %w", prefix, err)
 		}
 		if len(change.Events) > 0 {
-			handle(entries(change.Events))
+			handle(toEntries(change.Events))
 		}
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -243,7 +243,7 @@ func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle f
 	return fmt.Errorf("watching %s: the connection to etcd has ended", prefix)
 }
 
-func entries(events []*clientv3.Event) []Entry {
+func toEntries(events []*clientv3.Event) []Entry {
 	out := make([]Entry, 0, len(events))
 	for _, event := range events {
 		kv := event.Kv

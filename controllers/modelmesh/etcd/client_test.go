@@ -38,7 +38,7 @@ func TestListingByPages(t *testing.T) {
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	got, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", true)
 	must(t, err)
-	if got.Revision != 7 || got.Cluster != 42 || len(got.Entries) != 3 {
+	if got.Revision != 7 || got.ClusterID != 42 || len(got.Entries) != 3 {
 		t.Fatalf("listing %+v, want that of the first page's moment", got)
 	}
 	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
@@ -221,7 +221,7 @@ func TestTLS(t *testing.T) {
 	started := func(cert, key string) string {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		must(t, err)
-		roots, err := Material{CA: []byte(client)}.config(true)
+		roots, err := TLSMaterial{CA: []byte(client)}.tlsConfig(true)
 		must(t, err)
 		address, _ := serve(t, "127.0.0.1:0", answers, &tls.Config{
 			Certificates: []tls.Certificate{pair}, ClientCAs: roots.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,

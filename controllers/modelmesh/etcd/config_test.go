@@ -17,7 +17,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"blank endpoints":   {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
 		"a word too little": {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
 	} {
-		if _, err := New(map[string][]byte{Key: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := New(map[string][]byte{ConnectionKey: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 }
 
 func TestWordsOfTheDocument(t *testing.T) {
-	got, err := Parse(map[string][]byte{Key: []byte(`{
+	got, err := Parse(map[string][]byte{ConnectionKey: []byte(`{
 		"endpoints": "https://a:2379, https://b:2379,", "userid": "u", "password": "p", "root_prefix": "r",
 		"certificate": "1", "certificate_file": "2", "client_key": "3", "client_key_file": "4", "client_certificate": "5",
 		"client_certificate_file": "6", "override_authority": "7", "of_a_later_time": true}`)})

@@ -16,7 +16,7 @@ import (
 )
 
 // Key is the key of the Secret under which the connection is written, as JSON.
-const Key = "etcd_connection"
+const ConnectionKey = "etcd_connection"
 
 // Connection is the document under Key. The order of its members is the one in which copies are written.
 type Connection struct {
@@ -40,18 +40,18 @@ type Connection struct {
 // Parse reads the connection from the data of the Secret. An error shows nothing of what stands in it.
 func Parse(data map[string][]byte) (Connection, error) {
 	var c Connection
-	raw, found := data[Key]
+	raw, found := data[ConnectionKey]
 	if !found {
-		return c, fmt.Errorf("key %s is missing; write the connection under it as JSON", Key)
+		return c, fmt.Errorf("key %s is missing; write the connection under it as JSON", ConnectionKey)
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, fmt.Errorf("key %s is not the JSON of a connection: %w", Key, withoutValues(err))
+		return c, fmt.Errorf("key %s is not the JSON of a connection: %w", ConnectionKey, redactValues(err))
 	}
 	return c, nil
 }
 
 // withoutValues drops what an error quotes of a document that has passwords in it.
-func withoutValues(err error) error {
+func redactValues(err error) error {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {
 		return fmt.Errorf("%s is a %s", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
@@ -83,13 +83,13 @@ func (c Connection) Files() []string {
 }
 
 // Material is what TLS needs, as PEM. Nil is none.
-type Material struct {
+type TLSMaterial struct {
 	CA, Key, Certificate []byte
 }
 
 // Material collects the certificates from the connection and the other keys of its Secret.
-func (c Connection) Material(data map[string][]byte) (Material, error) {
-	var m Material
+func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
+	var m TLSMaterial
 	for _, part := range []struct {
 		into                *[]byte
 		inline, file, named string
@@ -125,7 +125,7 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 		return config, "", err
 	}
 	if len(connection.URLs()) == 0 {
-		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", Key)
+		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", ConnectionKey)
 	}
 	material, err := connection.Material(data)
 	if err != nil {
@@ -134,7 +134,7 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	config = clientv3.Config{
 		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: dialTimeout,
 	}
-	if config.TLS, err = material.config(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
+	if config.TLS, err = material.tlsConfig(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
 		return config, "", err
 	}
 	if connection.OverrideAuthority != "" {
@@ -147,7 +147,7 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 func isHTTPS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
 
 // config returns nil where nothing asks for TLS. Without a CA, those of the system are trusted.
-func (m Material) config(asked bool) (*tls.Config, error) {
+func (m TLSMaterial) tlsConfig(asked bool) (*tls.Config, error) {
 	if !asked && m.CA == nil && m.Certificate == nil {
 		return nil, nil
 	}

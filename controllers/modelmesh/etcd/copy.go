@@ -32,20 +32,20 @@ func Copy(source map[string][]byte, managerNamespace, namespace string, account 
 	for _, file := range c.Files() {
 		data[file] = source[file]
 	}
-	c.RootPrefix = c.prefixOf(namespace)
+	c.RootPrefix = c.namespacePrefix(namespace)
 	if account != nil {
 		c.UserID, c.Password = account.Name, account.Password
 	}
-	c.Endpoints = qualified(c.Endpoints, managerNamespace)
-	if data[Key], err = json.Marshal(c); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", Key, err)
+	c.Endpoints = qualifyHosts(c.Endpoints, managerNamespace)
+	if data[ConnectionKey], err = json.Marshal(c); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", ConnectionKey, err)
 	}
 	return data, nil
 }
 
 // qualified gives hosts without a dot the name of the namespace in which they are Services. Addresses and names with dots mean the
 // same everywhere, and localhost never meant a Service.
-func qualified(endpoints, namespace string) string {
+func qualifyHosts(endpoints, namespace string) string {
 	all := strings.Split(endpoints, ",")
 	for i, endpoint := range all {
 		_, rest, found := strings.Cut(endpoint, "://")
@@ -73,7 +73,7 @@ type Account struct {
 
 // AccountOf is that of a namespace with a UID. The password follows from that of the connection, so that nothing needs to be stored, and
 // a namespace that gets the name of a deleted one has another. An error says why the connection cannot be divided.
-func AccountOf(source map[string][]byte, namespace, uid string) (Account, error) {
+func NewAccount(source map[string][]byte, namespace, uid string) (Account, error) {
 	c, err := Parse(source)
 	switch {
 	case err != nil:
@@ -85,15 +85,17 @@ func AccountOf(source map[string][]byte, namespace, uid string) (Account, error)
 	}
 	mac := hmac.New(sha256.New, []byte(c.Password))
 	mac.Write([]byte(namespace + "/" + uid))
-	return Account{Name: "modelmesh-" + namespace, Password: hex.EncodeToString(mac.Sum(nil)), Prefix: c.prefixOf(namespace)}, nil
+	return Account{Name: "modelmesh-" + namespace, Password: hex.EncodeToString(mac.Sum(nil)), Prefix: c.namespacePrefix(namespace)}, nil
 }
 
 // prefixOf stands before all keys of a namespace other than the manager's.
-func (c Connection) prefixOf(namespace string) string { return c.RootPrefix + "/mm_ns/" + namespace }
+func (c Connection) namespacePrefix(namespace string) string {
+	return c.RootPrefix + "/mm_ns/" + namespace
+}
 
 // Ensure makes an account as it should be. What is right already is only read: each change ends the tokens of its user.
 func (c *Client) Ensure(ctx context.Context, a Account) error {
-	etcd, err := c.connected(ctx)
+	etcd, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}

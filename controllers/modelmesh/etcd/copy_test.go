@@ -21,11 +21,11 @@ func TestCopy(t *testing.T) {
 		},
 		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
 	} {
-		data, err := Copy(map[string][]byte{Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
+		data, err := Copy(map[string][]byte{ConnectionKey: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{Key: c.want}, texts(data)); diff != "" {
+		if diff := cmp.Diff(map[string]string{ConnectionKey: c.want}, texts(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -60,7 +60,7 @@ func TestEndpointsAreQualified(t *testing.T) {
 		"http://etcd.:2379":                    "http://etcd.:2379",
 		"https://etcd.mesh:2379,http://x.y:80": "https://etcd.mesh:2379,http://x.y:80",
 	} {
-		if got := qualified(endpoints, "mesh"); got != want {
+		if got := qualifyHosts(endpoints, "mesh"); got != want {
 			t.Errorf("%s became %s, want %s", endpoints, got, want)
 		}
 	}
@@ -69,14 +69,14 @@ func TestEndpointsAreQualified(t *testing.T) {
 // Files that the connection names come along, and no other key. [M30]
 func TestReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
-		Key:      []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
-		"ca.pem": []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
+		ConnectionKey: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
+		"ca.pem":      []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
 	}
 	data, err := Copy(source, "mesh", "vision", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", Key, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
+	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", ConnectionKey, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	for missing, want := range map[string]string{
@@ -102,8 +102,8 @@ func TestCopyRefuses(t *testing.T) {
 		`hidden`:                              "breaks at byte",
 		``:                                    "breaks at byte",
 	} {
-		_, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Key) {
+		_, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ConnectionKey) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
@@ -120,19 +120,19 @@ func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")
 	f.Fuzz(func(t *testing.T, text, endpoints string) {
-		if got := qualified(endpoints, "ns"); strings.Count(got, ",") != strings.Count(endpoints, ",") || len(got) < len(endpoints) {
+		if got := qualifyHosts(endpoints, "ns"); strings.Count(got, ",") != strings.Count(endpoints, ",") || len(got) < len(endpoints) {
 			t.Errorf("%q became %q", endpoints, got)
 		}
-		if once := qualified(endpoints, "ns"); qualified(once, "ns") != once {
+		if once := qualifyHosts(endpoints, "ns"); qualifyHosts(once, "ns") != once {
 			t.Errorf("%q is qualified twice", endpoints)
 		}
-		data, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
+		data, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err != nil {
 			return
 		}
 		var before, after Connection
-		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[Key], &after) != nil {
-			t.Fatalf("%q became %q", text, data[Key])
+		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[ConnectionKey], &after) != nil {
+			t.Fatalf("%q became %q", text, data[ConnectionKey])
 		}
 		before.RootPrefix += "/mm_ns/vision"
 		before.Endpoints = after.Endpoints

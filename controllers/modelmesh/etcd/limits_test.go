@@ -36,8 +36,8 @@ func TestAListingHasAnEnd(t *testing.T) {
 		most  int
 		want  error
 	}{
-		"many keys":    {"x", MaxKeys + pageSize, ErrTooMuch},
-		"large values": {strings.Repeat("x", 8<<10), maxBytes/(8<<10) + pageSize, ErrTooMuch},
+		"many keys":    {"x", MaxKeys + pageSize, ErrTooLarge},
+		"large values": {strings.Repeat("x", 8<<10), maxListingBytes/(8<<10) + pageSize, ErrTooLarge},
 		"huge answers": {strings.Repeat("x", 20<<10), 2 * pageSize, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAListingHasAnEnd(t *testing.T) {
 			pb.RegisterKVServer(s, e)
 			go func() { _ = s.Serve(l) }()
 			defer s.Stop()
-			c, err := New(map[string][]byte{Key: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
+			c, err := New(map[string][]byte{ConnectionKey: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,14 +16,14 @@ func FuzzSecrets(f *testing.F) {
 	f.Add(`{"endpoints":"%zz://:::","client_key":"a","client_certificate":"b"}`, "", "")
 	f.Add(`[]`, "x", "y")
 	f.Fuzz(func(t *testing.T, document, file, content string) {
-		data := map[string][]byte{Key: []byte(document)}
-		if file != Key {
+		data := map[string][]byte{ConnectionKey: []byte(document)}
+		if file != ConnectionKey {
 			data[file] = []byte(content)
 		}
 		c, err := New(data)
 		if err == nil {
 			if c.config.Password == "" { // otherwise etcd would be asked
-				_, _ = c.connected(t.Context()) // an address may still be none
+				_, _ = c.connect(t.Context()) // an address may still be none
 			}
 			if err := c.Close(); err != nil || len(c.config.Endpoints) == 0 {
 				t.Errorf("closing: %v; endpoints %v", err, c.config.Endpoints)
@@ -98,7 +98,7 @@ func TestConnectionsSurviveACopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Parse(map[string][]byte{Key: raw})
+		got, err := Parse(map[string][]byte{ConnectionKey: raw})
 		if err != nil || got != c {
 			t.Fatalf("%s gives %+v, %v", raw, got, err)
 		}

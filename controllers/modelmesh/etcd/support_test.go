@@ -125,7 +125,7 @@ func secret(t *testing.T, c Connection, files map[string]string) map[string][]by
 	t.Helper()
 	raw, err := json.Marshal(c)
 	must(t, err)
-	data := map[string][]byte{Key: raw}
+	data := map[string][]byte{ConnectionKey: raw}
 	for name, content := range files {
 		data[name] = []byte(content)
 	}

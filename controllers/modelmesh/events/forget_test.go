@@ -58,7 +58,7 @@ func TestForgottenAndServedAgain(t *testing.T) {
 type flood struct{ most int }
 
 func (f *flood) List(context.Context, string, bool) (meshetcd.Listing, error) {
-	return meshetcd.Listing{Revision: 1, Cluster: 1}, nil
+	return meshetcd.Listing{Revision: 1, ClusterID: 1}, nil
 }
 
 func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
@@ -77,7 +77,7 @@ func TestAWatchHasAnEnd(t *testing.T) {
 		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", state: watching.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), emit: func(Event) {},
 		describe: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
 	}
-	if err := w.follow(t.Context()); !errors.Is(err, meshetcd.ErrTooMuch) || len(w.known) > meshetcd.MaxKeys {
+	if err := w.follow(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys {
 		t.Errorf("%d keys: %v", len(w.known), err)
 	}
 }

@@ -99,7 +99,7 @@ func (w *world) lose(t *rapid.T) {
 }
 
 func (w *world) listing() meshetcd.Listing {
-	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, Cluster: 1}
+	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, ClusterID: 1}
 }
 
 // verify compares the emitted events with what changed: they name the former owner of a vmodel and the present one, and no other.

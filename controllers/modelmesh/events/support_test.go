@@ -82,7 +82,7 @@ func (s *store) List(ctx context.Context, prefix string, keysOnly bool) (meshetc
 		return meshetcd.Listing{}, err
 	}
 	s.lists++
-	out := meshetcd.Listing{Revision: s.revision, Cluster: s.cluster}
+	out := meshetcd.Listing{Revision: s.revision, ClusterID: s.cluster}
 	for key, entry := range s.entries {
 		if strings.HasPrefix(key, prefix) {
 			if keysOnly {

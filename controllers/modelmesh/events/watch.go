@@ -106,7 +106,7 @@ func (w *watch) follow(ctx context.Context) error {
 	return w.client.Watch(ctx, w.prefix, listing.Revision, func(entries []meshetcd.Entry) {
 		for _, entry := range entries {
 			if len(w.known) >= meshetcd.MaxKeys && !entry.Deleted {
-				cancel(meshetcd.ErrTooMuch)
+				cancel(meshetcd.ErrTooLarge)
 				return
 			}
 			w.take(entry)
@@ -116,8 +116,8 @@ func (w *watch) follow(ctx context.Context) error {
 
 // compare takes a listing: what is new or changed, and what went. The first one, and one of another store, is news throughout.
 func (w *watch) compare(listing meshetcd.Listing) {
-	former, same := w.known, w.cluster == listing.Cluster
-	w.cluster, w.known = listing.Cluster, make(map[string]seen, len(listing.Entries))
+	former, same := w.known, w.cluster == listing.ClusterID
+	w.cluster, w.known = listing.ClusterID, make(map[string]seen, len(listing.Entries))
 	for _, entry := range listing.Entries {
 		id := w.id(entry)
 		before, found := former[id]

@@ -76,7 +76,7 @@ func (r *models) register(ctx context.Context, client meshclient.Client, rec *re
 // changed: its next request brings it back. Only where no runtime can do that any more the order is what shows it.
 func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error) {
 	switch {
-	case rec.Deleting:
+	case rec.Terminating:
 		return false, nil
 	case wantsLoad(rec.status) || e.order == orderNew:
 		return true, nil

@@ -31,7 +31,7 @@ func Register(object *unstructured.Unstructured) (*Registration, string, error) 
 	if err != nil || reason != "" {
 		return nil, reason, err
 	}
-	if problem := m.Invalid(); problem != "" {
+	if problem := m.ValidationMessage(); problem != "" {
 		return nil, "", fmt.Errorf("%s %s: %s", object.GetKind(), m.Name, problem)
 	}
 	key, err := m.Key()

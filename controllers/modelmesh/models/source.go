@@ -83,7 +83,7 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 		return nil, fmt.Errorf("reading the Predictor: %w", err)
 	}
 	m := modelmesh.FromPredictor(predictor)
-	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.Invalid(), object: predictor}, nil
+	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.ValidationMessage(), object: predictor}, nil
 }
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
@@ -173,7 +173,7 @@ func (s *services) get(ctx context.Context, name types.NamespacedName) (*record,
 	if !ours {
 		return nil, nil // another controller serves it
 	}
-	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service}
+	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.ValidationMessage(), object: service}
 	if err != nil {
 		r.problem = err.Error()
 	}

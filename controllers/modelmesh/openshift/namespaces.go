@@ -122,7 +122,7 @@ func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsetting
 	served := r.Served()
 	in := Inputs{
 		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
+		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	var err error
 	in.Used, in.Runtimes, err = r.usage(ctx, namespace)
@@ -138,7 +138,7 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}
-	if in.Proxy.HasCookie() {
+	if in.Proxy.NeedsCookieSecret() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
 		if known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
 			return nil, err

@@ -221,7 +221,7 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 func serving(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
-		return !mm.Serves(r.Spec) || !mm.Supports(mm.Labels(name, r.Spec, restProxy), model.Label())
+		return !mm.IsEnabled(r.Spec) || !mm.HasLabels(mm.Labels(name, r.Spec, restProxy), model.Label())
 	})
 	if len(candidates) == 0 {
 		return nil

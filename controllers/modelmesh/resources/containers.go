@@ -40,8 +40,8 @@ const preStopPort = 8090
 
 // containers lists the containers in their order. The mesh waits a limited time for the server, so images of servers are pulled
 // first: the mesh changes places with the last container before the puller joins.
-func (p *pod) containers() ([]*corev1ac.ContainerApplyConfiguration, error) {
-	all := []*corev1ac.ContainerApplyConfiguration{p.mesh()}
+func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
+	all := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
 		sidecar, err := p.Proxy.Container()
 		if err != nil {
@@ -51,22 +51,22 @@ func (p *pod) containers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	}
 	own := len(all)
 	for i := range p.Spec.Containers {
-		c := p.runtime(&p.Spec.Containers[i])
+		c := p.buildRuntime(&p.Spec.Containers[i])
 		if slices.ContainsFunc(all[:own], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
 			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
 		}
 		all = replaceOrAppend(all, c)
 	}
 	if p.Spec.BuiltInAdapter != nil {
-		all = replaceOrAppend(all, p.adapter())
+		all = replaceOrAppend(all, p.buildAdapter())
 	}
 	if p.Settings.RESTProxy.Enabled {
-		all = append(all, p.restProxy())
+		all = append(all, p.buildRESTProxy())
 	}
 	last := len(all) - 1
 	all[0], all[last] = all[last], all[0]
-	if p.pulls() {
-		all = append(all, p.puller())
+	if p.needsPuller() {
+		all = append(all, p.buildPuller())
 	}
 	return all, nil
 }
@@ -82,10 +82,10 @@ func replaceOrAppend(all []*corev1ac.ContainerApplyConfiguration, c *corev1ac.Co
 }
 
 // runtime is a container of the runtime. Whether the pod is ready, the mesh decides.
-func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfiguration {
+func (p *podBuilder) buildRuntime(given *corev1.Container) *corev1ac.ContainerApplyConfiguration {
 	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](given)
 	c.WithName(given.Name) // an empty name is left out by the translation
-	c.Env, c.Ports = p.distinctEnv(given.Name, c.Env), p.distinctPorts(given.Name, c.Ports)
+	c.Env, c.Ports = p.dedupEnv(given.Name, c.Env), p.dedupPorts(given.Name, c.Ports)
 	own := c.VolumeMounts
 	c.VolumeMounts = nil
 	if !slices.ContainsFunc(own, func(m corev1ac.VolumeMountApplyConfiguration) bool {
@@ -95,7 +95,7 @@ func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfigura
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
 	for i := range own {
-		c.WithVolumeMounts(namedMount(&own[i]))
+		c.WithVolumeMounts(withNameAndPath(&own[i]))
 	}
 	if dir := p.endpoints.SocketDir(); dir != "" {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
@@ -105,7 +105,7 @@ func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfigura
 }
 
 // namedMount has a name and a path, if only empty ones.
-func namedMount(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
+func withNameAndPath(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
 	if m.Name == nil {
 		m.WithName("")
 	}
@@ -125,7 +125,7 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 }
 
-func readOnly(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+func readOnlyMount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return mount(volume, path).WithReadOnly(true)
 }
 
@@ -139,11 +139,11 @@ func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsA
 
 // runtimeUser is the user of servers where the namespace refuses root and the platform gives no other. The images of Triton,
 // TorchServe and MLServer have a user of that number, and the first two name none or name it by a word, which is refused too.
-const runtimeUser = 1000
+const runtimeUID = 1000
 
 // podSecurity holds for all containers. That it does not run as root is set on each container: a server may need root.
-func (p *pod) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
-	if p.original() {
+func (p *podBuilder) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	if p.isLegacy() {
 		return nil
 	}
 	return corev1ac.PodSecurityContext().
@@ -151,42 +151,42 @@ func (p *pod) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 }
 
 // ownSecurity is that of containers of ModelMesh, whose images have users by number. In the original only some had one.
-func (p *pod) ownSecurity(originalHad bool) *corev1ac.SecurityContextApplyConfiguration {
+func (p *podBuilder) sidecarSecurity(originalHad bool) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
-	case !p.original():
+	case !p.isLegacy():
 		return resources.ContainerSecurity().WithRunAsNonRoot(true)
 	case originalHad:
-		return dropAll()
+		return dropAllCapabilities()
 	default:
 		return nil
 	}
 }
 
-func dropAll() *corev1ac.SecurityContextApplyConfiguration {
+func dropAllCapabilities() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
 // runtimeSecurity is that of a container of the runtime. What its author says stands; only where the namespace would refuse the
 // pod, what is not said is added.
-func (p *pod) runtimeSecurity(given *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+func (p *podBuilder) runtimeSecurity(given *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
-	case given == nil && p.original():
-		return dropAll()
+	case given == nil && p.isLegacy():
+		return dropAllCapabilities()
 	case given == nil && p.OpenShift:
 		return resources.ContainerSecurity().WithRunAsNonRoot(true)
 	case given == nil && p.Restricted:
-		return resources.ContainerSecurity().WithRunAsNonRoot(true).WithRunAsUser(runtimeUser)
+		return resources.ContainerSecurity().WithRunAsNonRoot(true).WithRunAsUser(runtimeUID)
 	case given == nil:
 		return resources.ContainerSecurity()
-	case p.original() || p.OpenShift || !p.Restricted:
+	case p.isLegacy() || p.OpenShift || !p.Restricted:
 		return given
 	default:
-		return completed(given)
+		return withRestrictedDefaults(given)
 	}
 }
 
 // completed adds what a restricted namespace demands and the author does not say.
-func completed(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+func withRestrictedDefaults(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	if c.AllowPrivilegeEscalation == nil {
 		c.WithAllowPrivilegeEscalation(false)
 	}
@@ -200,7 +200,7 @@ func completed(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.Security
 		c.WithRunAsNonRoot(true)
 	}
 	if c.RunAsUser == nil && *c.RunAsNonRoot {
-		c.WithRunAsUser(runtimeUser)
+		c.WithRunAsUser(runtimeUID)
 	}
 	return c
 }

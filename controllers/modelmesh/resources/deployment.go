@@ -20,7 +20,7 @@ import (
 )
 
 // gracePeriod is how long a pod may take to hand its models to others, in seconds.
-const gracePeriod = 90
+const gracePeriodSeconds = 90
 
 // Deployment is the Deployment of a runtime.
 type Deployment struct {
@@ -35,13 +35,13 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	p := &pod{RuntimeInputs: in, endpoints: endpoints, notices: mm.Ignored(in.Spec)}
+	p := &podBuilder{RuntimeInputs: in, endpoints: endpoints, notices: mm.IgnoredFieldWarnings(in.Spec)}
 	p.claims = p.claimVolumes()
-	spec, err := p.spec()
+	spec, err := p.buildSpec()
 	if err != nil {
 		return Deployment{}, err
 	}
-	labels := p.labels()
+	labels := p.deploymentLabels()
 	template := corev1ac.PodTemplateSpec().WithLabels(p.podLabels(labels)).WithAnnotations(p.podAnnotations()).WithSpec(spec)
 	deployment := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{
@@ -68,16 +68,16 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 }
 
 // labels are those of the Deployment, and the first ones of its pods.
-func (p *pod) labels() map[string]string {
+func (p *podBuilder) deploymentLabels() map[string]string {
 	labels := serviceLabels(p.Settings.ServiceName)
 	labels[LabelName] = p.deploymentName()
 	return labels
 }
 
 // podLabels adds the labels of the settings and those of the runtime, which win. None may replace what selects the pods.
-func (p *pod) podLabels(labels map[string]string) map[string]string {
+func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
-	if p.original() {
+	if p.isLegacy() {
 		reserved = reserved[:2]
 	}
 	all := maps.Clone(labels)
@@ -87,7 +87,7 @@ func (p *pod) podLabels(labels map[string]string) map[string]string {
 	}{{"setting runtimePodLabels", p.Settings.RuntimePodLabels}, {"spec.labels", p.Spec.Labels}} {
 		for _, key := range slices.Sorted(maps.Keys(more.labels)) {
 			if slices.Contains(reserved, key) && more.labels[key] != labels[key] {
-				p.notice("%s: %s is ignored, pods are found by it: choose another key", more.from, key)
+				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", more.from, key)
 				continue
 			}
 			all[key] = more.labels[key]
@@ -96,7 +96,7 @@ func (p *pod) podLabels(labels map[string]string) map[string]string {
 	return all
 }
 
-func (p *pod) podAnnotations() map[string]string {
+func (p *podBuilder) podAnnotations() map[string]string {
 	all := map[string]string{}
 	if m := p.Settings.Metrics; m.Enabled {
 		all["prometheus.io/path"] = "/metrics"
@@ -110,23 +110,23 @@ func (p *pod) podAnnotations() map[string]string {
 }
 
 // spec renders the pod itself.
-func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
-	containers, err := p.containers()
+func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
+	containers, err := p.buildContainers()
 	if err != nil {
 		return nil, err
 	}
-	volumes := p.volumes()
-	if err := checkNames(containers, volumes); err != nil {
+	volumes := p.buildVolumes()
+	if err := validateNames(containers, volumes); err != nil {
 		return nil, err
 	}
 	tolerations := resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
 	spec := corev1ac.PodSpec().
-		WithTerminationGracePeriodSeconds(gracePeriod).
+		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
 		WithContainers(containers...).
 		WithVolumes(volumes...).
 		WithImagePullSecrets(p.pullSecrets()...).
 		WithNodeSelector(p.Spec.NodeSelector).
-		WithTolerations(pointers(tolerations)...)
+		WithTolerations(toPointers(tolerations)...)
 	if account := p.Settings.ServiceAccountName; account != "" {
 		spec.WithServiceAccountName(account)
 	}
@@ -137,13 +137,13 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 		spec.WithSchedulerName(name)
 	}
 	spec.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](p.Spec.ResourceClaims)
-	spec.Affinity = p.affinity()
+	spec.Affinity = p.buildAffinity()
 	spec.SecurityContext = p.podSecurity()
 	return spec, nil
 }
 
 // pullSecrets are those of the settings and those of the runtime, each once, at its first place.
-func (p *pod) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
+func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	seen := map[string]bool{}
 	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
 	for _, secret := range slices.Concat(p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets) {
@@ -156,7 +156,7 @@ func (p *pod) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 }
 
 // checkNames refuses what the API server would refuse, in words that tell the author of the runtime what to do.
-func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
+func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
 	seen := map[string]bool{}
 	for _, v := range volumes {
 		if seen[*v.Name] {
@@ -179,7 +179,7 @@ func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*c
 	return nil
 }
 
-func pointers[T any](values []T) []*T {
+func toPointers[T any](values []T) []*T {
 	all := make([]*T, len(values))
 	for i := range values {
 		all[i] = &values[i]
@@ -189,13 +189,13 @@ func pointers[T any](values []T) []*T {
 
 // affinity is that of the runtime, bound to the architectures that the images of ModelMesh exist for. Terms are alternatives, so
 // the architectures have to stand in each of them; the original made them one more alternative.
-func (p *pod) affinity() *corev1ac.AffinityApplyConfiguration {
+func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {
 		affinity = p.Spec.Affinity.DeepCopy()
 	}
 	if architectures := p.Settings.RuntimeArchitectures; len(architectures) > 0 {
-		p.bind(affinity, corev1.NodeSelectorRequirement{
+		p.requireNodes(affinity, corev1.NodeSelectorRequirement{
 			Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: architectures,
 		})
 	}
@@ -205,7 +205,7 @@ func (p *pod) affinity() *corev1ac.AffinityApplyConfiguration {
 	return resources.MustApply[corev1ac.AffinityApplyConfiguration](affinity)
 }
 
-func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement) {
+func (p *podBuilder) requireNodes(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement) {
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
@@ -214,7 +214,7 @@ func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement)
 		*required = &corev1.NodeSelector{}
 	}
 	terms := &(*required).NodeSelectorTerms
-	if len(*terms) == 0 || p.original() {
+	if len(*terms) == 0 || p.isLegacy() {
 		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{to}})
 		return
 	}

@@ -32,7 +32,7 @@ var mended = regexp.MustCompile(strings.Join([]string{
 func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInputs(t)
-		current, original := renderedForm(t, in, Current), renderedForm(t, in, Original)
+		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
 		if current == nil || original == nil {
 			if (current == nil) != (original == nil) {
 				t.Fatal("one form is refused")
@@ -85,7 +85,7 @@ var kinds = map[string]func(*v1alpha1.ServingRuntimeSpec){
 
 var surroundings = map[string]func(*RuntimeInputs){
 	"TLS": encrypted, "plain": plainMesh, "restricted": restricted, "OpenShift": onOpenShift, "claims": claiming("a", "b.c", "own"),
-	"annotations": func(in *RuntimeInputs) { in.Annotations = map[string]string{annotationLoading: "2"} },
+	"annotations": func(in *RuntimeInputs) { in.Annotations = map[string]string{annotationLoadingConcurrency: "2"} },
 	"logging":     func(in *RuntimeInputs) { in.Settings.EnableAccessLogging = true },
 }
 
@@ -140,7 +140,7 @@ func texted(text string) RuntimeInputs {
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "z" + text}}
 	})
 	in := inputs(spec, encrypted)
-	in.Annotations = map[string]string{annotationLoading: text, annotationPerModel: text}
+	in.Annotations = map[string]string{annotationLoadingConcurrency: text, annotationPerModelConcurrency: text}
 	in.Settings.PayloadProcessors = []string{text}
 	in.Settings.ModelMeshImage = meshsettings.Image{Name: text}
 	in.Settings.StorageHelper.Image, in.Settings.StorageHelper.Command = meshsettings.Image{Name: text}, []string{text}

@@ -57,9 +57,9 @@ func FuzzBuilders(f *testing.F) {
 		if _, err := BuildConstraints("vision", map[string]*v1alpha1.ServingRuntimeSpec{annotation: spec}, true); err != nil {
 			t.Error(err)
 		}
-		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoading: annotation, annotation: annotation}
-		scale, _ := mm.Autoscaling(annotations)
-		for _, form := range []Form{Current, Original} {
+		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoadingConcurrency: annotation, annotation: annotation}
+		scale, _ := mm.ParseAutoscaling(annotations)
+		for _, form := range []Form{Current, Legacy} {
 			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
 				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
 				if proxied {

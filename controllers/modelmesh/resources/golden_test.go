@@ -68,9 +68,9 @@ func TestGoldenWithEverything(t *testing.T) {
 			in := inputs(c.spec, c.change...)
 			in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 			in.Proxy = authproxy.Decide(in.Settings, in.Namespace, c.served)
-			in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, c.served)
+			in.Settings.ServiceAccountName = authproxy.ServiceAccountName(in.Settings, c.served)
 			in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
-			scale, _ := mm.Autoscaling(in.Annotations)
+			scale, _ := mm.ParseAutoscaling(in.Annotations)
 			ofNamespace := NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, Proxy: in.Proxy, TLS: in.TLS}
 			namespace := &corev1.Namespace{}
 			namespace.Name, namespace.UID = in.Namespace, "1"

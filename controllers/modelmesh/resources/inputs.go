@@ -23,7 +23,7 @@ const (
 	// Original pods are those that the original rendered, field by field. Deployments that are taken over from it keep them as long
 	// as nothing else changes, so that no pod restarts. They lack what no pod could run with, and no container sees the credentials
 	// of the storage by mistake.
-	Original
+	Legacy
 )
 
 // TLSInputs describe the Secret that pods speak TLS with.
@@ -45,7 +45,7 @@ type NamespaceInputs struct {
 	// OpenShift: routers reach the pods from outside, and the platform gives each pod a user that is not root.
 	OpenShift bool
 	// Home is the namespace of the manager.
-	Home string
+	OperatorNamespace string
 }
 
 // RuntimeInputs is what the objects of one runtime depend on. The spec is one that [mm.Validate] accepts.
@@ -97,10 +97,10 @@ func (in *RuntimeInputs) deploymentName() string {
 	return DeploymentName(in.Settings.ServiceName, in.Name)
 }
 
-func (in *RuntimeInputs) original() bool { return in.Form == Original }
+func (in *RuntimeInputs) isLegacy() bool { return in.Form == Legacy }
 
 // pod is a pod template on its way.
-type pod struct {
+type podBuilder struct {
 	RuntimeInputs
 	endpoints mm.Endpoints
 	claims    []claimVolume
@@ -108,11 +108,11 @@ type pod struct {
 	notices []string
 }
 
-func (p *pod) notice(format string, args ...any) {
+func (p *podBuilder) addNotice(format string, args ...any) {
 	p.notices = append(p.notices, fmt.Sprintf(format, args...))
 }
 
 // pulls tells whether a container of its own fetches the models.
-func (p *pod) pulls() bool {
+func (p *podBuilder) needsPuller() bool {
 	return p.Spec.BuiltInAdapter == nil && (p.Spec.StorageHelper == nil || !p.Spec.StorageHelper.Disabled)
 }

@@ -58,7 +58,7 @@ func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) R
 	return in
 }
 
-func original(in *RuntimeInputs) { in.Form = Original }
+func original(in *RuntimeInputs) { in.Form = Legacy }
 
 // guarding is the OAuth proxy of the namespace.
 func guarding() *authproxy.Proxy {

@@ -19,7 +19,7 @@ import (
 // guardsOf are the guards of a namespace on a platform as they would be written.
 func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
 	t.Helper()
-	in := namespaceInputs(func(in *NamespaceInputs) { in.Home, in.OpenShift = "opendatahub", served.OpenShift() })
+	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.OpenShift() })
 	for _, change := range changes {
 		change(&in.Settings)
 	}
@@ -61,7 +61,7 @@ func TestGuards(t *testing.T) {
 	pods := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !samePods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || samePods(pods(map[string]any{"of": "another"})) {
+	if !selectsLegacyPods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(pods(map[string]any{"of": "another"})) {
 		t.Error("the wrong one is taken over")
 	}
 }

@@ -99,9 +99,9 @@ func recordings(t *testing.T) []recording {
 func (r *recording) livedOn(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
-	scale, _ := mm.Autoscaling(r.in.Annotations)
+	scale, _ := mm.ParseAutoscaling(r.in.Annotations)
 	d := DecideReplicas(ReplicaInputs{
-		Wanted: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+		SpecReplicas: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	})
 	r.in.Replicas = &d.Count
 	if r.name != "claims-and-inferenceservice" {
@@ -112,7 +112,7 @@ func (r *recording) livedOn(form Form) {
 		Storage:   &v1alpha1.Storage{Path: new("models/a.onnx"), Parameters: map[string]string{"type": "pvc", "name": "any-shelf"}},
 	}}
 	r.in.Claims, _ = Claims(ClaimInputs{
-		Form: form, Listed: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
+		Form: form, FromSecret: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
 		Labels: mm.Labels(r.in.Name, r.in.Spec, true), Exists: func(claim string) bool { return claim != "does-not-exist" },
 	})
 }
@@ -135,14 +135,14 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 		rendered(t, namespace, apply.Object{Config: BuildService(in)}),
 		rendered(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
 	}
-	if Monitored(in.Settings) {
+	if ServiceMonitorEnabled(in.Settings) {
 		all = append(all, rendered(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
 	}
-	if scale, _ := mm.Autoscaling(r.in.Annotations); scale.Enabled {
+	if scale, _ := mm.ParseAutoscaling(r.in.Annotations); scale.Enabled {
 		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
-		data, err := meshetcd.Copy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
+		data, err := meshetcd.Copy(map[string][]byte{meshetcd.ConnectionKey: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 
 // TestRecordings holds the builders against the original, field by field, in both forms. [modelmesh-31]
 func TestRecordings(t *testing.T) {
-	for form, accepted := range map[Form][]acceptedDifference{Original: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
+	for form, accepted := range map[Form][]acceptedDifference{Legacy: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
 		met := map[int]bool{}
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {

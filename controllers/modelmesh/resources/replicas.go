@@ -17,12 +17,12 @@ import (
 // ReplicaInputs is what the number of pods of a runtime depends on.
 type ReplicaInputs struct {
 	// Wanted is the number in the spec; nil leaves it to PodsPerRuntime.
-	Wanted         *int64
+	SpecReplicas   *int64
 	PodsPerRuntime int32
 	ScaleToZero    meshsettings.ScaleToZero
 	Autoscale      mm.Autoscale
 	// Live is the number of pods that the Deployment asks for; nil when there is no Deployment.
-	Live *int32
+	CurrentReplicas *int32
 	// Needed: there is a model that the runtime may serve.
 	Needed bool
 	// IdleSince is when the last such model was seen to be gone; zero when that is not known.
@@ -38,38 +38,38 @@ type Replicas struct {
 	// IdleSince is to be remembered; zero while the runtime is needed.
 	IdleSince time.Time
 	// Again is when to look again, if nothing happens before; 0 is never.
-	Again time.Duration
+	RequeueAfter time.Duration
 }
 
 // DecideReplicas takes a runtime down when no model has needed it for the grace period. A runtime that is down, or that is new,
 // stays down until the first model comes; one whose history is not known, because the program has just started, has the whole
 // period before it.
 func DecideReplicas(in ReplicaInputs) Replicas {
-	r := Replicas{Count: in.base()}
+	r := Replicas{Count: in.configuredReplicas()}
 	if in.ScaleToZero.Enabled && !in.Needed {
-		if in.Live == nil || *in.Live == 0 {
+		if in.CurrentReplicas == nil || *in.CurrentReplicas == 0 {
 			return Replicas{IdleSince: in.idleSince()}
 		}
 		r.IdleSince = in.idleSince()
-		if r.Again = in.ScaleToZero.GracePeriod - in.Now.Sub(r.IdleSince); r.Again <= 0 {
+		if r.RequeueAfter = in.ScaleToZero.GracePeriod - in.Now.Sub(r.IdleSince); r.RequeueAfter <= 0 {
 			return Replicas{IdleSince: r.IdleSince}
 		}
 	}
 	if r.Count > 0 && in.Autoscale.Enabled {
 		r.Autoscaled = true
 		r.Count = in.Autoscale.Min
-		if in.Live != nil && *in.Live > 0 {
-			r.Count = min(max(*in.Live, in.Autoscale.Min), in.Autoscale.Max)
+		if in.CurrentReplicas != nil && *in.CurrentReplicas > 0 {
+			r.Count = min(max(*in.CurrentReplicas, in.Autoscale.Min), in.Autoscale.Max)
 		}
 	}
 	return r
 }
 
-func (in ReplicaInputs) base() int32 {
-	if in.Wanted == nil {
+func (in ReplicaInputs) configuredReplicas() int32 {
+	if in.SpecReplicas == nil {
 		return max(0, in.PodsPerRuntime)
 	}
-	return int32(min(max(0, *in.Wanted), mm.MaxReplicas))
+	return int32(min(max(0, *in.SpecReplicas), mm.MaxReplicas))
 }
 
 // idleSince starts the period, unless it runs.

@@ -59,7 +59,7 @@ func servicePort(name string, number int32) *corev1ac.ServicePortApplyConfigurat
 }
 
 // Monitored tells whether the pods of a namespace are to be scraped through a ServiceMonitor.
-func Monitored(s meshsettings.Settings) bool {
+func ServiceMonitorEnabled(s meshsettings.Settings) bool {
 	return s.Metrics.Enabled && !s.Metrics.DisablePrometheusOperatorSupport
 }
 
@@ -87,9 +87,9 @@ const (
 func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicy {
-		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, AdoptIf: samePods})
+		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned, AdoptIf: selectsLegacyPods})
 	}
-	if in.Proxy == nil || !in.Proxy.HasRules() {
+	if in.Proxy == nil || !in.Proxy.NeedsRules() {
 		return desired, nil
 	}
 	rules, err := in.Proxy.Rules()
@@ -103,7 +103,7 @@ func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 // policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and internal ports,
 // such as that of the model server's management, from no pod. Restricted, and wherever a proxy guards REST, the ports without
 // authentication are open to the namespace, the manager and routers only.
-func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
 	unguarded := []int32{s.ServicePort}
 	if s.RESTProxy.Enabled {
@@ -135,7 +135,7 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 // trustedPeers may reach the ports without authentication.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
+		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.OperatorNamespace),
 	}
 	if in.OpenShift {
 		all = append(all, resources.Routers())
@@ -144,7 +144,7 @@ func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyCo
 }
 
 // samePods recognises the policy that the original installed beside itself.
-func samePods(live *unstructured.Unstructured) bool {
+func selectsLegacyPods(live *unstructured.Unstructured) bool {
 	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
 	return err == nil && labels[LabelManagedBy] == ControllerName
 }

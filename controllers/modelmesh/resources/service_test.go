@@ -100,7 +100,7 @@ func TestMonitored(t *testing.T) {
 	for _, c := range []struct{ metrics, disabled, want bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		s := meshsettings.Default()
 		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
-		if Monitored(s) != c.want {
+		if ServiceMonitorEnabled(s) != c.want {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -132,7 +132,7 @@ func TestBuildAutoscaler(t *testing.T) {
 		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "memory", mm.AnnotationTarget: "90", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "4",
 		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	}
-	scale, _ := mm.Autoscaling(in.Annotations)
+	scale, _ := mm.ParseAutoscaling(in.Annotations)
 	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
 		t.Errorf("%+v", h.Spec)

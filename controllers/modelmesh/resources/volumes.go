@@ -18,8 +18,8 @@ import (
 )
 
 // volumes lists the volumes in their order, the runtime's own first.
-func (p *pod) volumes() []*corev1ac.VolumeApplyConfiguration {
-	all := pointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
+func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
+	all := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
 	for i, v := range all {
 		v.WithName(p.Spec.Volumes[i].Name) // an empty name is left out by the translation
 	}
@@ -27,11 +27,11 @@ func (p *pod) volumes() []*corev1ac.VolumeApplyConfiguration {
 		all = append(all, p.Proxy.Volumes()...)
 	}
 	all = append(all, corev1ac.Volume().WithName(mm.ModelsVolume).
-		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSize(p.Spec.Containers))))
+		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSizeLimit(p.Spec.Containers))))
 	if p.endpoints.SocketDir() != "" {
 		all = append(all, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	}
-	if p.Spec.BuiltInAdapter != nil || p.pulls() {
+	if p.Spec.BuiltInAdapter != nil || p.needsPuller() {
 		all = append(all, p.storageVolume())
 	}
 	for _, c := range p.claims {
@@ -52,9 +52,9 @@ func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
 }
 
 // storageVolume may be missing: models that need no credentials load without it, and the kubelet fills it when it comes.
-func (p *pod) storageVolume() *corev1ac.VolumeApplyConfiguration {
+func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	v := secretVolume(volumeStorage, p.Settings.StorageSecretName)
-	if !p.original() {
+	if !p.isLegacy() {
 		v.Secret.WithOptional(true)
 	}
 	return v
@@ -62,16 +62,16 @@ func (p *pod) storageVolume() *corev1ac.VolumeApplyConfiguration {
 
 // modelsSize is one and a half times the memory that the servers may use, in whole bytes; 0, which is no limit, when none of them
 // has a limit.
-func modelsSize(containers []corev1.Container) resource.Quantity {
+func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	var sum int64
 	for i := range containers {
-		sum = saturated(sum, containers[i].Resources.Limits.Memory().Value())
+		sum = saturatingAdd(sum, containers[i].Resources.Limits.Memory().Value())
 	}
-	return *resource.NewQuantity(saturated(sum, sum/2), resource.BinarySI)
+	return *resource.NewQuantity(saturatingAdd(sum, sum/2), resource.BinarySI)
 }
 
 // saturated adds numbers of bytes; negative ones count for nothing, and the sum ends at the largest number that there is.
-func saturated(a, b int64) int64 {
+func saturatingAdd(a, b int64) int64 {
 	a, b = max(0, a), max(0, b)
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -83,7 +83,7 @@ func saturated(a, b int64) int64 {
 type claimVolume struct{ claim, volume string }
 
 // claimVolumes names the volumes of claims like the claims, unless that is no name for a volume or is taken.
-func (p *pod) claimVolumes() []claimVolume {
+func (p *podBuilder) claimVolumes() []claimVolume {
 	taken := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
 	for _, v := range p.Spec.Volumes {
 		taken[v.Name] = true
@@ -97,7 +97,7 @@ func (p *pod) claimVolumes() []claimVolume {
 	for _, claim := range slices.Compact(slices.Sorted(slices.Values(p.Claims))) {
 		volume := claim
 		if taken[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
-			volume = derivedVolume(claim)
+			volume = hashedVolumeName(claim)
 		}
 		all = append(all, claimVolume{claim, volume})
 	}
@@ -105,16 +105,16 @@ func (p *pod) claimVolumes() []claimVolume {
 }
 
 // derivedVolume is a name for the volume of a claim that no other claim has.
-func derivedVolume(claim string) string {
+func hashedVolumeName(claim string) string {
 	sum := sha256.Sum256([]byte(claim))
 	tail := "-" + hex.EncodeToString(sum[:])[:8]
 	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(tail)) + tail
 }
 
-func (p *pod) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
+func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
 	var all []*corev1ac.VolumeMountApplyConfiguration
 	for _, c := range p.claims {
-		all = append(all, readOnly(c.volume, claimsDir+"/"+c.claim))
+		all = append(all, readOnlyMount(c.volume, claimsDir+"/"+c.claim))
 	}
 	return all
 }
@@ -123,7 +123,7 @@ func (p *pod) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
 type ClaimInputs struct {
 	Form Form
 	// Listed are the claims that the storage Secret names.
-	Listed []string
+	FromSecret []string
 	// AllowAny also mounts those that models name.
 	AllowAny bool
 	// Models are those of the namespace, and Labels what the runtime offers.
@@ -146,11 +146,11 @@ func Claims(in ClaimInputs) (claims, missing []string) {
 			missing = append(missing, claim)
 		}
 	}
-	for _, claim := range in.Listed {
-		add(claim, in.Form == Original)
+	for _, claim := range in.FromSecret {
+		add(claim, in.Form == Legacy)
 	}
 	for _, m := range in.Models {
-		if claim := m.Claim(); in.AllowAny && claim != "" && mm.Supports(in.Labels, m.Label()) {
+		if claim := m.Claim(); in.AllowAny && claim != "" && mm.HasLabels(in.Labels, m.Label()) {
 			add(claim, false)
 		}
 	}

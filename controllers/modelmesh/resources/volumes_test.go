@@ -119,7 +119,7 @@ func TestNamesOfClaimVolumes(t *testing.T) {
 func TestClaimVolumesAreDistinct(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`), rapid.SampledFrom([]string{"models-dir", "etcd-config", "a.b", "a-b"}))
 	rapid.Check(t, func(t *rapid.T) {
-		p := pod{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
+		p := podBuilder{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
 		for _, own := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "volumes") {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: own})
 		}

@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // podCache holds the pods of runtimes in served namespaces, with what tells why they do not run.
-func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
+func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
 	return modelmesh.NewMeshCache(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
@@ -30,14 +30,14 @@ func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, 
 }
 
 // cause says why a runtime has no pod that serves: what keeps its objects from being written, else what its Deployment and pods tell.
-func (s *server) cause(ctx context.Context, f *facts, t modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
-	for _, subject := range []string{aboutSpec, aboutGuards, aboutWriting} {
-		if text := s.reports.last(f.Namespace, t.Object, subject); text != "" {
-			return modelmesh.Cause{Message: text, Invalid: subject == aboutSpec}, nil
+func (r *runtimeReconciler) findCause(ctx context.Context, f *namespaceState, t modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
+	for _, subject := range []string{actionValidate, actionApplyGuards, actionApply} {
+		if text := r.reporter.lastMessage(f.Namespace, t.Object, subject); text != "" {
+			return modelmesh.Cause{Message: text, Invalid: subject == actionValidate}, nil
 		}
 	}
 	d := &appsv1.Deployment{}
-	err := s.Cached.Get(ctx, inside(f.Namespace, deployment), d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	err := r.Cached.Get(ctx, namespacedName(f.Namespace, deployment), d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) || err == nil && (d.Status.AvailableReplicas > 0 || d.Spec.Selector == nil) {
 		return modelmesh.Cause{}, nil
 	}
@@ -45,14 +45,14 @@ func (s *server) cause(ctx context.Context, f *facts, t modelmesh.Runtime, deplo
 		return modelmesh.Cause{}, fmt.Errorf("reading Deployment %s: %w", deployment, err)
 	}
 	pods := &corev1.PodList{}
-	if err := s.pods.List(ctx, pods, client.InNamespace(f.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.pods.List(ctx, pods, client.InNamespace(f.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels), client.UnsafeDisableDeepCopy); err != nil {
 		return modelmesh.Cause{}, fmt.Errorf("listing the pods of Deployment %s: %w", deployment, err)
 	}
 	return modelmesh.Cause{Message: conditions.Cause(d, pods.Items)}, nil
 }
 
 // servesOrSays lets through changes of a Deployment in whether it serves, and in why it does not.
-func servesOrSays() predicate.Predicate {
+func availabilityChanged() predicate.Predicate {
 	state := func(o client.Object) (serves bool, cause string) {
 		if d, ok := o.(*appsv1.Deployment); ok {
 			serves, cause = d.Status.AvailableReplicas > 0, conditions.Cause(d, nil)
@@ -67,7 +67,7 @@ func servesOrSays() predicate.Predicate {
 }
 
 // diagnosed lets through the pods that do not run, and changes in why.
-func diagnosed() predicate.Predicate {
+func podProblemChanged() predicate.Predicate {
 	diagnosis := func(o client.Object) string {
 		if pod, ok := o.(*corev1.Pod); ok {
 			return conditions.Diagnose([]corev1.Pod{*pod})

@@ -116,18 +116,18 @@ func TestChangesThatTellWhy(t *testing.T) {
 		return &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 	}
 	for name, got := range map[string]bool{
-		"a pod that cannot pull":      diagnosed().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
-		"one that is created like it": diagnosed().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
-		"a Deployment that serves":    servesOrSays().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
+		"a pod that cannot pull":      podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
+		"one that is created like it": podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
+		"a Deployment that serves":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
 	} {
 		if !got {
 			t.Errorf("%s is not seen", name)
 		}
 	}
 	for name, got := range map[string]bool{
-		"a pod that starts":        diagnosed().Create(event.CreateEvent{Object: pod("ContainerCreating")}),
-		"another available pod":    servesOrSays().Update(event.UpdateEvent{ObjectOld: deployment(1), ObjectNew: deployment(2)}),
-		"a pod that starts longer": diagnosed().Update(event.UpdateEvent{ObjectOld: pod(""), ObjectNew: pod("ContainerCreating")}),
+		"a pod that starts":        podProblemChanged().Create(event.CreateEvent{Object: pod("ContainerCreating")}),
+		"another available pod":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(1), ObjectNew: deployment(2)}),
+		"a pod that starts longer": podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod(""), ObjectNew: pod("ContainerCreating")}),
 	} {
 		if got {
 			t.Errorf("%s causes work", name)

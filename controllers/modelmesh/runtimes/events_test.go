@@ -37,26 +37,26 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"nothing is wrong", func() { s.validity("a", local, nil) }, nil},
-		{"trouble", func() { s.validity("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
-		{"the same", func() { s.validity("a", local, errors.New("bad")) }, nil},
-		{"another", func() { s.validity("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
-		{"over", func() { s.validity("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
-		{"still over", func() { s.validity("a", local, nil) }, nil},
+		{"nothing is wrong", func() { s.reportInvalid("a", local, nil) }, nil},
+		{"trouble", func() { s.reportInvalid("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
+		{"the same", func() { s.reportInvalid("a", local, errors.New("bad")) }, nil},
+		{"another", func() { s.reportInvalid("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
+		{"over", func() { s.reportInvalid("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
+		{"still over", func() { s.reportInvalid("a", local, nil) }, nil},
 		{"in two namespaces", func() {
-			s.validity("a", global, errors.New("bad"))
-			s.validity("b", global, errors.New("bad"))
+			s.reportInvalid("a", global, errors.New("bad"))
+			s.reportInvalid("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
 		{"two subjects", func() {
-			s.say("a", local, "one", ReasonNotice, "x")
-			s.say("a", local, "two", ReasonNotice, "x")
+			s.warn("a", local, "one", ReasonNotice, "x")
+			s.warn("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
-		{"more than the API server takes", func() { s.say("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
+		{"more than the API server takes", func() { s.warn("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
 			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
 		{"forgotten", func() {
-			s.keep("a", nil)
-			s.validity("a", global, errors.New("bad"))
-			s.validity("b", global, errors.New("bad"))
+			s.forgetDeleted("a", nil)
+			s.reportInvalid("a", global, errors.New("bad"))
+			s.reportInvalid("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
 	} {
 		step.do()

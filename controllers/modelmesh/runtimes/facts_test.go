@@ -100,7 +100,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 	w := newWorld(t, manager)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	for range 3 {
-		owner, restricted, err := w.owner(t.Context(), "own")
+		owner, restricted, err := w.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
 			t.Errorf("%v, %t, %v", owner, restricted, err)
 		}
@@ -109,7 +109,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 
 	w = newWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
-	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
+	if _, _, err := w.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
 		t.Errorf("no remedy in %v", err)
@@ -120,7 +120,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 func TestOwnerIsTheNamespace(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
-		owner, restricted, err := w.owner(t.Context(), "own")
+		owner, restricted, err := w.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
 			t.Errorf("%v, %t, %v", owner, restricted, err)
 		}
@@ -132,7 +132,7 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 	w.must(w.api.Update(t.Context(), own))
 	w.restart()
 	for range 2 { // as it was read first
-		if owner, restricted, err := w.owner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
+		if owner, restricted, err := w.serviceOwner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
 			t.Errorf("restricted: %v, %t, %v", owner, restricted, err)
 		}
 	}
@@ -140,13 +140,13 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 		served := meshtest.Namespace("ns", "true")
 		served.Labels[modelmesh.LabelEnforce] = level
 		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
-		owner, restricted, err := w.owner(t.Context(), "ns")
+		owner, restricted, err := w.serviceOwner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
 			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
 		}
 	}
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
-	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
+	if _, _, err := w.serviceOwner(t.Context(), "ns"); err == nil {
 		t.Error("an unknown namespace owns nothing")
 	}
 }

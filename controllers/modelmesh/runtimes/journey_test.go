@@ -145,7 +145,7 @@ func (j *journey) check() {
 	for _, name := range formats {
 		spec := j.effective(name)
 		known = known || spec != nil
-		if spec == nil || !j.on || !mm.Serves(spec) {
+		if spec == nil || !j.on || !mm.IsEnabled(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {
@@ -174,7 +174,7 @@ func (j *journey) check() {
 		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", listed(got), listed(want))
 	}
 	theirs := &corev1.Service{}
-	if !j.get(theirs, "ns", "theirs") || isOurs(theirs) {
+	if !j.get(theirs, "ns", "theirs") || isManaged(theirs) {
 		j.rapid.Fatalf("a foreign Service is gone or taken over")
 	}
 }
@@ -185,7 +185,7 @@ func (j *journey) ourObjects() map[string]bool {
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
 	} {
-		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), ours()))
+		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), managedLabels()))
 		switch l := list.(type) {
 		case *appsv1.DeploymentList:
 			for i := range l.Items {

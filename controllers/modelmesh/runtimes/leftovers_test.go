@@ -56,7 +56,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 		hpa("no", "theirs", "InferenceService"),
 	)
 	w.Config.EtcdSecretName = "model-serving-etcd"
-	l := &leftovers{server: w.server, log: logr.Discard()}
+	l := &legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestLeftoversAreTriedAgain(t *testing.T) {
 			return nil
 		}
 		done := make(chan error, 1)
-		go func() { done <- (&leftovers{server: w.server, log: logr.Discard()}).Start(t.Context()) }()
+		go func() { done <- (&legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}).Start(t.Context()) }()
 		synctest.Wait()
 		if !w.clock.HasWaiters() {
 			t.Fatal("it does not wait to try again")
 		}
 		w.fail = nil
-		w.clock.Step(leftoversRetry)
+		w.clock.Step(legacyCleanupRetry)
 		if err := <-done; err != nil || !strings.Contains(strings.Join(w.wrote(), " "), "delete Deployment ns/modelmesh-serving-r") {
 			t.Errorf("%v", err)
 		}

@@ -26,7 +26,7 @@ import (
 
 // foreignRetry is how long a name that a foreign object has taken is left alone: no event shows when it becomes free. So is an object
 // that the API server refused.
-const foreignRetry = 2 * time.Minute
+const foreignObjectRequeue = 2 * time.Minute
 
 // pool and stream are the parts of meshclient.Pool and meshevents.Stream that a reconcile needs.
 type (
@@ -44,7 +44,7 @@ type (
 )
 
 // server is the controller of what serves models in a namespace. Requests are namespaces.
-type server struct {
+type runtimeReconciler struct {
 	*modelmesh.Catalog
 	authors  admission.Rules
 	clock    clock.Clock
@@ -56,20 +56,20 @@ type server struct {
 	stream             stream
 
 	// What is known of Secrets, by what they are for.
-	etcd    *modelmesh.SecretCache[map[string][]byte]
-	copies  *modelmesh.SecretCache[map[string][]byte]
-	storage *modelmesh.SecretCache[storageContent]
-	tls     *modelmesh.SecretCache[tlsContent]
+	etcd          *modelmesh.SecretCache[map[string][]byte]
+	namespaceEtcd *modelmesh.SecretCache[map[string][]byte]
+	storage       *modelmesh.SecretCache[storageContent]
+	tls           *modelmesh.SecretCache[tlsContent]
 
-	reports *reporter
+	reporter *reporter
 	// idle says since when no model needs a runtime; zero while one does.
-	idle modelmesh.SyncMap[types.NamespacedName, time.Time]
+	idleRuntimes modelmesh.SyncMap[types.NamespacedName, time.Time]
 	// granted says when an account of a namespace was last seen to be as it should be.
-	granted modelmesh.SyncMap[string, grant]
+	grantedAccounts modelmesh.SyncMap[string, grantedAccount]
 	// headless is what the Service of a namespace was seen to be.
-	headless modelmesh.SyncMap[string, bool]
+	headlessServices modelmesh.SyncMap[string, bool]
 	// manager is the Deployment of the manager, where only its own namespace is served.
-	manager atomic.Pointer[appsv1.Deployment]
+	operatorDeployment atomic.Pointer[appsv1.Deployment]
 }
 
 // tlsContent is what a TLS Secret is used for.
@@ -88,12 +88,12 @@ type storageContent struct {
 }
 
 // newServer fills in what is made of the rest.
-func newServer(s *server) *server {
+func newReconciler(s *runtimeReconciler) *runtimeReconciler {
 	s.etcd = modelmesh.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = modelmesh.NewSecretCache(s.Cached, s.live, foreignData)
+	s.namespaceEtcd = modelmesh.NewSecretCache(s.Cached, s.live, foreignSecretData)
 	s.storage = modelmesh.NewSecretCache(s.Cached, s.live, readStorage)
 	s.tls = modelmesh.NewSecretCache(s.Cached, s.live, readTLS)
-	s.reports = &reporter{recorder: s.recorder}
+	s.reporter = &reporter{recorder: s.recorder}
 	return s
 }
 
@@ -103,9 +103,9 @@ func readTLS(secret *corev1.Secret) tlsContent {
 }
 
 // foreignData is the content of a Secret that another client made, nil of the copies that the original made.
-func foreignData(secret *corev1.Secret) map[string][]byte {
+func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 	switch {
-	case originals(secret):
+	case isLegacy(secret):
 		return nil
 	case secret.Data == nil:
 		return map[string][]byte{}
@@ -123,48 +123,48 @@ func readStorage(secret *corev1.Secret) storageContent {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	on, err := s.Namespaces.Enabled(ctx, request.Name)
+func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	on, err := r.Namespaces.Enabled(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !on {
-		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
+		return ctrl.Result{}, r.deleteAll(ctx, request.Name)
 	}
-	f, err := s.gather(ctx, request.Name)
+	f, err := r.collectState(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.unused(f) {
-		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
+	if r.isUnused(f) {
+		return ctrl.Result{}, r.deleteAll(ctx, request.Name)
 	}
-	if err := s.noteReferences(ctx, f); err != nil {
+	if err := r.updateMissingReferences(ctx, f); err != nil {
 		return ctrl.Result{}, err
 	}
-	again, err := s.serve(ctx, f)
-	return conclude(again, err)
+	again, err := r.reconcileNamespace(ctx, f)
+	return toResult(again, err)
 }
 
 // unused tells that ModelMesh is not used in the manager's own namespace, which is served without a label: there is neither a
 // runtime nor a model. The manager has other components, whose users want no Service there.
-func (s *server) unused(f *facts) bool {
-	return f.Namespace == f.Home && !f.OnlyOwn && len(f.runtimes) == 0 && len(f.models) == 0
+func (r *runtimeReconciler) isUnused(f *namespaceState) bool {
+	return f.Namespace == f.OperatorNamespace && !f.SingleNamespace && len(f.runtimes) == 0 && len(f.models) == 0
 }
 
 // conclude tells errors that a user must fix, which are checked now and then, from errors that are retried soon.
-func conclude(again time.Duration, err error) (ctrl.Result, error) {
+func toResult(again time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: again}, nil
-	case apply.OnlyErrors(err, isLasting):
-		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(again, foreignRetry)}, nil
+	case apply.OnlyErrors(err, needsUserAction):
+		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(again, foreignObjectRequeue)}, nil
 	}
 	return ctrl.Result{}, err
 }
 
 // isLasting says that trying again soon does not mend an error: a name that others have taken, or an object that the API server will not
 // have as it is.
-func isLasting(err error) bool {
+func needsUserAction(err error) bool {
 	switch e := any(err).(type) {
 	case *apply.ForeignError, *apply.DeletingError:
 		return apply.Blocked(err)
@@ -176,58 +176,58 @@ func isLasting(err error) bool {
 }
 
 // serve reconciles a namespace. Errors are collected, not returned early: what fails in one place holds up no other.
-func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
+func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, f *namespaceState) (again time.Duration, err error) {
 	var guards apply.Desired
-	if f.wanted() {
-		if guards, err = f.guards(f.inputs(f.tls)); err != nil {
+	if f.needsDeployments() {
+		if guards, err = f.buildGuards(f.namespaceInputs(f.tls)); err != nil {
 			return 0, err
 		}
 	}
-	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
-	frontErr := s.front(ctx, f)
-	s.refuseAll(f, aboutFront, forUsers(frontErr)) // nothing else would tell
-	errs := []error{frontErr, f.held}
+	f.errPrerequisites = errors.Join(r.applier.Apply(ctx, f.owner, guards), r.reconcileSharedConfig(ctx, f))
+	frontErr := r.reconcileService(ctx, f)
+	r.reportToAllRuntimes(f, actionApplyService, userMessage(frontErr)) // nothing else would tell
+	errs := []error{frontErr, f.errPrerequisites}
 	if f.Settings.EtcdUserPerNamespace {
-		again = grantEvery
+		again = grantInterval
 	}
 	kept, alive, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
 	for _, name := range sortedNames(f.runtimes) {
 		t := f.runtimes[name]
 		alive[t.Object.GetUID()] = true
 		deployment := resources.DeploymentName(f.Settings.ServiceName, name)
-		if s.reports.paused(f.Namespace, t.Object) {
+		if r.reporter.reportPaused(f.Namespace, t.Object) {
 			kept[deployment] = true
 			continue
 		}
 		if !t.NeedsDeployment() {
-			s.idle.Delete(inside(f.Namespace, name))
+			r.idleRuntimes.Delete(namespacedName(f.Namespace, name))
 			continue
 		}
 		kept[deployment] = true
-		rest, err := s.runtime(ctx, f, name, t)
-		s.reports.say(f.Namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
-		s.reports.say(f.Namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
+		rest, err := r.reconcileRuntime(ctx, f, name, t)
+		r.reporter.warn(f.Namespace, t.Object, actionApplyGuards, ReasonRefused, userMessage(f.blockedError(deployment)))
+		r.reporter.warn(f.Namespace, t.Object, actionApply, ReasonRefused, userMessage(err))
 		var unknown error
-		causes[name], unknown = s.cause(ctx, f, t, deployment)
+		causes[name], unknown = r.findCause(ctx, f, t, deployment)
 		errs = append(errs, err, unknown)
 		again = modelmesh.MinNonZero(again, rest)
 	}
-	s.Causes.Set(f.Namespace, causes)
-	s.reports.keep(f.Namespace, alive)
-	left, err := s.sweep(ctx, f.Namespace, kept)
+	r.Causes.Set(f.Namespace, causes)
+	r.reporter.forgetDeleted(f.Namespace, alive)
+	left, err := r.pruneDeployments(ctx, f.Namespace, kept)
 	errs = append(errs, err)
 	if len(kept) > 0 || !left {
-		errs = append(errs, s.unguard(ctx, f.Namespace, guards))
+		errs = append(errs, r.pruneGuards(ctx, f.Namespace, guards))
 	}
 	return again, errors.Join(errs...)
 }
 
 // forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is
 // forbidden, by a quota or for want of a right, is both.
-func forUsers(err error) string {
+func userMessage(err error) string {
 	if apply.OnlyErrors(err, func(err error) bool {
 		status, is := any(err).(*apierrors.StatusError)
-		return isLasting(err) || is && apierrors.IsForbidden(status)
+		return needsUserAction(err) || is && apierrors.IsForbidden(status)
 	}) {
 		return err.Error()
 	}
@@ -235,6 +235,6 @@ func forUsers(err error) string {
 }
 
 // inside is a name in a namespace.
-func inside(namespace, name string) types.NamespacedName {
+func namespacedName(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -148,12 +148,12 @@ func TestAPausedRuntimeIsLeftAlone(t *testing.T) {
 func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	w := newWorld(t)
 	odd := localRuntime("odd", "onnx")
-	text := RenderInputs{}.specProblem(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
+	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("%v", text)
 	}
-	f := &facts{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, Home: "own"}}
-	problem, err := w.invalid(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
+	f := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, OperatorNamespace: "own"}}
+	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("%v, %v", problem, err)
 	}
@@ -219,7 +219,7 @@ func TestOnlyOurObjectsAreRemoved(t *testing.T) {
 // [M11] Where foreign objects have our names, nothing of them is overwritten, and an Event on the runtime reports it.
 func TestNamesThatAreTaken(t *testing.T) {
 	w := newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
-	if again := w.reconcileOnce("ns"); again != foreignRetry {
+	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 		t.Errorf("tried again after %s", again)
 	}
 	for _, write := range w.wrote() {
@@ -246,7 +246,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 func TestTheNameOfTheServiceIsTaken(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
-	if again := w.reconcileOnce("ns"); again != foreignRetry {
+	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 		t.Errorf("tried again after %s", again)
 	}
 	said := heard(w.events)
@@ -534,15 +534,15 @@ func TestConclude(t *testing.T) {
 	}{
 		"fine":               {0, nil, 0, false},
 		"a period":           {time.Second, nil, time.Second, false},
-		"foreign":            {0, errors.Join(foreign, nil), foreignRetry, false},
+		"foreign":            {0, errors.Join(foreign, nil), foreignObjectRequeue, false},
 		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":  {time.Hour, foreign, foreignRetry, false},
-		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignRetry, false},
+		"foreign and later":  {time.Hour, foreign, foreignObjectRequeue, false},
+		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignObjectRequeue, false},
 		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
 		"both":               {0, errors.Join(foreign, other), 0, true},
 		"another":            {time.Second, other, 0, true},
 	} {
-		result, err := conclude(tc.again, tc.err)
+		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
 			t.Errorf("%s: %v, %v", name, result, err)
 		}
@@ -568,7 +568,7 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if again := w.reconcileOnce("ns"); again != foreignRetry {
+		if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 			t.Errorf("tried again after %s", again)
 		}
 	}
@@ -584,8 +584,8 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		w.must(w.api.Delete(t.Context(), r))
 	}
 	w.reconcileOnce("ns")
-	if w.reports.said.Len() > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %d", w.reports.said.Len())
+	if w.reporter.lastMessages.Len() > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %d", w.reporter.lastMessages.Len())
 	}
 }
 

@@ -25,38 +25,38 @@ type RenderInputs struct {
 	Settings meshsettings.Settings
 	Served   capability.Set
 	// OnlyOwn: the manager serves its own namespace only, where nothing stands beside runtimes.
-	OnlyOwn bool
+	SingleNamespace bool
 	// Home is the namespace of the manager.
-	Home string
+	OperatorNamespace string
 	// Used: a model waits for the runtime, so its pods are there although the settings scale to zero.
-	Used bool
+	InUse bool
 }
 
 // Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
 // runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
 // Deployment and its autoscaler. Notes tell what is not shown, and which Events the runtime would get.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
-	t, err := runtimeOf(object)
+	t, err := decodeRuntime(object)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !t.NeedsDeployment() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
-	if problem := in.specProblem(t); problem != nil {
+	if problem := in.validateSpec(t); problem != nil {
 		return nil, nil, problem
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(in.Namespace)
-	front, err := in.front(object.GetName(), t.Spec)
+	front, err := in.buildNamespaceObjects(object.GetName(), t.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
 	if objects, err = apply.Render(front, modelmesh.ComponentName, namespace); err != nil {
 		return nil, nil, err
 	}
-	own, notes, err := in.pods(object.GetName(), t)
+	own, notes, err := in.buildRuntimeObjects(object.GetName(), t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +69,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 }
 
 // runtimeOf reads a runtime of either scope.
-func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
+func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
 	r, err := podresources.Decode[v1alpha1.ServingRuntime](object)
 	if err != nil {
 		return modelmesh.Runtime{}, err
@@ -83,39 +83,39 @@ func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
 
 // inputs are what objects are built from, with the Secret that pods speak TLS with. Where one namespace is served there is no sidecar: what
 // it needs beside it, an account with rights on the cluster among it, is not made there.
-func (in RenderInputs) inputs(tls *resources.TLSInputs) resources.NamespaceInputs {
-	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), Home: in.Home}
-	if !in.OnlyOwn {
+func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
+	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
+	if !in.SingleNamespace {
 		out.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}
 	return out
 }
 
 // guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
-func (in RenderInputs) guards(inputs resources.NamespaceInputs) (apply.Desired, error) {
-	if in.OnlyOwn {
+func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) (apply.Desired, error) {
+	if in.SingleNamespace {
 		return nil, nil
 	}
 	return resources.BuildGuards(inputs)
 }
 
 // account is the service account of pods, "" for the one that every namespace has. Where there is no sidecar, none is made.
-func (in RenderInputs) account() string {
-	if in.OnlyOwn {
+func (in RenderInputs) serviceAccountName() string {
+	if in.SingleNamespace {
 		return in.Settings.ServiceAccountName
 	}
-	return authproxy.AccountOf(in.Settings, in.Served)
+	return authproxy.ServiceAccountName(in.Settings, in.Served)
 }
 
 // replicas are what the number of pods of a runtime depends on, beside what there is.
-func (in RenderInputs) replicas(t modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
+func (in RenderInputs) replicaInputs(t modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
 	return resources.ReplicaInputs{
-		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+		SpecReplicas: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	}
 }
 
 // tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.
-func (in RenderInputs) tls() *resources.TLSInputs {
+func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 	if !in.Settings.TLS.Enabled() {
 		return nil
 	}
@@ -123,19 +123,19 @@ func (in RenderInputs) tls() *resources.TLSInputs {
 }
 
 // front is what all runtimes of the namespace have in common.
-func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
-	inputs := in.inputs(in.tls())
+func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
+	inputs := in.namespaceInputs(in.tlsInputs())
 	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	if err != nil {
 		return nil, fmt.Errorf("building ConfigMap %s: %w", resources.ConstraintsName, err)
 	}
 	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
-	guards, err := in.guards(inputs)
+	guards, err := in.buildGuards(inputs)
 	if err != nil {
 		return nil, err
 	}
 	desired = append(desired, guards...)
-	if in.Served.Has(capability.ServiceMonitor) && resources.Monitored(in.Settings) {
+	if in.Served.Has(capability.ServiceMonitor) && resources.ServiceMonitorEnabled(in.Settings) {
 		// Its owner is the Service, which has no uid yet.
 		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
 	}
@@ -143,21 +143,21 @@ func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (ap
 }
 
 // pods are the Deployment of the runtime and its autoscaler.
-func (in RenderInputs) pods(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
-	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
-	inputs := resources.RuntimeInputs{NamespaceInputs: in.inputs(in.tls()), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec}
-	inputs.Settings.ServiceAccountName = in.account()
-	replicas := resources.DecideReplicas(in.replicas(t, scale, in.Used))
+func (in RenderInputs) buildRuntimeObjects(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
+	scale, notes := mm.ParseAutoscaling(t.Object.GetAnnotations())
+	inputs := resources.RuntimeInputs{NamespaceInputs: in.namespaceInputs(in.tlsInputs()), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec}
+	inputs.Settings.ServiceAccountName = in.serviceAccountName()
+	replicas := resources.DecideReplicas(in.replicaInputs(t, scale, in.InUse))
 	inputs.Replicas = &replicas.Count
 	built, err := resources.BuildDeployment(inputs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, nil, fmt.Errorf("%w: %w", errInvalidSpec, err)
 	}
 	desired := apply.Desired{{Config: built.Config}}
 	if replicas.Autoscaled {
 		desired.Add(resources.BuildAutoscaler(inputs, t.Object.GetLabels(), scale))
 	}
-	if replicas.Count == 0 && !in.Used {
+	if replicas.Count == 0 && !in.InUse {
 		notes = append(notes, "there are no pods until a model needs the runtime (setting scaleToZero)")
 	}
 	return desired, append(notes, built.Notices...), nil

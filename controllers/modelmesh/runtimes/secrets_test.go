@@ -79,7 +79,7 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
 	w = newWorld(t, localRuntime("r", "onnx"), left)
 	w.settle("ns")
-	if got := w.copyOf(); !isOurs(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
+	if got := w.copyOf(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
 		t.Errorf("%v %q", got.Labels, got.Data)
 	}
 	if len(w.mesh.own) != 0 {
@@ -109,7 +109,7 @@ func TestTheEtcdOfANamespace(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), theirs))
 	w.create(etcdSecret("own"))
 	w.settle("ns")
-	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isOurs(w.copyOf()) {
+	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isManaged(w.copyOf()) {
 		t.Errorf("the stream got %q and %q", w.mesh.own, w.mesh.data)
 	}
 }
@@ -126,13 +126,13 @@ func TestAnEtcdOfANamespaceThatIsNotAllowed(t *testing.T) {
 func TestWhatIsForeignInAnEtcdSecret(t *testing.T) {
 	left := etcdSecret("ns")
 	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	if got := foreignData(left); got != nil {
+	if got := foreignSecretData(left); got != nil {
 		t.Errorf("%q is of the original", got)
 	}
-	if got := foreignData(&corev1.Secret{}); got == nil || len(got) != 0 {
+	if got := foreignSecretData(&corev1.Secret{}); got == nil || len(got) != 0 {
 		t.Errorf("%q: an empty Secret of a user is one all the same", got)
 	}
-	if got := foreignData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
+	if got := foreignSecretData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
 		t.Errorf("%q", got)
 	}
 }

@@ -37,7 +37,7 @@ var (
 	serviceKind    = corev1.SchemeGroupVersion.WithKind("Service")
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
-	claimKind      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	pvcKind        = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	policyKind     = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
@@ -75,93 +75,93 @@ func Caches(namespace string) []component.CacheNeed {
 
 // Setup registers the controller of runtimes. It is a modelmesh.Part.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
-	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(claimKind), shared.Namespaces.CacheByObject(), component.StripMetadata)
+	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(pvcKind), shared.Namespaces.CacheByObject(), component.StripMetadata)
 	if err != nil {
 		return err
 	}
-	pods, err := podCache(mgr, shared.Namespaces)
+	pods, err := newPodCache(mgr, shared.Namespaces)
 	if err != nil {
 		return err
 	}
-	s := newServer(&server{
+	r := newReconciler(&runtimeReconciler{
 		Catalog: shared.Catalog, authors: shared.Config.Authors, clock: shared.Clock, recorder: shared.Recorder,
 		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
 	})
-	c, err := s.watch(mgr, claims, pods, shared.Served, shared.Settings)
+	c, err := r.newController(mgr, claims, pods, shared.Served, shared.Settings)
 	if err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
-	s.watchOptional(ctx, mgr, c, shared.Served)
-	if err := mgr.Add(&leftovers{server: s, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
+	r.watchOptionalAPIs(ctx, mgr, c, shared.Served)
+	if err := mgr.Add(&legacyCleaner{runtimeReconciler: r, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	return nil
 }
 
 // watch builds the controller on all kinds that are always there.
-func (s *server) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
-	moved := builder.WithPredicates(touched())
+func (r *runtimeReconciler) newController(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
+	moved := builder.WithPredicates(managedFieldsChanged())
 	building := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
-		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
-		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(touched(), servesOrSays()))).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), diagnosed())).
+		Watches(&v1alpha1.Predictor{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
+		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(managedFieldsChanged(), availabilityChanged()))).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), podProblemChanged())).
 		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), moved).
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), moved).
-		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueEnabled(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
-		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(claimKind)), s.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
-		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueByName())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAllEnabled())).
-		WatchesRawSource(s.atStart())
-	if namespaces, watched := s.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
+		WatchesMetadata(&corev1.ConfigMap{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(managedFieldsChanged(), predicate.NewPredicateFuncs(mayBeReferenced))).
+		WatchesMetadata(&corev1.Secret{}, r.enqueueForSecret()).
+		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
+		WatchesRawSource(settings.Changes(r.Namespaces.EnqueueByName())).
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, r.Namespaces.EnqueueAllEnabled())).
+		WatchesRawSource(r.enqueueOperatorNamespace())
+	if namespaces, watched := r.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
 		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), moved)
 	}
-	return building.Build(reconciler.ClassifyErrors(s))
+	return building.Build(reconciler.ClassifyErrors(r))
 }
 
 // atStart enqueues the namespace of the manager once. That is served without a label and without a runtime in it, so no event
 // may ever tell of it: the settings may have been read before the controller listened for their changes.
-func (s *server) atStart() source.Source {
+func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(modelmesh.RequestFor(s.Namespaces.OperatorNamespace))
+		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))
 		return nil
 	})
 }
 
 // watchOptional follows the kinds whose APIs may come and go.
-func (s *server) watchOptional(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
+func (r *runtimeReconciler) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
 	follow := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
 		served.Watch(ctx, c, kind, func() source.Source {
 			return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotationsChanged())
 		})
 	}
-	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.Namespaces.EnqueueEnabled())
-	if s.UsesClusterRuntimes() {
-		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.Namespaces.EnqueueAllEnabled())
+	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
+	if r.UsesClusterRuntimes() {
+		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.EnqueueAllEnabled())
 	}
-	if !s.Config.IgnoreInferenceServices {
-		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.Namespaces.EnqueueEnabled())
+	if !r.Config.IgnoreInferenceServices {
+		follow(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
 	}
-	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), touched())
+	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), managedFieldsChanged())
 }
 
 // bySecret maps a Secret that pods or we read: in the manager's own namespace it may matter to all.
-func (s *server) bySecret() handler.EventHandler {
+func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		namespace := o.GetNamespace()
-		on, err := s.Namespaces.Enabled(ctx, namespace)
-		if err == nil && !on && namespace != s.Namespaces.OperatorNamespace {
+		on, err := r.Namespaces.Enabled(ctx, namespace)
+		if err == nil && !on && namespace != r.Namespaces.OperatorNamespace {
 			return nil
 		}
-		settings, err := s.Settings(ctx, namespace)
+		settings, err := r.Settings(ctx, namespace)
 		if err != nil {
 			return nil // nothing has been served yet, and the first reading enqueues all namespaces
 		}
 		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
 		switch {
-		case shared && namespace == s.Namespaces.OperatorNamespace:
-			return s.Namespaces.Requests(ctx)
-		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
+		case shared && namespace == r.Namespaces.OperatorNamespace:
+			return r.Namespaces.Requests(ctx)
+		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !r.Config.IgnoreSecrets:
 			return []reconcile.Request{modelmesh.RequestFor(namespace)}
 		default:
 			return nil
@@ -171,11 +171,11 @@ func (s *server) bySecret() handler.EventHandler {
 
 // readsConfigMap selects tc-config and, which may be any, what a runtime names as its product: there are few in served namespaces. One
 // that every namespace has is neither.
-func readsConfigMap(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
+func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
 // touched lets through what matters in objects of ours: that they come and go, and that another client changed a field which we set. Of
 // managed fields the cache keeps our own entry alone.
-func touched() predicate.Predicate {
+func managedFieldsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew
 		return before.GetUID() != after.GetUID() ||

@@ -24,19 +24,19 @@ import (
 // as that template stays the same the pods keep the form that the original gave them, so that a take-over rolls nothing. Once it
 // changes, and the pods roll anyway, or a user removes the annotation, they get the form of ours. Pods with an OAuth proxy of the
 // original get it at once.
-const AnnotationOriginal = "modelmesh.opendatahub.io/original-template"
+const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
 
 // originals tells whether the original made an object of which nothing else says that it is ours.
-func originals(live metav1.Object) bool {
+func isLegacy(live metav1.Object) bool {
 	return live.GetLabels()[resources.LabelManagedBy] == resources.ControllerName
 }
 
 // adoptsOriginals lets pkg/apply take over what the original made.
-func adoptsOriginals(live *unstructured.Unstructured) bool { return originals(live) }
+func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
 
 // holds tells whether a live pod template has everything of another: applying that one would roll no pod. What the live one has
 // beyond it, from defaults or from third parties, counts for nothing.
-func holds(want any, live *corev1.PodTemplateSpec) (bool, error) {
+func templateContains(want any, live *corev1.PodTemplateSpec) (bool, error) {
 	typed, err := podresources.Apply[corev1.PodTemplateSpec](want) // quantities come out as the API server spells them
 	if err != nil {
 		return false, fmt.Errorf("the pod template: %w", err)
@@ -78,7 +78,7 @@ func contains(live, want any) bool {
 
 // containsItems compares lists: by their keys where items have keys, and as a whole elsewhere.
 func containsItems(live, want []any) bool {
-	if key := keyOf(want); key != "" {
+	if key := mergeKey(want); key != "" {
 		for _, w := range want {
 			if !containsItem(live, w, key) {
 				return false
@@ -100,7 +100,7 @@ func containsItem(live []any, want any, key string) bool {
 }
 
 // keyOf is the field that tells the items of a list of the pod template apart; "" where they are plain values or have none.
-func keyOf(items []any) string {
+func mergeKey(items []any) string {
 	for _, key := range []string{"mountPath", "name", "containerPort"} {
 		all := len(items) > 0
 		for _, item := range items {
@@ -116,22 +116,22 @@ func keyOf(items []any) string {
 }
 
 // guarded reports whether the original put its OAuth proxy into a pod template. A container of that name may also be the runtime's own.
-func guarded(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeSpec) bool {
+func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeSpec) bool {
 	isProxy := func(c corev1.Container) bool { return c.Name == oauthproxy.ContainerName }
 	return slices.ContainsFunc(live.Spec.Containers, isProxy) && !slices.ContainsFunc(spec.Containers, isProxy)
 }
 
 // opened returns the text of the Event about pods of the original whose guard every client can pass, because the key of its cookies is
 // the same everywhere; "" for all other pods. These pods are replaced at once, the only ones that a take-over replaces.
-func (s *server) opened(in resources.RuntimeInputs, live *appsv1.Deployment) string {
-	if live == nil || !s.keepsOriginal(live) || !guarded(&live.Spec.Template, in.Spec) {
+func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
+	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
 	}
 	text := fmt.Sprintf("Deployment %s is replaced once: the earlier controller gave its OAuth proxy a public cookie key; ", live.Name)
 	switch {
 	case in.Proxy == nil:
 		return text + "there is no proxy any more, and REST is not guarded"
-	case in.Proxy.HasCookie():
+	case in.Proxy.NeedsCookieSecret():
 		return text + "the new key is in Secret " + authproxy.CookieSecret
 	default:
 		return text + "the new proxy has no cookies"
@@ -139,19 +139,19 @@ func (s *server) opened(in resources.RuntimeInputs, live *appsv1.Deployment) str
 }
 
 // keepsOriginal reports whether a Deployment is the original's, or was taken over in the form of the original.
-func (s *server) keepsOriginal(live *appsv1.Deployment) bool {
-	if s.applier.IsManaged(live) {
-		return live.Annotations[AnnotationOriginal] != ""
+func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
+	if r.applier.IsManaged(live) {
+		return live.Annotations[AnnotationLegacyTemplate] != ""
 	}
-	return originals(live)
+	return isLegacy(live)
 }
 
 // lacksKey reports whether pods would be replaced by such as wait for the key of their proxy. It is made as soon as there is a model,
 // or a Deployment of ours with pods.
-func (s *server) lacksKey(ctx context.Context, f *facts, proxy *authproxy.Proxy) (bool, error) {
-	if proxy == nil || !proxy.HasCookie() || len(f.models) == 0 {
+func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, f *namespaceState, proxy *authproxy.Proxy) (bool, error) {
+	if proxy == nil || !proxy.NeedsCookieSecret() || len(f.models) == 0 {
 		return false, nil
 	}
-	head, err := capability.GetMetadata(ctx, s.Cached, secretKind, inside(f.Namespace, authproxy.CookieSecret))
+	head, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(f.Namespace, authproxy.CookieSecret))
 	return err == nil && head == nil, err
 }

@@ -88,16 +88,16 @@ func TestHolds(t *testing.T) {
 		"a volume, which it lacks": {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := holds(rawJSON(tc.want), liveTemplate())
+			got, err := templateContains(rawJSON(tc.want), liveTemplate())
 			if err != nil || got != tc.is {
 				t.Errorf("%v, %v, want %v", got, err, tc.is)
 			}
 		})
 	}
-	if _, err := holds(rawJSON(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"many"}}}]}}`), liveTemplate()); err == nil {
+	if _, err := templateContains(rawJSON(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"many"}}}]}}`), liveTemplate()); err == nil {
 		t.Error("a template that is none was compared")
 	}
-	if _, err := holds(func() {}, liveTemplate()); err == nil {
+	if _, err := templateContains(func() {}, liveTemplate()); err == nil {
 		t.Error("a function was compared")
 	}
 }
@@ -110,12 +110,12 @@ func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 // leftByOriginal is a Deployment that the original made for a runtime in ns, with a container that a third party added.
 func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
-	f, err := w.gather(t.Context(), "ns")
+	f, err := w.collectState(t.Context(), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
 	built, err := resources.BuildDeployment(resources.RuntimeInputs{
-		NamespaceInputs: resources.NamespaceInputs{Namespace: "ns", Settings: f.Settings}, Form: resources.Original, Name: r.Name, Spec: &r.Spec, Replicas: new(int32(2)),
+		NamespaceInputs: resources.NamespaceInputs{Namespace: "ns", Settings: f.Settings}, Form: resources.Legacy, Name: r.Name, Spec: &r.Spec, Replicas: new(int32(2)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestFormOfATakenDeployment(t *testing.T) {
 			w.settings.EnableAccessLogging = true
 		}, afterwards: true},
 		"a user removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
-			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationOriginal+`":null}}}`))))
+			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationLegacyTemplate+`":null}}}`))))
 		}, afterwards: true},
 		"a restart": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
 		"pods roll anyway": {left: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
@@ -182,14 +182,14 @@ func TestFormOfATakenDeployment(t *testing.T) {
 			w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
 			w.restart()
 			w.settle("ns")
-			if got := w.secured("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.atOnce {
+			if got := w.secured("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.atOnce {
 				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 			if tc.later != nil {
 				tc.later(w, r, w.deploymentOf("r"))
 			}
 			w.settle("ns")
-			if got := w.secured("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.afterwards {
+			if got := w.secured("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.afterwards {
 				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 		})
@@ -237,7 +237,7 @@ func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
 			d := leftGuarded(t, w, r)
 			if tc.ours {
 				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
-				d.Annotations = map[string]string{AnnotationOriginal: "0123456789abcdef"}
+				d.Annotations = map[string]string{AnnotationLegacyTemplate: "0123456789abcdef"}
 				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 				w.must(err)
 				config := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: object})
@@ -304,7 +304,7 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 			w.behind = true
 			w.reconcileOnce("ns")
 			taken := w.deploymentOf("r")
-			if !isOurs(taken) || taken.Annotations[AnnotationOriginal] == "" || w.secured("r") {
+			if !isManaged(taken) || taken.Annotations[AnnotationLegacyTemplate] == "" || w.secured("r") {
 				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
 			}
 			for range 3 {
@@ -347,7 +347,7 @@ func TestALostLabelKeepsTheHardening(t *testing.T) {
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
 	w.settle("ns")
 	after := w.deploymentOf("r")
-	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isOurs(after) || after.Annotations[AnnotationOriginal] != "" {
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isManaged(after) || after.Annotations[AnnotationLegacyTemplate] != "" {
 		t.Errorf("labels %v, pods roll (-before +after):\n%s", after.Labels, diff)
 	}
 }

@@ -73,7 +73,7 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
 		w.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		if err := w.atStart().Start(t.Context(), queue); err != nil {
+		if err := w.enqueueOperatorNamespace().Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := queue.Get(); queue.Len() != 0 || got != modelmesh.RequestFor("own") {
@@ -89,7 +89,7 @@ func TestUnknownNamespacesWake(t *testing.T) {
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
 	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueEnabled(), in("ns", "x")), []string{"ns"})
 	w.expect("all", woken(t, w.Namespaces.EnqueueAllEnabled(), in("ns", "x")), nil)
-	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
+	w.expect("a Secret", woken(t, w.enqueueForSecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
 type brokenReader struct{}
@@ -133,14 +133,14 @@ func TestSecretsThatWake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := someWorld(t)
 			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
-			w.expect("woken", woken(t, w.bySecret(), tc.secret), tc.want)
+			w.expect("woken", woken(t, w.enqueueForSecret(), tc.secret), tc.want)
 		})
 	}
 	w := someWorld(t)
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("not read yet")
 	}
-	w.expect("before the settings are known", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
+	w.expect("before the settings are known", woken(t, w.enqueueForSecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
 }
 
 func TestClusterRuntimesAreUsed(t *testing.T) {
@@ -188,7 +188,7 @@ func TestChangesThatMatter(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
+		"objects of ours": {managedFieldsChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
 		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
 		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
@@ -211,7 +211,7 @@ func TestChangesThatMatter(t *testing.T) {
 
 // Of claims nothing is kept but that they are there.
 func TestOfClaimsLittleIsKept(t *testing.T) {
-	claim := capability.MetadataOf(claimKind)
+	claim := capability.MetadataOf(pvcKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
 	claim.SetUID("u")

@@ -41,7 +41,7 @@ import (
 // world is the controller before a fake API server, of which its memory shows what the real one does.
 type world struct {
 	*testing.T
-	*server
+	*runtimeReconciler
 	api      client.WithWatch
 	events   *events.FakeRecorder
 	clock    *clocktesting.FakeClock
@@ -133,7 +133,7 @@ func (w *world) restart() {
 		},
 	})
 	writing := interceptor.NewClient(cached, w.recording())
-	w.server = newServer(&server{
+	w.runtimeReconciler = newReconciler(&runtimeReconciler{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
 			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -165,7 +165,7 @@ func (w *world) seen() interceptor.Funcs {
 		switch kind := kindOf(o); {
 		case w.behind && kind == "Deployment":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
-		case isOurs(o):
+		case isManaged(o):
 		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler" || kind == "NetworkPolicy":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case kind == "Secret" || kind == "ConfigMap":
@@ -181,7 +181,7 @@ func scopes() meta.RESTMapper {
 	m.Add(namespaceKind, meta.RESTScopeRoot)
 	m.Add(capability.ClusterServingRuntime, meta.RESTScopeRoot)
 	for _, kind := range []schema.GroupVersionKind{
-		deploymentKind, serviceKind, configMapKind, secretKind, policyKind, autoscalerKind, claimKind, modelmesh.PredictorKind, capability.ServingRuntime,
+		deploymentKind, serviceKind, configMapKind, secretKind, policyKind, autoscalerKind, pvcKind, modelmesh.PredictorKind, capability.ServingRuntime,
 		capability.InferenceService, capability.ServiceMonitor,
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)
@@ -278,7 +278,7 @@ func (w *world) expect(what string, got, want []string) {
 // get reads an object; false says that there is none.
 func (w *world) get(o client.Object, namespace, name string) bool {
 	w.Helper()
-	err := w.api.Get(w.Context(), inside(namespace, name), o)
+	err := w.api.Get(w.Context(), namespacedName(namespace, name), o)
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatal(err)
 	}

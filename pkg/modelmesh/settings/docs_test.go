@@ -31,13 +31,13 @@ func documented(t *testing.T) (rows [][3]string) {
 }
 
 // leaves are the settings by their paths, with those who may set them.
-func leaves() map[string]scope {
-	found := map[string]scope{}
-	var walk func(path string, keys []key)
-	walk = func(path string, keys []key) {
+func leaves() map[string]authority {
+	found := map[string]authority{}
+	var walk func(path string, keys []keySpec)
+	walk = func(path string, keys []keySpec) {
 		for _, k := range keys {
 			if k.set != nil {
-				found[path+k.name] = k.scope
+				found[path+k.name] = k.authority
 			}
 			walk(path+k.name+".", k.keys)
 		}
@@ -53,7 +53,7 @@ func TestDocumentation(t *testing.T) {
 	var text strings.Builder
 	for _, row := range documented(t) {
 		keys = append(keys, row[0])
-		if want := map[scope]string{namespaces: "yes", administrators: "no"}[leaves()[row[0]]]; row[2] != want {
+		if want := map[authority]string{adminOrNamespace: "yes", adminOnly: "no"}[leaves()[row[0]]]; row[2] != want {
 			t.Errorf("%s: a namespace may set it: %q, want %q", row[0], row[2], want)
 		}
 		nest(defaults, strings.Split(row[0], "."), row[1])

@@ -16,7 +16,7 @@ import (
 // it began to say this: Events on one object with one reason are counted, and show the words of the first.
 type document struct {
 	*corev1.ConfigMap
-	said string // text of the last Event
+	lastMessage string // text of the last Event
 }
 
 func newDocument(meta metav1.Object, data map[string]string) *document {
@@ -31,7 +31,7 @@ func newDocument(meta metav1.Object, data map[string]string) *document {
 }
 
 // documentOf is the document of a ConfigMap, nil of none.
-func documentOf(stored *corev1.ConfigMap) *document {
+func fromConfigMap(stored *corev1.ConfigMap) *document {
 	if stored == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func documentOf(stored *corev1.ConfigMap) *document {
 }
 
 // looseDocument is the document of a ConfigMap in the form in which watches bring it.
-func looseDocument(object *unstructured.Unstructured) *document {
+func fromUnstructured(object *unstructured.Unstructured) *document {
 	if object == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func looseDocument(object *unstructured.Unstructured) *document {
 }
 
 // same tells whether two documents say the same, and are one object.
-func (d *document) same(other *document) bool {
+func (d *document) equals(other *document) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
@@ -57,7 +57,7 @@ func (d *document) same(other *document) bool {
 
 // over lays the text under a key over settings; read is Read or ReadOverride. No document says nothing. Without the key the ConfigMap was
 // meant for something else, or its key is misspelt. An error names the ConfigMap.
-func (d *document) over(below Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
+func (d *document) applyTo(below Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
 	if d == nil {
 		return below, nil, nil
 	}
@@ -73,11 +73,11 @@ func (d *document) over(below Settings, key string, read func(Settings, string) 
 }
 
 // base are the settings without those of the administrators: what the program knows, the defaults, the images of the environment.
-func base(cfg config.ModelMesh, defaults *document) (settings Settings, notes []string, err error) {
+func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, notes []string, err error) {
 	settings = Default()
 	switch {
 	case defaults != nil:
-		settings, notes, err = defaults.over(builtIn(), DefaultsKey, Read)
+		settings, notes, err = defaults.applyTo(builtIn(), DefaultsKey, Read)
 	case cfg.Defaults != "":
 		if settings, notes, err = Read(builtIn(), cfg.Defaults); err != nil {
 			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
@@ -97,8 +97,8 @@ func base(cfg config.ModelMesh, defaults *document) (settings Settings, notes []
 }
 
 // administered lays the document of the administrators over the base.
-func administered(cfg config.ModelMesh, below Settings, admin *document) (Settings, []string, error) {
-	settings, notes, err := admin.over(below, ConfigMapKey, Read)
+func adminSettings(cfg config.ModelMesh, below Settings, admin *document) (Settings, []string, error) {
+	settings, notes, err := admin.applyTo(below, ConfigMapKey, Read)
 	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
 		settings.EtcdSecretName = cfg.EtcdSecretName // of the two, the environment counts
 	}
@@ -115,14 +115,14 @@ type Documents struct {
 // Resolve returns the settings that a Source would have for a namespace as the first ones, without a cluster. Notes name what has no
 // effect. An error names what is wrong, and where it stands, also in the document of the namespace, which a Source would leave out.
 func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
-	settings, all, err := base(cfg, documentOf(d.Defaults))
+	settings, all, err := baseSettings(cfg, fromConfigMap(d.Defaults))
 	var notes []string
 	if err == nil {
-		settings, notes, err = administered(cfg, settings, documentOf(d.Admin))
+		settings, notes, err = adminSettings(cfg, settings, fromConfigMap(d.Admin))
 		all = append(all, notes...)
 	}
 	if err == nil {
-		settings, notes, err = documentOf(d.Namespace).over(settings, ConfigMapKey, ReadOverride)
+		settings, notes, err = fromConfigMap(d.Namespace).applyTo(settings, ConfigMapKey, ReadOverride)
 		all = append(all, notes...)
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func FuzzDocuments(f *testing.F) {
 		if tenant.ServiceName != below.ServiceName || tenant.ServicePort != below.ServicePort || tenant.ServiceAccountName != below.ServiceAccountName ||
 			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
 			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
-			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxPods {
+			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxNamespacePods {
 			t.Errorf("a namespace said %+v", tenant)
 		}
 	})
@@ -97,7 +97,7 @@ func FuzzStorageEntries(f *testing.F) {
 // The largest document is decoded in a moment whatever it looks like, because no namespace gets settings meanwhile. The limit is for
 // slow machines.
 func TestLargeDocuments(t *testing.T) {
-	const size = maxDocument - 100
+	const size = maxDocumentBytes - 100
 	fill := func(piece func(i int) string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size; i++ {

@@ -45,11 +45,11 @@ func splitTag(name string) (string, string) {
 }
 
 // said tells whether a document gives a part, and not as nothing.
-func said(part *string) bool { return part != nil && *part != "" }
+func isSet(part *string) bool { return part != nil && *part != "" }
 
 // over lays what a document says of an image over another. nil is what it does not say. A tag or a name with a tag drops the
 // digest below: it would win over the tag.
-func (i Image) over(name, tag, digest *string) (Image, error) {
+func (i Image) merge(name, tag, digest *string) (Image, error) {
 	if name != nil {
 		given := ParseImage(*name)
 		switch {
@@ -57,9 +57,9 @@ func (i Image) over(name, tag, digest *string) (Image, error) {
 			return i, errors.New("must name an image")
 		case given.Tag == "" && given.Digest == "":
 			i.Name = given.Name
-		case said(tag), said(digest) && given.Digest != "":
+		case isSet(tag), isSet(digest) && given.Digest != "":
 			return i, errors.New("must have no tag and no digest where these stand beside it")
-		case said(digest): // the tag stays in the name: it is for the reader
+		case isSet(digest): // the tag stays in the name: it is for the reader
 			return Image{Name: given.Name + ":" + given.Tag, Digest: *digest}, nil
 		default:
 			return given, nil

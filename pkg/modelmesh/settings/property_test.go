@@ -110,7 +110,7 @@ func TestANamespaceSaysTheSame(t *testing.T) {
 		admin, _, adminErr := Read(Default(), line)
 		tenant, _, err := ReadOverride(Default(), line)
 		switch {
-		case leaves()[path] == administrators:
+		case leaves()[path] == adminOnly:
 			if err == nil || !strings.Contains(err.Error(), path+" may not be set for one namespace") {
 				t.Errorf("%s: %v", line, err)
 			}
@@ -177,8 +177,8 @@ func TestStories(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := newFixture(t, config.ModelMesh{})
 		expected := &story{overrides: map[string]string{}, tenants: map[string]Settings{}}
-		f.followDefaults(nil)
-		f.followConfigs(nil)
+		f.onDefaults(nil)
+		f.onConfigs(nil)
 		expected.settle()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
@@ -240,9 +240,9 @@ func (f *fixture) show(t *testing.T, s *story) {
 		all = append(all, loose(t, stored(namespace, s.overrides[namespace])))
 	}
 	if s.defaults == nil {
-		f.followDefaults(nil)
+		f.onDefaults(nil)
 	} else {
-		f.followDefaults(loose(t, defaults(*s.defaults)))
+		f.onDefaults(loose(t, defaults(*s.defaults)))
 	}
-	f.followConfigs(all)
+	f.onConfigs(all)
 }

@@ -30,9 +30,9 @@ const (
 
 const (
 	// maxDocument bounds the size of a document in bytes: any tenant may write one, and the time of decoding grows with the square of it.
-	maxDocument = 64 << 10
+	maxDocumentBytes = 64 << 10
 	// maxPods bounds what a namespace sets: who may write a ConfigMap gets no number of pods without a limit. Quotas bound their sizes.
-	maxPods = 20
+	maxNamespacePods = 20
 	// maxFindings bounds how many mistakes of a document are reported.
 	maxFindings = 20
 )
@@ -40,26 +40,26 @@ const (
 // Read lays a document over settings. Notes name what has no effect. An error has one line for each mistake: the key, its
 // value, and what is right.
 func Read(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, administrators)
+	return read(over, text, adminOnly)
 }
 
 // ReadOverride is Read for the document of a namespace, which may set some settings only.
 func ReadOverride(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, namespaces)
+	return read(over, text, adminOrNamespace)
 }
 
-func read(over Settings, text string, author scope) (Settings, []string, error) {
+func read(over Settings, text string, author authority) (Settings, []string, error) {
 	fields, err := parse(text)
 	if err != nil {
 		return Settings{}, nil, err
 	}
 	settings := over.clone()
-	r := &reader{author: author}
+	r := &parser{documentAuthority: author}
 	r.object("", fields, settings.keys())
 	if len(r.errs) == 0 {
-		r.errs = settings.contradictions()
+		r.errs = settings.crossFieldErrors()
 	}
-	if most := max(over.PodsPerRuntime, maxPods); author == namespaces && settings.PodsPerRuntime > most {
+	if most := max(over.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > most {
 		r.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
 			settings.PodsPerRuntime, most, ConfigMapName)
 	}
@@ -72,8 +72,8 @@ func read(over Settings, text string, author scope) (Settings, []string, error) 
 // parse returns the fields of a document, which must be one YAML object or nothing. A scalar is a string as it is written, so that
 // a tag of 1.10 stays one, and quotes around numbers and switches do not matter.
 func parse(text string) (map[string]any, error) {
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocument)
+	if len(text) > maxDocumentBytes {
+		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocumentBytes)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	root := &yaml.Node{}
@@ -83,42 +83,42 @@ func parse(text string) (map[string]any, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it must be one YAML document: remove what follows the first")
 	}
-	asWritten(root)
+	keepScalars(root)
 	var document any
 	if err := root.Decode(&document); err != nil {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	}
 	fields, ok := document.(map[string]any)
 	if document != nil && !ok {
-		return nil, fmt.Errorf("it must be one YAML object with the settings: it is %s", shown(document))
+		return nil, fmt.Errorf("it must be one YAML object with the settings: it is %s", quoteValue(document))
 	}
 	return fields, nil
 }
 
 // asWritten turns all scalars into strings, save null and the key that merges objects.
-func asWritten(node *yaml.Node) {
+func keepScalars(node *yaml.Node) {
 	if tag := node.ShortTag(); node.Kind == yaml.ScalarNode && tag != "!!null" && tag != "!!merge" {
 		node.Tag = "!!str"
 	}
 	for _, child := range node.Content {
-		asWritten(child)
+		keepScalars(child)
 	}
 }
 
 // reader collects what is wrong with a document.
-type reader struct {
-	author scope
-	errs   []error
-	notes  []string
+type parser struct {
+	documentAuthority authority
+	errs              []error
+	notes             []string
 }
 
 // object reads the fields of an object. Keys are found in any spelling, as in the original; null says nothing.
-func (r *reader) object(path string, fields map[string]any, keys []key) {
+func (r *parser) object(path string, fields map[string]any, keys []keySpec) {
 	spelt := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		i := slices.IndexFunc(keys, func(k key) bool { return strings.EqualFold(k.name, name) })
+		i := slices.IndexFunc(keys, func(k keySpec) bool { return strings.EqualFold(k.name, name) })
 		if i < 0 {
-			r.unknown(path, name, keys)
+			r.noteUnknown(path, name, keys)
 			continue
 		}
 		if other, twice := spelt[keys[i].name]; twice {
@@ -126,16 +126,16 @@ func (r *reader) object(path string, fields map[string]any, keys []key) {
 		}
 		spelt[keys[i].name] = name
 		if given := fields[name]; given != nil {
-			r.take(path+keys[i].name, given, keys[i])
+			r.readKey(path+keys[i].name, given, keys[i])
 		}
 	}
 }
 
 // take reads the value of one key.
-func (r *reader) take(path string, given any, k key) {
+func (r *parser) readKey(path string, given any, k keySpec) {
 	fields, isObject := given.(map[string]any)
 	switch {
-	case k.set != nil && r.author == namespaces && k.scope == administrators:
+	case k.set != nil && r.documentAuthority == adminOrNamespace && k.authority == adminOnly:
 		r.fail("%s may not be set for one namespace: it can be set in ConfigMap %s of the manager's namespace", path, ConfigMapName)
 	case k.set != nil:
 		k.set(r, path, given)
@@ -153,7 +153,7 @@ func (r *reader) take(path string, given any, k key) {
 }
 
 // unknown notes a key without effect, and the one that may have been meant.
-func (r *reader) unknown(path, name string, keys []key) {
+func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 	hint := ""
 	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(r.notes) < maxFindings {
 		for _, k := range keys {
@@ -162,23 +162,23 @@ func (r *reader) unknown(path, name string, keys []key) {
 			}
 		}
 	}
-	r.note("%s%s is unknown and has no effect%s", path, short(name), hint)
+	r.note("%s%s is unknown and has no effect%s", path, clip(name), hint)
 }
 
-func (r *reader) refuse(path string, given any, want string) {
-	r.fail("%s %s: must be %s", path, shown(given), want)
+func (r *parser) refuse(path string, given any, want string) {
+	r.fail("%s %s: must be %s", path, quoteValue(given), want)
 }
 
-func (r *reader) fail(format string, args ...any) {
-	r.errs = add(r.errs, fmt.Errorf(format, args...), errors.New("there are more mistakes"))
+func (r *parser) fail(format string, args ...any) {
+	r.errs = appendLimited(r.errs, fmt.Errorf(format, args...), errors.New("there are more mistakes"))
 }
 
-func (r *reader) note(format string, args ...any) {
-	r.notes = add(r.notes, fmt.Sprintf(format, args...), "more is without effect")
+func (r *parser) note(format string, args ...any) {
+	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more is without effect")
 }
 
 // add appends a finding while there are few, and then one that stands for all others.
-func add[T any](all []T, one, others T) []T {
+func appendLimited[T any](all []T, one, others T) []T {
 	switch {
 	case len(all) < maxFindings:
 		return append(all, one)
@@ -189,10 +189,10 @@ func add[T any](all []T, one, others T) []T {
 }
 
 // shown is a value as a message quotes it.
-func shown(given any) string {
+func quoteValue(given any) string {
 	switch given := given.(type) {
 	case string:
-		return fmt.Sprintf("%q", short(given))
+		return fmt.Sprintf("%q", clip(given))
 	case []any:
 		return "a list"
 	case nil:
@@ -202,14 +202,14 @@ func shown(given any) string {
 }
 
 // short keeps messages readable.
-func short(text string) string { return conditions.Clip(text, 83) }
+func clip(text string) string { return conditions.Clip(text, 83) }
 
 // contradictions are mistakes that only show when several settings meet.
-func (s Settings) contradictions() []error {
-	errs := s.exceeded()
+func (s Settings) crossFieldErrors() []error {
+	errs := s.requestsAboveLimits()
 	for _, one := range s.PayloadProcessors {
-		if one == "" || !hasNoBlank(one) { // in the words of the original: blanks part one processor from the next
-			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", short(one))) //nolint:revive,staticcheck // the original's words
+		if one == "" || !hasNoSpace(one) { // in the words of the original: blanks part one processor from the next
+			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(one))) //nolint:revive,staticcheck // the original's words
 		}
 	}
 	for i, one := range s.ImagePullSecrets {
@@ -222,11 +222,11 @@ func (s Settings) contradictions() []error {
 			errs = append(errs, fmt.Errorf("internalModelMeshEnvVars[%d].name is missing: name a variable", i))
 		}
 	}
-	return append(errs, s.sharedPorts()...)
+	return append(errs, s.portConflicts()...)
 }
 
 // exceeded finds requests of resources above their limits.
-func (s Settings) exceeded() (errs []error) {
+func (s Settings) requestsAboveLimits() (errs []error) {
 	for _, c := range []struct {
 		name      string
 		resources corev1.ResourceRequirements
@@ -237,7 +237,7 @@ func (s Settings) exceeded() (errs []error) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := c.resources.Requests[name], c.resources.Limits[name]
 			if request.Cmp(limit) > 0 {
-				errs = append(errs, invalid(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the one or raise the other",
+				errs = append(errs, invalidResources(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the one or raise the other",
 					name, request.String(), name, limit.String())))
 			}
 		}
@@ -246,7 +246,7 @@ func (s Settings) exceeded() (errs []error) {
 }
 
 // sharedPorts finds two listeners of one pod on one port. Those without a setting are in runtime pods as well.
-func (s Settings) sharedPorts() []error {
+func (s Settings) portConflicts() []error {
 	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the end of the pod"}
 	var errs []error
 	for _, listener := range []struct {

@@ -38,12 +38,12 @@ const (
 
 // What is in force while a document cannot be used.
 const (
-	before  = "the settings before stay in force"
-	nothing = "no model is served until it is right"
+	keptPrevious = "the settings before stay in force"
+	keptNone     = "no model is served until it is right"
 )
 
 // noteLimit is how long the note of an Event may be, with a margin; in bytes.
-const noteLimit = 960
+const maxEventNoteBytes = 960
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
@@ -56,24 +56,24 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 type Source struct {
 	Options
 	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
-	followers []*singleton.Watcher
-	reading   sync.Mutex // held while the first reading asks the API server
+	watchers  []*singleton.Watcher
+	readMutex sync.Mutex // held while the first reading asks the API server
 
 	mu              sync.Mutex
-	known           struct{ defaults, configs bool } // what has been read at all
+	loaded          struct{ defaults, configs bool } // what has been read at all
 	defaults, admin *document
-	base            *Settings // of the last good defaults; nil until they were good once
-	current         *Settings // of the administrators; nil until they were good once
-	trouble         error     // why current is nil
-	spaces          map[string]*space
+	validBase       *Settings // of the last good defaults; nil until they were good once
+	adminSettings   *Settings // of the administrators; nil until they were good once
+	lastError       error     // why current is nil
+	overrides       map[string]*namespaceOverride
 }
 
 // space is a namespace with a document of its own, and what was made of that.
-type space struct {
+type namespaceOverride struct {
 	*document
 	settings Settings
-	good     bool // settings hold a good reading
-	current  bool // of this document, over what is below it now
+	valid    bool // settings hold a good reading
+	upToDate bool // of this document, over what is below it now
 }
 
 // Options are what a Source is made of; all are required.
@@ -92,13 +92,13 @@ func NewSource(o Options) *Source {
 	own := o.Dynamic.Resource(configMaps).Namespace(o.Config.Namespace)
 	configs := singleton.Options{
 		Client: o.Dynamic.Resource(configMaps), Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log,
-		OnList: s.followConfigs,
+		OnList: s.onConfigs,
 	}
 	if o.Config.NamespaceScope {
 		configs.Client = own
 	}
-	s.followers = []*singleton.Watcher{singleton.New(configs), singleton.New(singleton.Options{
-		Client: own, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, OnUpdate: s.followDefaults,
+	s.watchers = []*singleton.Watcher{singleton.New(configs), singleton.New(singleton.Options{
+		Client: own, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, OnUpdate: s.onDefaults,
 	})}
 	return s
 }
@@ -109,7 +109,7 @@ func (s *Source) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable. It returns when ctx ends and never with an error.
 func (s *Source) Start(ctx context.Context) error {
 	var all sync.WaitGroup
-	for _, f := range s.followers {
+	for _, f := range s.watchers {
 		f.SetServed(true)
 		all.Go(func() {
 			if err := f.Start(ctx); err != nil {
@@ -133,39 +133,39 @@ func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil {
-		return Settings{}, s.trouble
+	if s.adminSettings == nil {
+		return Settings{}, s.lastError
 	}
-	if own := s.spaces[namespace]; own != nil {
-		return s.override(own), nil
+	if own := s.overrides[namespace]; own != nil {
+		return s.overrideOf(own), nil
 	}
-	return *s.current, nil
+	return *s.adminSettings, nil
 }
 
 // override returns the settings of a namespace with a document of its own. It is decoded when settings are requested, which happens
 // for namespaces that are served only: what others keep under the name is their affair. The lock is held.
-func (s *Source) override(own *space) Settings {
-	if own.current {
+func (s *Source) overrideOf(own *namespaceOverride) Settings {
+	if own.upToDate {
 		return own.settings
 	}
-	own.current = true
-	settings, notes, err := own.over(*s.current, ConfigMapKey, ReadOverride)
+	own.upToDate = true
+	settings, notes, err := own.applyTo(*s.adminSettings, ConfigMapKey, ReadOverride)
 	switch {
 	case err == nil:
-		own.settings, own.good = settings, true
-	case !own.good:
-		own.settings = *s.current
+		own.settings, own.valid = settings, true
+	case !own.valid:
+		own.settings = *s.adminSettings
 	}
-	s.report(own.document, notes, err, before)
+	s.report(own.document, notes, err, keptPrevious)
 	return own.settings
 }
 
 // readOnce reads what the watches have not brought yet.
 func (s *Source) readOnce(ctx context.Context) error {
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	s.readMutex.Lock()
+	defer s.readMutex.Unlock()
 	s.mu.Lock()
-	known := s.known
+	known := s.loaded
 	s.mu.Unlock()
 	if !known.defaults {
 		stored := &corev1.ConfigMap{}
@@ -176,7 +176,7 @@ func (s *Source) readOnce(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		s.takeDefaults(documentOf(stored), true)
+		s.setDefaults(fromConfigMap(stored), true)
 	}
 	if !known.configs {
 		list := &corev1.ConfigMapList{}
@@ -189,124 +189,124 @@ func (s *Source) readOnce(ctx context.Context) error {
 		}
 		var all []*document
 		for i := range list.Items {
-			all = append(all, documentOf(&list.Items[i]))
+			all = append(all, fromConfigMap(&list.Items[i]))
 		}
-		s.takeConfigs(all, true)
+		s.setConfigs(all, true)
 	}
 	return nil
 }
 
-func (s *Source) followDefaults(object *unstructured.Unstructured) {
-	s.takeDefaults(looseDocument(object), false)
+func (s *Source) onDefaults(object *unstructured.Unstructured) {
+	s.setDefaults(fromUnstructured(object), false)
 }
 
-func (s *Source) followConfigs(objects []*unstructured.Unstructured) {
+func (s *Source) onConfigs(objects []*unstructured.Unstructured) {
 	all := make([]*document, 0, len(objects))
 	for _, object := range objects {
-		all = append(all, looseDocument(object))
+		all = append(all, fromUnstructured(object))
 	}
-	s.takeConfigs(all, false)
+	s.setConfigs(all, false)
 }
 
 // takeDefaults takes the ConfigMap of defaults, nil for none. What a first reading asked for does not replace what a watch has
 // brought meanwhile.
-func (s *Source) takeDefaults(stored *document, first bool) {
+func (s *Source) setDefaults(stored *document, first bool) {
 	s.mu.Lock()
 	changed := false
-	if !s.known.defaults || !first && !s.defaults.same(stored) {
-		s.known.defaults, s.defaults = true, stored
-		changed = s.settle()
+	if !s.loaded.defaults || !first && !s.defaults.equals(stored) {
+		s.loaded.defaults, s.defaults = true, stored
+		changed = s.recompute()
 	}
 	s.mu.Unlock()
 	if !first {
-		s.announce(changed, nil)
+		s.notify(changed, nil)
 	}
 }
 
 // takeConfigs takes the ConfigMaps of settings: that of the administrators, and those of namespaces.
-func (s *Source) takeConfigs(all []*document, first bool) {
+func (s *Source) setConfigs(all []*document, first bool) {
 	s.mu.Lock()
 	var moved []string
 	changed := false
-	if !s.known.configs || !first {
+	if !s.loaded.configs || !first {
 		var admin *document
-		admin, moved = s.sort(all)
-		if !s.known.configs || !s.admin.same(admin) {
-			s.known.configs, s.admin = true, admin
-			changed = s.settle()
+		admin, moved = s.splitConfigs(all)
+		if !s.loaded.configs || !s.admin.equals(admin) {
+			s.loaded.configs, s.admin = true, admin
+			changed = s.recompute()
 		}
 	}
 	s.mu.Unlock()
 	if !first { // else the caller gets the answer, and no other settings were in use before
-		s.announce(changed, moved)
+		s.notify(changed, moved)
 	}
 }
 
 // sort finds the document of the administrators, keeps those of namespaces, and returns the namespaces whose document has changed, which
 // keep the last good reading. The lock is held.
-func (s *Source) sort(all []*document) (admin *document, moved []string) {
-	spaces := map[string]*space{}
+func (s *Source) splitConfigs(all []*document) (admin *document, moved []string) {
+	spaces := map[string]*namespaceOverride{}
 	for _, one := range all {
 		if one.Namespace == s.Config.Namespace {
 			admin = one
 			continue
 		}
-		known := s.spaces[one.Namespace]
+		known := s.overrides[one.Namespace]
 		if known == nil {
-			known = &space{}
+			known = &namespaceOverride{}
 		}
-		if !known.same(one) {
-			known.document, known.current = one, false
+		if !known.equals(one) {
+			known.document, known.upToDate = one, false
 			moved = append(moved, one.Namespace)
 		}
 		spaces[one.Namespace] = known
 	}
-	for namespace := range s.spaces {
+	for namespace := range s.overrides {
 		if spaces[namespace] == nil {
 			moved = append(moved, namespace)
 		}
 	}
-	s.spaces = spaces
+	s.overrides = spaces
 	return admin, moved
 }
 
 // settle works out the settings of the administrators once both documents are known, and tells whether they have changed. Where a document
 // is bad, what it said before stays in force. The lock is held.
-func (s *Source) settle() (changed bool) {
-	if !s.known.defaults || !s.known.configs {
+func (s *Source) recompute() (changed bool) {
+	if !s.loaded.defaults || !s.loaded.configs {
 		return false
 	}
-	kept := before
-	if s.current == nil {
-		kept = nothing
+	kept := keptPrevious
+	if s.adminSettings == nil {
+		kept = keptNone
 	}
-	below, notes, err := base(s.Config, s.defaults)
+	below, notes, err := baseSettings(s.Config, s.defaults)
 	s.report(s.defaults, notes, err, kept)
 	if err == nil {
-		s.base = &below
+		s.validBase = &below
 	}
-	if s.base == nil {
-		s.trouble = err
+	if s.validBase == nil {
+		s.lastError = err
 		return false
 	}
-	settings, notes, err := administered(s.Config, *s.base, s.admin)
+	settings, notes, err := adminSettings(s.Config, *s.validBase, s.admin)
 	s.report(s.admin, notes, err, kept)
 	if err != nil {
-		s.trouble = err
+		s.lastError = err
 		return false
 	}
-	if s.current != nil && equality.Semantic.DeepEqual(*s.current, settings) {
+	if s.adminSettings != nil && equality.Semantic.DeepEqual(*s.adminSettings, settings) {
 		return false
 	}
-	s.current = &settings
-	for _, known := range s.spaces {
-		known.current = false
+	s.adminSettings = &settings
+	for _, known := range s.overrides {
+		known.upToDate = false
 	}
 	return true
 }
 
 // announce wakes who watches: for everything where the administrators' settings have changed, else for the namespaces that have.
-func (s *Source) announce(changed bool, moved []string) {
+func (s *Source) notify(changed bool, moved []string) {
 	if changed {
 		s.Log.Info("The settings of ModelMesh have changed")
 		moved = []string{""}
@@ -329,13 +329,13 @@ func (s *Source) report(about *document, notes []string, err error, kept string)
 		}
 		return
 	}
-	known := about.said == text
-	about.said = text
+	known := about.lastMessage == text
+	about.lastMessage = text
 	if known || text == "" {
 		return
 	}
 	s.Log.Info("A ConfigMap of settings has mistakes", "configMap", client.ObjectKeyFromObject(about).String(), "reason", text)
-	s.Recorder.Eventf(about.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(text, noteLimit))
+	s.Recorder.Eventf(about.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(text, maxEventNoteBytes))
 }
 
 // Changes is a source that wakes a controller with a Namespace whose settings may have changed; an empty name is all of them.

@@ -103,7 +103,7 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, nothing) {
+	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, keptNone) {
 		t.Error(said)
 	}
 	f.quiet(t)
@@ -149,7 +149,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 
 	f.put(t, stored(home, "podsPerRuntime: 70000"))
 	said := f.event(t)
-	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
+	for _, part := range []string{"Warning " + ReasonRefused, keptPrevious, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
 		}
@@ -186,7 +186,7 @@ func TestNamespacesLive(t *testing.T) {
 
 	f.put(t, stored("tenant", "podsPerRuntime: many"))
 	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
-	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
+	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, keptPrevious) {
 		t.Error(said)
 	}
 	f.pods(t, "tenant", 5) // the last good one
@@ -324,7 +324,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, texts[i%2])), loose(t, stored("tenant", "enableAccessLogging: true"))})
+		f.onConfigs([]*unstructured.Unstructured{loose(t, stored(home, texts[i%2])), loose(t, stored("tenant", "enableAccessLogging: true"))})
 	}
 	askers.Wait()
 }
@@ -332,10 +332,10 @@ func TestManyAskAtOnce(t *testing.T) {
 // What a watch has brought meanwhile is newer than what the first reading asked for.
 func TestAFirstReadingIsNotNews(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
-	f.followDefaults(nil)
-	f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, "podsPerRuntime: 4"))})
-	f.takeConfigs([]*document{documentOf(stored(home, "podsPerRuntime: 1"))}, true)
-	f.takeDefaults(documentOf(defaults("podsPerRuntime: 1")), true)
+	f.onDefaults(nil)
+	f.onConfigs([]*unstructured.Unstructured{loose(t, stored(home, "podsPerRuntime: 4"))})
+	f.setConfigs([]*document{fromConfigMap(stored(home, "podsPerRuntime: 1"))}, true)
+	f.setDefaults(fromConfigMap(defaults("podsPerRuntime: 1")), true)
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
 		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
 	}
@@ -355,11 +355,11 @@ func TestEventsTellMistakesApart(t *testing.T) {
 		}
 		regarding = append(regarding, *reference)
 	})
-	f.followDefaults(nil)
+	f.onDefaults(nil)
 	for _, step := range []struct{ version, text string }{{"1", "podsPerRuntime: a"}, {"2", "podsPerRuntime: a"}, {"3", "podsPerRuntime: b"}} {
 		m := stored(home, step.text)
 		m.ResourceVersion = step.version
-		f.followConfigs([]*unstructured.Unstructured{loose(t, m)})
+		f.onConfigs([]*unstructured.Unstructured{loose(t, m)})
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {

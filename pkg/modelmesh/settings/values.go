@@ -18,11 +18,11 @@ import (
 )
 
 // setter takes a value of a document: a string as it is written, a list or an object. What it cannot use it refuses.
-type setter func(r *reader, path string, given any)
+type setter func(r *parser, path string, given any)
 
 // text takes a string that check accepts; want names what that is.
 func text(to *string, want string, check func(string) bool) setter {
-	return func(r *reader, path string, given any) {
+	return func(r *parser, path string, given any) {
 		value, ok := given.(string)
 		if value = strings.TrimSpace(value); !ok || !check(value) {
 			r.refuse(path, given, want)
@@ -34,8 +34,8 @@ func text(to *string, want string, check func(string) bool) setter {
 
 // clientAuth takes any word, because the original hands it on.
 func clientAuth(to *string) setter {
-	return func(r *reader, path string, given any) {
-		text(to, "require, optional or empty", hasNoBlank)(r, path, given)
+	return func(r *parser, path string, given any) {
+		text(to, "require, optional or empty", hasNoSpace)(r, path, given)
 		if !oneOf("", "require", "optional")(*to) {
 			r.note("%s %q is handed on as it is: the programs know require and optional", path, *to)
 		}
@@ -43,7 +43,7 @@ func clientAuth(to *string) setter {
 }
 
 func boolean(to *bool) setter {
-	return func(r *reader, path string, given any) {
+	return func(r *parser, path string, given any) {
 		value, _ := given.(string)
 		switch strings.ToLower(strings.TrimSpace(value)) {
 		case "true", "yes", "on", "1":
@@ -58,7 +58,7 @@ func boolean(to *bool) setter {
 
 // integer takes a number within bounds.
 func integer[T int32 | int64](to *T, low, high int64) setter {
-	return func(r *reader, path string, given any) {
+	return func(r *parser, path string, given any) {
 		value, _ := given.(string)
 		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		if err != nil || n < low || n > high {
@@ -72,7 +72,7 @@ func integer[T int32 | int64](to *T, low, high int64) setter {
 func port(to *int32) setter { return integer(to, 1, math.MaxUint16) }
 
 func seconds(to *time.Duration) setter {
-	return func(r *reader, path string, given any) {
+	return func(r *parser, path string, given any) {
 		var n int64
 		integer(&n, 0, math.MaxInt32)(r, path, given)
 		*to = time.Duration(n) * time.Second
@@ -80,8 +80,8 @@ func seconds(to *time.Duration) setter {
 }
 
 // items takes a list, which replaces the one below; take takes each of its items. An empty string is an empty list.
-func items[T any](to *[]T, want string, take func(r *reader, path string, item any, into *T)) setter {
-	return func(r *reader, path string, given any) {
+func listOf[T any](to *[]T, want string, take func(r *parser, path string, item any, into *T)) setter {
+	return func(r *parser, path string, given any) {
 		if value, ok := given.(string); ok && strings.TrimSpace(value) == "" {
 			given = []any{}
 		}
@@ -98,13 +98,13 @@ func items[T any](to *[]T, want string, take func(r *reader, path string, item a
 }
 
 // list takes a list of strings.
-func list(to *[]string, want string, check func(string) bool) setter {
-	return items(to, want, func(r *reader, path string, item any, into *string) { text(into, want, check)(r, path, item) })
+func stringList(to *[]string, want string, check func(string) bool) setter {
+	return listOf(to, want, func(r *parser, path string, item any, into *string) { text(into, want, check)(r, path, item) })
 }
 
 // objects takes a list of objects.
-func objects[T any](to *[]T, want string, keys func(*T) []key) setter {
-	return items(to, want, func(r *reader, path string, item any, into *T) {
+func objectList[T any](to *[]T, want string, keys func(*T) []keySpec) setter {
+	return listOf(to, want, func(r *parser, path string, item any, into *T) {
 		if fields, ok := item.(map[string]any); ok {
 			r.object(path+".", fields, keys(into))
 		} else {
@@ -114,8 +114,8 @@ func objects[T any](to *[]T, want string, keys func(*T) []key) setter {
 }
 
 // pairs merges an object of strings into the one below, key by key and as the keys are written; null takes a key away.
-func pairs(to *map[string]string, badKey, badValue func(string) []string) setter {
-	return func(r *reader, path string, given any) {
+func stringMap(to *map[string]string, badKey, badValue func(string) []string) setter {
+	return func(r *parser, path string, given any) {
 		fields, ok := given.(map[string]any)
 		if !ok {
 			r.refuse(path, given, "an object of strings")
@@ -144,8 +144,8 @@ func pairs(to *map[string]string, badKey, badValue func(string) []string) setter
 
 // podLabels takes labels of pods. Reserved ones have no effect: Services and policies would take the pods for others.
 func podLabels(to *map[string]string) setter {
-	return func(r *reader, path string, given any) {
-		pairs(to, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, given)
+	return func(r *parser, path string, given any) {
+		stringMap(to, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, given)
 		for _, key := range slices.Sorted(maps.Keys(*to)) {
 			if admission.ReservedLabel(key) {
 				delete(*to, key)
@@ -156,12 +156,12 @@ func podLabels(to *map[string]string) setter {
 }
 
 func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
-	return func(r *reader, path string, given any) {
+	return func(r *parser, path string, given any) {
 		value, _ := given.(string)
 		q, err := resource.ParseQuantity(strings.TrimSpace(value))
 		if err != nil || q.Sign() < 0 {
 			of, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
-			r.fail("%w", invalid(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, shown(given))))
+			r.fail("%w", invalidResources(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(given))))
 			return
 		}
 		list[name] = q
@@ -169,7 +169,7 @@ func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
 }
 
 // invalid has the words of the original about resources.
-func invalid(of string, err error) error {
+func invalidResources(of string, err error) error {
 	return fmt.Errorf("%s '%s': %w", "Invalid config for", of, err)
 }
 
@@ -177,17 +177,17 @@ func oneOf(words ...string) func(string) bool {
 	return func(given string) bool { return slices.Contains(words, given) }
 }
 
-func anyText(string) bool { return true }
+func anyString(string) bool { return true }
 
 // valid turns a check of Kubernetes, which returns what is wrong, into one that reports whether nothing is.
-func valid(check func(string) []string) func(string) bool {
+func passes(check func(string) []string) func(string) bool {
 	return func(text string) bool { return len(check(text)) == 0 }
 }
 
 func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 
-func hasNoBlank(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }
+func hasNoSpace(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }
 
-func emptyOr(check func(string) bool) func(string) bool {
+func orEmpty(check func(string) bool) func(string) bool {
 	return func(text string) bool { return text == "" || check(text) }
 }
