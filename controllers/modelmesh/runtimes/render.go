@@ -17,50 +17,49 @@ import (
 	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// RenderInputs is what Render, and a reconcile of a namespace, goes by beside runtimes and what there is in the namespace.
+// RenderInputs are the parameters of Render that do not depend on the runtime or on live objects.
 type RenderInputs struct {
-	// Namespace is the served namespace that the runtime is rendered for.
+	// Namespace for which the runtime is rendered.
 	Namespace string
-	// Settings are those of the namespace.
+	// Settings of the namespace.
 	Settings meshsettings.Settings
 	Served   capability.Set
-	// OnlyOwn: the manager serves its own namespace only, where nothing stands beside runtimes.
-	SingleNamespace bool
-	// Home is the namespace of the manager.
+	// SingleNamespace is true if only the operator's namespace is enabled. Guards and sidecars are not created then.
+	SingleNamespace   bool
 	OperatorNamespace string
-	// Used: a model waits for the runtime, so its pods are there although the settings scale to zero.
+	// InUse is true if a model needs the runtime, so that it is not scaled to zero.
 	InUse bool
 }
 
-// Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
-// runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
-// Deployment and its autoscaler. Notes tell what is not shown, and which Events the runtime would get.
+// Render returns the objects for a ServingRuntime or ClusterServingRuntime in an enabled namespace without other runtimes: the Service
+// with its ServiceMonitor, the type constraints, the guards, the Deployment and its autoscaler. Notes describe omitted objects and the
+// Events that the runtime would get.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
-	t, err := decodeRuntime(object)
+	rt, err := decodeRuntime(object)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !t.NeedsDeployment() {
+	if !rt.NeedsDeployment() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
-	if problem := in.validateSpec(t); problem != nil {
+	if problem := in.validateSpec(rt); problem != nil {
 		return nil, nil, problem
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(in.Namespace)
-	front, err := in.buildNamespaceObjects(object.GetName(), t.Spec)
+	namespaceObjects, err := in.buildNamespaceObjects(object.GetName(), rt.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if objects, err = apply.Render(front, modelmesh.ComponentName, namespace); err != nil {
+	if objects, err = apply.Render(namespaceObjects, modelmesh.ComponentName, namespace); err != nil {
 		return nil, nil, err
 	}
-	own, notes, err := in.buildRuntimeObjects(object.GetName(), t)
+	runtimeObjects, notes, err := in.buildRuntimeObjects(object.GetName(), rt)
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := apply.Render(own, modelmesh.ComponentName, t.Object)
+	rendered, err := apply.Render(runtimeObjects, modelmesh.ComponentName, rt.Object)
 	notes = append(notes,
 		fmt.Sprintf("namespace %s has to bear the label %s=true", in.Namespace, modelmesh.LabelEnabled),
 		fmt.Sprintf("ConfigMap %s lists this runtime alone; in the cluster it lists all runtimes of the namespace", resources.ConstraintsName),
@@ -68,7 +67,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	return append(objects, rendered...), notes, err
 }
 
-// runtimeOf reads a runtime of either scope.
+// decodeRuntime decodes a ServingRuntime or ClusterServingRuntime.
 func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
 	r, err := podresources.Decode[v1alpha1.ServingRuntime](object)
 	if err != nil {
@@ -81,8 +80,8 @@ func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error)
 	return out, nil
 }
 
-// inputs are what objects are built from, with the Secret that pods speak TLS with. Where one namespace is served there is no sidecar: what
-// it needs beside it, an account with rights on the cluster among it, is not made there.
+// namespaceInputs returns the inputs for the objects of the namespace. In a single-namespace installation there is no sidecar, because
+// its service account would need cluster-wide permissions.
 func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
 	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
 	if !in.SingleNamespace {
@@ -91,7 +90,8 @@ func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.Names
 	return out
 }
 
-// guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
+// buildGuards returns the objects that must be applied before any Deployment. A single-namespace installation has no permissions for
+// them.
 func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) (apply.Desired, error) {
 	if in.SingleNamespace {
 		return nil, nil
@@ -99,7 +99,7 @@ func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) (apply.Desi
 	return resources.BuildGuards(inputs)
 }
 
-// account is the service account of pods, "" for the one that every namespace has. Where there is no sidecar, none is made.
+// serviceAccountName returns the service account of the pods, or "" for the default one.
 func (in RenderInputs) serviceAccountName() string {
 	if in.SingleNamespace {
 		return in.Settings.ServiceAccountName
@@ -107,14 +107,14 @@ func (in RenderInputs) serviceAccountName() string {
 	return authproxy.ServiceAccountName(in.Settings, in.Served)
 }
 
-// replicas are what the number of pods of a runtime depends on, beside what there is.
-func (in RenderInputs) replicaInputs(t modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
+// replicaInputs returns the inputs for the replica count that do not depend on live objects.
+func (in RenderInputs) replicaInputs(rt modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
 	return resources.ReplicaInputs{
-		SpecReplicas: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+		SpecReplicas: rt.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	}
 }
 
-// tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.
+// tlsInputs returns the inputs for a TLS Secret of unknown content, or nil if traffic is not encrypted.
 func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 	if !in.Settings.TLS.Enabled() {
 		return nil
@@ -122,7 +122,7 @@ func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 	return &resources.TLSInputs{SecretName: in.Settings.TLS.SecretName}
 }
 
-// front is what all runtimes of the namespace have in common.
+// buildNamespaceObjects returns the objects that all runtimes of the namespace share.
 func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
 	inputs := in.namespaceInputs(in.tlsInputs())
 	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
@@ -136,18 +136,18 @@ func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.Serving
 	}
 	desired = append(desired, guards...)
 	if in.Served.Has(capability.ServiceMonitor) && resources.ServiceMonitorEnabled(in.Settings) {
-		// Its owner is the Service, which has no uid yet.
+		// The owner is the Service, which has no UID yet.
 		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
 	}
 	return desired, nil
 }
 
-// pods are the Deployment of the runtime and its autoscaler.
-func (in RenderInputs) buildRuntimeObjects(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
-	scale, notes := mm.ParseAutoscaling(t.Object.GetAnnotations())
-	inputs := resources.RuntimeInputs{NamespaceInputs: in.namespaceInputs(in.tlsInputs()), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec}
+// buildRuntimeObjects returns the Deployment of the runtime and its autoscaler.
+func (in RenderInputs) buildRuntimeObjects(name string, rt modelmesh.Runtime) (apply.Desired, []string, error) {
+	scale, notes := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+	inputs := resources.RuntimeInputs{NamespaceInputs: in.namespaceInputs(in.tlsInputs()), Name: name, Annotations: rt.Object.GetAnnotations(), Spec: rt.Spec}
 	inputs.Settings.ServiceAccountName = in.serviceAccountName()
-	replicas := resources.DecideReplicas(in.replicaInputs(t, scale, in.InUse))
+	replicas := resources.DecideReplicas(in.replicaInputs(rt, scale, in.InUse))
 	inputs.Replicas = &replicas.Count
 	built, err := resources.BuildDeployment(inputs)
 	if err != nil {
@@ -155,7 +155,7 @@ func (in RenderInputs) buildRuntimeObjects(name string, t modelmesh.Runtime) (ap
 	}
 	desired := apply.Desired{{Config: built.Config}}
 	if replicas.Autoscaled {
-		desired.Add(resources.BuildAutoscaler(inputs, t.Object.GetLabels(), scale))
+		desired.Add(resources.BuildAutoscaler(inputs, rt.Object.GetLabels(), scale))
 	}
 	if replicas.Count == 0 && !in.InUse {
 		notes = append(notes, "there are no pods until a model needs the runtime (setting scaleToZero)")

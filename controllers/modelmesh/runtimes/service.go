@@ -22,67 +22,67 @@ import (
 )
 
 // front brings about the Service of a namespace, what watches it, and the manager's own connections to what stands behind it.
-func (r *runtimeReconciler) reconcileService(ctx context.Context, f *namespaceState) error {
-	if going, err := r.recreateService(ctx, f); err != nil || going {
+func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespaceState) error {
+	if going, err := r.recreateService(ctx, state); err != nil || going {
 		return err // it comes back with the event of its end
 	}
-	inputs := f.namespaceInputs(f.tls)
+	inputs := state.namespaceInputs(state.tls)
 	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptIfLegacy}}
-	renamed := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != f.Settings.ServiceName }
-	return errors.Join(r.applier.Apply(ctx, f.owner, desired), r.deleteManaged(ctx, f.Namespace, serviceKind, renamed),
-		r.connectClients(f), r.reconcileServiceMonitor(ctx, f, inputs))
+	renamed := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, renamed),
+		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
 // remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
 // is on its way out. The Service is read once, and again when the setting changes.
-func (r *runtimeReconciler) recreateService(ctx context.Context, f *namespaceState) (going bool, err error) {
-	if headless, seen := r.headlessServices.Get(f.Namespace); seen && headless == f.Settings.HeadlessService {
+func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (going bool, err error) {
+	if headless, seen := r.headlessServices.Get(state.Namespace); seen && headless == state.Settings.HeadlessService {
 		return false, nil
 	}
 	live := &corev1.Service{}
-	err = r.live.Get(ctx, namespacedName(f.Namespace, f.Settings.ServiceName), live)
+	err = r.live.Get(ctx, namespacedName(state.Namespace, state.Settings.ServiceName), live)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
 	ours := err == nil && (isLegacy(live) || r.applier.IsManaged(live))
-	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != f.Settings.HeadlessService {
-		return true, r.applier.DeleteOwned(ctx, f.owner.GetUID(), live)
+	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
+		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
-	r.headlessServices.Set(f.Namespace, f.Settings.HeadlessService)
+	r.headlessServices.Set(state.Namespace, state.Settings.HeadlessService)
 	return false, nil
 }
 
 // connect lets the manager talk with the namespace and hear of it.
-func (r *runtimeReconciler) connectClients(f *namespaceState) error {
+func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	target := meshclient.Target{
-		Service: f.Settings.ServiceName, Port: f.Settings.ServicePort, Endpoint: f.Settings.ModelMeshEndpoint, TLS: f.clientKeyPair,
+		Service: state.Settings.ServiceName, Port: state.Settings.ServicePort, Endpoint: state.Settings.ModelMeshEndpoint, TLS: state.clientKeyPair,
 	}
-	if f.Settings.RESTProxy.Enabled {
-		target.RESTPort = f.Settings.RESTProxy.Port
+	if state.Settings.RESTProxy.Enabled {
+		target.RESTPort = state.Settings.RESTProxy.Port
 	}
-	r.stream.Ensure(f.Namespace, f.Settings.ServiceName)
-	problem := strings.Join(f.tlsWarnings, "; ")
+	r.stream.Ensure(state.Namespace, state.Settings.ServiceName)
+	problem := strings.Join(state.tlsWarnings, "; ")
 	var err error
-	if f.Settings.TLS.Enabled() && f.clientKeyPair == nil {
-		f.tlsWarnings = append(f.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
-			f.Settings.TLS.SecretName, f.Namespace, f.OperatorNamespace))
-		problem = strings.Join(f.tlsWarnings, "; ")
-	} else if err = r.pool.Ensure(f.Namespace, target); err != nil {
-		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", f.Namespace, err)
+	if state.Settings.TLS.Enabled() && state.clientKeyPair == nil {
+		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
+			state.Settings.TLS.SecretName, state.Namespace, state.OperatorNamespace))
+		problem = strings.Join(state.tlsWarnings, "; ")
+	} else if err = r.pool.Ensure(state.Namespace, target); err != nil {
+		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", state.Namespace, err)
 	}
-	r.reportToAllRuntimes(f, actionConnect, problem)
+	r.reportToAllRuntimes(state, actionConnect, problem)
 	return err
 }
 
 // monitor brings about the ServiceMonitor, which goes with the Service.
-func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, f *namespaceState, inputs resources.NamespaceInputs) error {
+func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *namespaceState, inputs resources.NamespaceInputs) error {
 	if !r.Served().Has(capability.ServiceMonitor) {
 		return nil
 	}
-	if !resources.ServiceMonitorEnabled(f.Settings) {
-		return r.deleteManaged(ctx, f.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
+	if !resources.ServiceMonitorEnabled(state.Settings) {
+		return r.deleteManaged(ctx, state.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
 	}
-	service, err := capability.GetMetadata(ctx, r.Cached, serviceKind, namespacedName(f.Namespace, f.Settings.ServiceName))
+	service, err := capability.GetMetadata(ctx, r.Cached, serviceKind, namespacedName(state.Namespace, state.Settings.ServiceName))
 	if err != nil || service == nil {
 		return err // its event brings us back
 	}
@@ -109,56 +109,56 @@ func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string,
 
 // common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
 // are no runtimes it goes.
-func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, f *namespaceState) error {
-	if len(f.runtimes) == 0 {
-		return errors.Join(r.deleteManaged(ctx, f.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, f.Namespace, secretKind, isLegacy))
+func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *namespaceState) error {
+	if len(state.runtimes) == 0 {
+		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
 	}
-	constraints, err := resources.BuildConstraints(f.Namespace, specsByName(f.runtimes), f.Settings.RESTProxy.Enabled)
+	constraints, err := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
 	if err == nil {
 		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-		err = r.applier.Apply(ctx, f.owner, desired)
+		err = r.applier.Apply(ctx, state.owner, desired)
 	}
-	return errors.Join(err, r.reconcileEtcdSecret(ctx, f))
+	return errors.Join(err, r.reconcileEtcdSecret(ctx, state))
 }
 
 // etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
 // namespace may have one that another client made, which then is in force there.
-func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, f *namespaceState) error {
-	name, own := f.Settings.EtcdSecretName, f.OperatorNamespace
-	theirs, err := r.foreignEtcdData(ctx, f.Namespace, name)
+func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
+	name, own := state.Settings.EtcdSecretName, state.OperatorNamespace
+	theirs, err := r.foreignEtcdData(ctx, state.Namespace, name)
 	if err != nil {
 		return err
 	}
-	if theirs != nil && !f.Settings.AllowNamespaceEtcd {
-		r.reportToAllRuntimes(f, actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.Namespace))
-		return r.stream.ConnectOwn(f.Namespace, nil)
+	if theirs != nil && !state.Settings.AllowNamespaceEtcd {
+		r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
+		return r.stream.ConnectOwn(state.Namespace, nil)
 	}
-	r.reportToAllRuntimes(f, actionReadOwnEtcdSecret, secretError(name, f.Namespace, r.stream.ConnectOwn(f.Namespace, theirs)))
+	r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, theirs)))
 	problem := ""
 	switch {
-	case f.etcd != nil:
-		problem = secretError(name, own, r.stream.Connect(f.etcd))
+	case state.etcd != nil:
+		problem = secretError(name, own, r.stream.Connect(state.etcd))
 	case theirs == nil:
 		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
 	}
-	r.reportToAllRuntimes(f, actionReadEtcdSecret, problem)
-	if f.etcd == nil || theirs != nil || f.Namespace == own {
+	r.reportToAllRuntimes(state, actionReadEtcdSecret, problem)
+	if state.etcd == nil || theirs != nil || state.Namespace == own {
 		return nil
 	}
 	var data map[string][]byte
-	account, err := newEtcdAccount(f)
+	account, err := newEtcdAccount(state)
 	if err == nil {
-		data, err = meshetcd.Copy(f.etcd, own, f.Namespace, account)
+		data, err = meshetcd.Copy(state.etcd, own, state.Namespace, account)
 	}
 	if err != nil {
-		r.reportToAllRuntimes(f, actionReadEtcdSecret, secretError(name, own, err))
+		r.reportToAllRuntimes(state, actionReadEtcdSecret, secretError(name, own, err))
 		return nil
 	}
-	if err := r.grantAccount(ctx, f.Namespace, account); err != nil {
+	if err := r.grantAccount(ctx, state.Namespace, account); err != nil {
 		return err
 	}
-	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-	return errors.Join(r.applier.Apply(ctx, f.owner, desired), r.deleteManaged(ctx, f.Namespace, secretKind, func(o metav1.Object) bool {
+	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, secretKind, func(o metav1.Object) bool {
 		return isLegacy(o) && o.GetName() != name
 	}))
 }
@@ -176,11 +176,11 @@ type grantedAccount struct {
 }
 
 // etcdAccount is that of the pods of a namespace; nil where they have the one of the manager.
-func newEtcdAccount(f *namespaceState) (*meshetcd.Account, error) {
-	if !f.Settings.EtcdUserPerNamespace {
+func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
+	if !state.Settings.EtcdUserPerNamespace {
 		return nil, nil
 	}
-	account, err := meshetcd.NewAccount(f.etcd, f.Namespace, string(f.owner.GetUID()))
+	account, err := meshetcd.NewAccount(state.etcd, state.Namespace, string(state.owner.GetUID()))
 	return &account, err
 }
 

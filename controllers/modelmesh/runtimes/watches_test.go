@@ -188,7 +188,7 @@ func TestChangesThatMatter(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {managedFieldsChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
+		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
 		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
 		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},

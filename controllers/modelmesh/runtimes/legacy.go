@@ -148,10 +148,10 @@ func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
 
 // lacksKey reports whether pods would be replaced by such as wait for the key of their proxy. It is made as soon as there is a model,
 // or a Deployment of ours with pods.
-func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, f *namespaceState, proxy *authproxy.Proxy) (bool, error) {
-	if proxy == nil || !proxy.NeedsCookieSecret() || len(f.models) == 0 {
+func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *namespaceState, proxy *authproxy.Proxy) (bool, error) {
+	if proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
 		return false, nil
 	}
-	head, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(f.Namespace, authproxy.CookieSecret))
+	head, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
 	return err == nil && head == nil, err
 }

@@ -218,9 +218,9 @@ func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionK
 	case configMapKind, secretKind:
 		return len(templates) > 0, nil
 	}
-	for name, t := range templates {
-		if t.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
-			scale, _ := mm.ParseAutoscaling(t.Object.GetAnnotations())
+	for name, rt := range templates {
+		if rt.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
+			scale, _ := mm.ParseAutoscaling(rt.Object.GetAnnotations())
 			return kind == deploymentKind || scale.Enabled, nil
 		}
 	}

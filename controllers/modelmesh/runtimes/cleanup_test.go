@@ -78,7 +78,9 @@ func TestLeftoversAreTriedAgain(t *testing.T) {
 			return nil
 		}
 		done := make(chan error, 1)
-		go func() { done <- (&legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}).Start(t.Context()) }()
+		go func() {
+			done <- (&legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}).Start(t.Context())
+		}()
 		synctest.Wait()
 		if !w.clock.HasWaiters() {
 			t.Fatal("it does not wait to try again")
