@@ -24,12 +24,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// cleanUp removes what we made in a namespace that is not served. What another client made under the same names stays.
+// deleteAll deletes the managed objects of a namespace that is not enabled, and the state that is stored for it.
 func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) error {
 	r.pool.Forget(namespace)
 	r.stream.Forget(namespace)
-	left, err := r.pruneDeployments(ctx, namespace, nil)
-	if !left {
+	deploymentsLeft, err := r.pruneDeployments(ctx, namespace, nil)
+	if !deploymentsLeft {
 		err = errors.Join(err, r.pruneGuards(ctx, namespace, nil))
 	}
 	err = errors.Join(err,
@@ -37,7 +37,7 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 		r.deleteManaged(ctx, namespace, configMapKind, isConstraints),
 		r.deleteManaged(ctx, namespace, secretKind, isLegacy),
 	)
-	if namespace != r.Namespaces.OperatorNamespace { // there the Secrets are read for all namespaces
+	if namespace != r.Namespaces.OperatorNamespace { // its Secrets are read for all namespaces
 		r.namespaceEtcd.Forget(namespace)
 		r.storage.Forget(namespace)
 		r.tls.Forget(namespace)
@@ -52,36 +52,35 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	return err
 }
 
-// sweep removes Deployments and autoscalers of ours that no runtime wants: those of runtimes that are switched off, and those of a
-// Service that has got another name. It tells whether Deployments of ours are left, be it for a moment.
-func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, kept map[string]bool) (left bool, err error) {
-	unwanted := func(o metav1.Object) bool { return !kept[o.GetName()] }
+// pruneDeployments deletes managed Deployments and autoscalers that are not in keep: those of disabled runtimes and of a renamed
+// Service. It reports whether any managed Deployment existed.
+func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
+	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] }
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
 	if err := r.Cached.List(ctx, list, client.InNamespace(namespace), managedLabels(), client.UnsafeDisableDeepCopy); err != nil {
 		return true, errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
 	}
 	for i := range list.Items {
-		if d := &list.Items[i]; !kept[d.Name] && hasServiceLabel(d) {
+		if d := &list.Items[i]; !keep[d.Name] && hasServiceLabel(d) {
 			errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(d), d))
 		}
 	}
 	return len(list.Items) > 0, errors.Join(errs...)
 }
 
-// ours selects what this component wrote.
+// managedLabels selects the objects of this component.
 func managedLabels() client.MatchingLabels { return names.Labels(modelmesh.ComponentName) }
 
-// isOurs tells whether this component wrote an object.
+// isManaged reports whether an object belongs to this component.
 func isManaged(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
 
-// ofMesh and isConstraints, and for Secrets originals, tell our own objects apart from those of other parts of the component: Services
-// and Deployments of runtimes, the ConfigMap and the Secret that pods read.
+// hasServiceLabel and isConstraints, and isLegacy for Secrets, exclude objects that other controllers of the component manage.
 func hasServiceLabel(o metav1.Object) bool { return o.GetLabels()[resources.LabelService] != "" }
 
 func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
 
-// ownerOf is the uid of the object that another one was made for; empty where no owner reference names one.
+// controllerUID returns the UID of an object's controller owner, or "".
 func controllerUID(o metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return owner.UID
@@ -89,16 +88,16 @@ func controllerUID(o metav1.Object) types.UID {
 	return ""
 }
 
-// unguard removes the guards that are not wanted any more.
-func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, wanted apply.Desired) error {
+// pruneGuards deletes the guards that are not desired.
+func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, desired apply.Desired) error {
 	if r.Namespaces.SingleNamespace() {
 		return nil
 	}
 	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
 		return func(o metav1.Object) bool {
-			return o.GetName() == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
-				k, _, err := w.Key()
-				return err == nil && k == kind
+			return o.GetName() == name && !slices.ContainsFunc(desired, func(object apply.Object) bool {
+				gvk, _, err := object.Key()
+				return err == nil && gvk == kind
 			})
 		}
 	}
@@ -110,15 +109,15 @@ func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, w
 
 const legacyCleanupRetry = time.Minute
 
-// leftovers removes, once, what the original made for runtimes and namespaces that were switched off while no manager ran: memory
-// does not show it, because it lacks our labels, and nothing is wanted in its place that would be applied over it. Only objects that
-// a runtime or a Namespace controls, or that have the names and the labels of the original, are touched. It runs on the leader.
+// legacyCleaner deletes, once per process, the objects of the legacy controller that no reconcile adopts: those of runtimes and
+// namespaces that were disabled while no operator ran. They are not cached, because they lack the labels of this operator. It only
+// deletes objects that have a runtime or Namespace as controller, or the names and labels of the legacy controller. It runs on the leader.
 type legacyCleaner struct {
 	*runtimeReconciler
 	log logr.Logger
 }
 
-// Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
+// Start implements manager.Runnable. It retries errors and never returns one.
 func (l *legacyCleaner) Start(ctx context.Context) error {
 	for {
 		err := l.deleteLegacyObjects(ctx)
@@ -134,14 +133,14 @@ func (l *legacyCleaner) Start(ctx context.Context) error {
 	}
 }
 
-// sweepAll looks at each kind once.
+// deleteLegacyObjects deletes the legacy objects of all kinds that are not desired.
 func (l *legacyCleaner) deleteLegacyObjects(ctx context.Context) error {
-	of := map[schema.GroupVersionKind]string{
+	labelByKind := map[schema.GroupVersionKind]string{
 		deploymentKind: resources.LabelManagedBy, serviceKind: resources.LabelManagedBy, configMapKind: resources.LabelManagedBy, secretKind: resources.LabelManagedBy,
 		autoscalerKind: resources.LabelInferenceService,
 	}
 	var errs []error
-	for kind, label := range of {
+	for kind, label := range labelByKind {
 		list, err := l.listLegacy(ctx, kind, label)
 		if err != nil {
 			errs = append(errs, err)
@@ -154,7 +153,7 @@ func (l *legacyCleaner) deleteLegacyObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// list returns the objects of a kind that have a label of the original and none of ours.
+// listLegacy returns the objects of a kind that have the given label and none of this operator.
 func (l *legacyCleaner) listLegacy(ctx context.Context, kind schema.GroupVersionKind, label string) ([]metav1.PartialObjectMetadata, error) {
 	selector, err := labels.Parse(label + ",!" + names.OperatorLabel)
 	if err != nil {
@@ -167,13 +166,13 @@ func (l *legacyCleaner) listLegacy(ctx context.Context, kind schema.GroupVersion
 	return modelmesh.ListMetadata(ctx, l.live, kind, options...)
 }
 
-// consider removes one object when it is the original's and is not wanted.
+// deleteUnlessDesired deletes a legacy object that is not desired.
 func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) error {
 	if !l.isLegacyObject(kind, o) {
 		return nil
 	}
-	wanted, err := l.isDesired(ctx, kind, o)
-	if err != nil || wanted {
+	desired, err := l.isDesired(ctx, kind, o)
+	if err != nil || desired {
 		return err
 	}
 	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
@@ -181,8 +180,8 @@ func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.Gro
 	return l.applier.DeleteOwned(ctx, controllerUID(o), o)
 }
 
-// isOriginals tells whether the original made an object for a runtime or a namespace. Its own Deployment and others of its
-// installation have the same label.
+// isLegacyObject reports whether the legacy controller created an object for a runtime or a namespace. The label alone does not show
+// it: the Deployment of that controller has it too.
 func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) bool {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch kind {
@@ -198,17 +197,17 @@ func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.P
 	}
 }
 
-// wants tells whether a reconcile of the namespace takes the object over, or has other reasons to keep it.
+// isDesired reports whether a reconcile of the namespace adopts the object or needs it.
 func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
-	on, err := l.Namespaces.Enabled(ctx, o.Namespace)
-	if err != nil || !on {
+	enabled, err := l.Namespaces.Enabled(ctx, o.Namespace)
+	if err != nil || !enabled {
 		return false, err
 	}
 	settings, err := l.Settings(ctx, o.Namespace)
 	if err != nil {
 		return false, err
 	}
-	templates, err := l.Runtimes(ctx, o.Namespace)
+	runtimesByName, err := l.Runtimes(ctx, o.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -216,9 +215,9 @@ func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionK
 	case serviceKind:
 		return o.Name == settings.ServiceName, nil
 	case configMapKind, secretKind:
-		return len(templates) > 0, nil
+		return len(runtimesByName) > 0, nil
 	}
-	for name, rt := range templates {
+	for name, rt := range runtimesByName {
 		if rt.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
 			scale, _ := mm.ParseAutoscaling(rt.Object.GetAnnotations())
 			return kind == deploymentKind || scale.Enabled, nil

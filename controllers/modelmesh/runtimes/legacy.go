@@ -20,41 +20,39 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// AnnotationOriginal on a Deployment that was taken over holds the hash of its pod template as the original rendered it. As long
-// as that template stays the same the pods keep the form that the original gave them, so that a take-over rolls nothing. Once it
-// changes, and the pods roll anyway, or a user removes the annotation, they get the form of ours. Pods with an OAuth proxy of the
-// original get it at once.
+// AnnotationLegacyTemplate on an adopted Deployment holds the hash of the pod template as the legacy controller would build it. While
+// that template is unchanged, the pods keep their legacy form, so that the adoption restarts none. They get the current form when the
+// template changes, when a user removes the annotation, or if they have an OAuth proxy of the legacy controller.
 const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
 
-// originals tells whether the original made an object of which nothing else says that it is ours.
+// isLegacy reports whether the legacy controller created an object. It does not check for labels of this operator.
 func isLegacy(live metav1.Object) bool {
 	return live.GetLabels()[resources.LabelManagedBy] == resources.ControllerName
 }
 
-// adoptsOriginals lets pkg/apply take over what the original made.
 func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
 
-// holds tells whether a live pod template has everything of another: applying that one would roll no pod. What the live one has
-// beyond it, from defaults or from third parties, counts for nothing.
-func templateContains(want any, live *corev1.PodTemplateSpec) (bool, error) {
-	typed, err := podresources.Apply[corev1.PodTemplateSpec](want) // quantities come out as the API server spells them
+// templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod.
+// Additional fields, such as defaults, are ignored.
+func templateContains(desired any, live *corev1.PodTemplateSpec) (bool, error) {
+	typed, err := podresources.Apply[corev1.PodTemplateSpec](desired) // normalizes quantities
 	if err != nil {
 		return false, fmt.Errorf("the pod template: %w", err)
 	}
-	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	desiredFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return false, fmt.Errorf("the pod template: %w", err)
 	}
-	there, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	liveFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return false, fmt.Errorf("the live pod template: %w", err)
 	}
-	return contains(there, wanted), nil
+	return contains(liveFields, desiredFields), nil
 }
 
-// contains tells whether live has all that want has.
-func contains(live, want any) bool {
-	switch w := want.(type) {
+// contains reports whether live has all values of desired.
+func contains(live, desired any) bool {
+	switch w := desired.(type) {
 	case nil:
 		return true
 	case map[string]any:
@@ -72,25 +70,25 @@ func contains(live, want any) bool {
 		l, ok := live.([]any)
 		return ok && containsItems(l, w) || !ok && len(w) == 0
 	default:
-		return reflect.DeepEqual(live, want)
+		return reflect.DeepEqual(live, desired)
 	}
 }
 
-// containsItems compares lists: by their keys where items have keys, and as a whole elsewhere.
-func containsItems(live, want []any) bool {
-	if key := mergeKey(want); key != "" {
-		for _, w := range want {
+// containsItems compares lists by their merge key if all items have one, else as a whole.
+func containsItems(live, desired []any) bool {
+	if key := mergeKey(desired); key != "" {
+		for _, w := range desired {
 			if !containsItem(live, w, key) {
 				return false
 			}
 		}
 		return true
 	}
-	return reflect.DeepEqual(live, want)
+	return reflect.DeepEqual(live, desired)
 }
 
-func containsItem(live []any, want any, key string) bool {
-	w, _ := want.(map[string]any)
+func containsItem(live []any, desired any, key string) bool {
+	w, _ := desired.(map[string]any)
 	for _, item := range live {
 		if l, ok := item.(map[string]any); ok && l[key] == w[key] && contains(l, w) {
 			return true
@@ -99,7 +97,7 @@ func containsItem(live []any, want any, key string) bool {
 	return false
 }
 
-// keyOf is the field that tells the items of a list of the pod template apart; "" where they are plain values or have none.
+// mergeKey returns the field that identifies the items of a list in a pod template, or "".
 func mergeKey(items []any) string {
 	for _, key := range []string{"mountPath", "name", "containerPort"} {
 		all := len(items) > 0
@@ -115,14 +113,15 @@ func mergeKey(items []any) string {
 	return ""
 }
 
-// guarded reports whether the original put its OAuth proxy into a pod template. A container of that name may also be the runtime's own.
+// hasLegacyProxy reports whether the legacy controller added its OAuth proxy to a pod template. A runtime can have a container of that
+// name too.
 func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeSpec) bool {
 	isProxy := func(c corev1.Container) bool { return c.Name == oauthproxy.ContainerName }
 	return slices.ContainsFunc(live.Spec.Containers, isProxy) && !slices.ContainsFunc(spec.Containers, isProxy)
 }
 
-// opened returns the text of the Event about pods of the original whose guard every client can pass, because the key of its cookies is
-// the same everywhere; "" for all other pods. These pods are replaced at once, the only ones that a take-over replaces.
+// proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, whose cookie key is
+// public, or "". Only these pods are restarted by an adoption.
 func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
@@ -138,7 +137,7 @@ func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, liv
 	}
 }
 
-// keepsOriginal reports whether a Deployment is the original's, or was taken over in the form of the original.
+// hasLegacyForm reports whether a Deployment belongs to the legacy controller, or was adopted and has kept its legacy form.
 func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
 	if r.applier.IsManaged(live) {
 		return live.Annotations[AnnotationLegacyTemplate] != ""
@@ -146,12 +145,12 @@ func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
 	return isLegacy(live)
 }
 
-// lacksKey reports whether pods would be replaced by such as wait for the key of their proxy. It is made as soon as there is a model,
-// or a Deployment of ours with pods.
+// isCookieKeyMissing reports whether new pods would wait for the cookie Secret of their proxy. The Secret is created when the namespace
+// has a model or a managed Deployment with pods.
 func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *namespaceState, proxy *authproxy.Proxy) (bool, error) {
 	if proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
 		return false, nil
 	}
-	head, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
-	return err == nil && head == nil, err
+	metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
+	return err == nil && metadata == nil, err
 }

@@ -21,22 +21,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// front brings about the Service of a namespace, what watches it, and the manager's own connections to what stands behind it.
+// reconcileService applies the Service of a namespace and its ServiceMonitor, and updates the operator's connections to the Service.
 func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespaceState) error {
-	if going, err := r.recreateService(ctx, state); err != nil || going {
-		return err // it comes back with the event of its end
+	if terminating, err := r.recreateService(ctx, state); err != nil || terminating {
+		return err // the deletion of the Service triggers a reconcile
 	}
 	inputs := state.namespaceInputs(state.tls)
 	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptIfLegacy}}
-	renamed := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
-	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, renamed),
+	hasOldName := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, hasOldName),
 		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
-// remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
-// is on its way out. The Service is read once, and again when the setting changes.
-func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (going bool, err error) {
-	if headless, seen := r.headlessServices.Get(state.Namespace); seen && headless == state.Settings.HeadlessService {
+// recreateService deletes the Service if it must become headless or the opposite, because clusterIP is immutable. It reports whether
+// the Service is terminating. The Service is read once, and when the setting has changed.
+func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
+	if headless, known := r.headlessServices.Get(state.Namespace); known && headless == state.Settings.HeadlessService {
 		return false, nil
 	}
 	live := &corev1.Service{}
@@ -44,15 +44,15 @@ func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespac
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	ours := err == nil && (isLegacy(live) || r.applier.IsManaged(live))
-	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
+	managed := err == nil && (isLegacy(live) || r.applier.IsManaged(live))
+	if managed && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
 		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
 	r.headlessServices.Set(state.Namespace, state.Settings.HeadlessService)
 	return false, nil
 }
 
-// connect lets the manager talk with the namespace and hear of it.
+// connectClients configures the mesh client and the etcd watch of the namespace.
 func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	target := meshclient.Target{
 		Service: state.Settings.ServiceName, Port: state.Settings.ServicePort, Endpoint: state.Settings.ModelMeshEndpoint, TLS: state.clientKeyPair,
@@ -74,7 +74,7 @@ func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	return err
 }
 
-// monitor brings about the ServiceMonitor, which goes with the Service.
+// reconcileServiceMonitor applies the ServiceMonitor, which is owned by the Service, or deletes it.
 func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *namespaceState, inputs resources.NamespaceInputs) error {
 	if !r.Served().Has(capability.ServiceMonitor) {
 		return nil
@@ -84,31 +84,31 @@ func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *
 	}
 	service, err := capability.GetMetadata(ctx, r.Cached, serviceKind, namespacedName(state.Namespace, state.Settings.ServiceName))
 	if err != nil || service == nil {
-		return err // its event brings us back
+		return err // the creation of the Service triggers a reconcile
 	}
 	return r.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptIfLegacy}})
 }
 
-// removeAll deletes what is ours of a kind in a namespace, as far as it is unwanted.
+// deleteManaged deletes the managed objects of a kind in a namespace that unwanted selects.
 func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
-	heads, err := modelmesh.ListMetadata(ctx, r.Cached, kind, client.InNamespace(namespace), managedLabels())
+	objects, err := modelmesh.ListMetadata(ctx, r.Cached, kind, client.InNamespace(namespace), managedLabels())
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for i := range heads {
-		if !unwanted(&heads[i]) {
+	for i := range objects {
+		if !unwanted(&objects[i]) {
 			continue
 		}
-		o := heads[i].DeepCopy()
+		o := objects[i].DeepCopy()
 		o.SetGroupVersionKind(kind)
 		errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(o), o))
 	}
 	return errors.Join(errs...)
 }
 
-// common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
-// are no runtimes it goes.
+// reconcileSharedConfig applies the configuration that all runtimes of a namespace read: the type constraints and the etcd Secret. It
+// deletes both if the namespace has no runtimes.
 func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *namespaceState) error {
 	if len(state.runtimes) == 0 {
 		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
@@ -121,37 +121,37 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 	return errors.Join(err, r.reconcileEtcdSecret(ctx, state))
 }
 
-// etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
-// namespace may have one that another client made, which then is in force there.
+// reconcileEtcdSecret applies the Secret by which the pods of a namespace reach etcd. The operator's namespace has the source Secret
+// itself; a Secret that another client created in a namespace takes precedence there.
 func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
-	name, own := state.Settings.EtcdSecretName, state.OperatorNamespace
-	theirs, err := r.foreignEtcdData(ctx, state.Namespace, name)
+	name, operatorNamespace := state.Settings.EtcdSecretName, state.OperatorNamespace
+	foreignData, err := r.foreignEtcdData(ctx, state.Namespace, name)
 	if err != nil {
 		return err
 	}
-	if theirs != nil && !state.Settings.AllowNamespaceEtcd {
+	if foreignData != nil && !state.Settings.AllowNamespaceEtcd {
 		r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
 		return r.stream.ConnectOwn(state.Namespace, nil)
 	}
-	r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, theirs)))
+	r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, foreignData)))
 	problem := ""
 	switch {
 	case state.etcd != nil:
-		problem = secretError(name, own, r.stream.Connect(state.etcd))
-	case theirs == nil:
-		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
+		problem = secretError(name, operatorNamespace, r.stream.Connect(state.etcd))
+	case foreignData == nil:
+		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, operatorNamespace)
 	}
 	r.reportToAllRuntimes(state, actionReadEtcdSecret, problem)
-	if state.etcd == nil || theirs != nil || state.Namespace == own {
+	if state.etcd == nil || foreignData != nil || state.Namespace == operatorNamespace {
 		return nil
 	}
 	var data map[string][]byte
 	account, err := newEtcdAccount(state)
 	if err == nil {
-		data, err = meshetcd.Copy(state.etcd, own, state.Namespace, account)
+		data, err = meshetcd.Copy(state.etcd, operatorNamespace, state.Namespace, account)
 	}
 	if err != nil {
-		r.reportToAllRuntimes(state, actionReadEtcdSecret, secretError(name, own, err))
+		r.reportToAllRuntimes(state, actionReadEtcdSecret, secretError(name, operatorNamespace, err))
 		return nil
 	}
 	if err := r.grantAccount(ctx, state.Namespace, account); err != nil {
@@ -163,19 +163,19 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 	}))
 }
 
-// An etcd without a volume loses its accounts with its pod, without an event.
 const (
+	// grantInterval is how often an account is verified: an etcd without a volume loses its accounts when its pod restarts.
 	grantInterval = time.Minute
 	grantTimeout  = 5 * time.Second
 )
 
-// grant is an account that was seen to be as it should be.
+// grantedAccount is an etcd account and the time of its last verification.
 type grantedAccount struct {
 	account   meshetcd.Account
 	grantedAt time.Time
 }
 
-// etcdAccount is that of the pods of a namespace; nil where they have the one of the manager.
+// newEtcdAccount returns the etcd account of a namespace's pods, or nil if they use the operator's account.
 func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
 	if !state.Settings.EtcdUserPerNamespace {
 		return nil, nil
@@ -184,20 +184,21 @@ func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
 	return &account, err
 }
 
-// grant makes an account, unless it was there a moment ago. An etcd that is away later holds nothing up.
+// grantAccount creates an etcd account unless it was verified within grantInterval. If it was verified before, an unavailable etcd is
+// not an error.
 func (r *runtimeReconciler) grantAccount(ctx context.Context, namespace string, account *meshetcd.Account) error {
 	if account == nil {
 		return nil
 	}
-	known, found := r.grantedAccounts.Get(namespace)
-	found = found && known.account == *account
-	if found && r.clock.Since(known.grantedAt) < grantInterval {
+	granted, found := r.grantedAccounts.Get(namespace)
+	found = found && granted.account == *account
+	if found && r.clock.Since(granted.grantedAt) < grantInterval {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
 	if err := r.stream.Grant(ctx, *account); err != nil && found {
-		return nil //nolint:nilerr // the next reconcile tries again, and the watches report that etcd is away
+		return nil //nolint:nilerr // the next reconcile retries, and the watches report that etcd is unavailable
 	} else if err != nil {
 		return fmt.Errorf("creating the user of namespace %s: %w", namespace, err)
 	}
@@ -205,7 +206,7 @@ func (r *runtimeReconciler) grantAccount(ctx context.Context, namespace string, 
 	return nil
 }
 
-// unusable says what is wrong with an etcd Secret, "" without an error.
+// secretError returns the message about an invalid etcd Secret, or "".
 func secretError(name, namespace string, err error) string {
 	if err == nil {
 		return ""
@@ -213,13 +214,13 @@ func secretError(name, namespace string, err error) string {
 	return fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, namespace, err)
 }
 
-// ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
-// Secret in the manager's own namespace serves all namespaces.
+// foreignEtcdData returns the data of the namespace's etcd Secret if neither this operator nor the legacy controller created it. It
+// returns nil for the operator's namespace, whose Secret serves all namespaces.
 func (r *runtimeReconciler) foreignEtcdData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	if namespace == r.Namespaces.OperatorNamespace {
 		return nil, nil
 	}
-	if head, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(namespace, name)); err == nil && head != nil && isManaged(head) {
+	if metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(namespace, name)); err == nil && metadata != nil && isManaged(metadata) {
 		return nil, nil
 	}
 	data, _, err := r.namespaceEtcd.Get(ctx, namespacedName(namespace, name))
