@@ -19,17 +19,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// gracePeriod is how long a pod may take to hand its models to others, in seconds.
+// gracePeriodSeconds is the time in which a pod can move its models to other pods.
 const gracePeriodSeconds = 90
 
-// Deployment is the Deployment of a runtime.
+// Deployment is the built Deployment of a runtime.
 type Deployment struct {
 	Config *appsv1ac.DeploymentApplyConfiguration
-	// Notices tell the author of the runtime what was left out of it, and why.
+	// Notices describe the ignored parts of the spec to the author of the runtime.
 	Notices []string
 }
 
-// BuildDeployment renders the pods of a runtime. It fails when the spec cannot be rendered; the error names the field.
+// BuildDeployment builds the Deployment of a runtime. The error of an invalid spec names the field.
 func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	endpoints, err := mm.EndpointsOf(in.Spec)
 	if err != nil {
@@ -57,7 +57,7 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	return Deployment{Config: config, Notices: p.notices}, nil
 }
 
-// TemplateHash tells two pod templates apart.
+// TemplateHash returns a hash of the pod template.
 func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 	text, err := json.Marshal(d.Spec.Template)
 	if err != nil {
@@ -67,30 +67,31 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 	return hex.EncodeToString(sum[:])[:16], nil
 }
 
-// labels are those of the Deployment, and the first ones of its pods.
+// deploymentLabels returns the labels of the Deployment, which its pods have too.
 func (p *podBuilder) deploymentLabels() map[string]string {
 	labels := serviceLabels(p.Settings.ServiceName)
 	labels[LabelName] = p.deploymentName()
 	return labels
 }
 
-// podLabels adds the labels of the settings and those of the runtime, which win. None may replace what selects the pods.
+// podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, by which pods are selected,
+// cannot be overridden.
 func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
 	if p.isLegacy() {
 		reserved = reserved[:2]
 	}
 	all := maps.Clone(labels)
-	for _, more := range []struct {
+	for _, extra := range []struct {
 		from   string
 		labels map[string]string
 	}{{"setting runtimePodLabels", p.Settings.RuntimePodLabels}, {"spec.labels", p.Spec.Labels}} {
-		for _, key := range slices.Sorted(maps.Keys(more.labels)) {
-			if slices.Contains(reserved, key) && more.labels[key] != labels[key] {
-				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", more.from, key)
+		for _, key := range slices.Sorted(maps.Keys(extra.labels)) {
+			if slices.Contains(reserved, key) && extra.labels[key] != labels[key] {
+				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", extra.from, key)
 				continue
 			}
-			all[key] = more.labels[key]
+			all[key] = extra.labels[key]
 		}
 	}
 	return all
@@ -109,7 +110,6 @@ func (p *podBuilder) podAnnotations() map[string]string {
 	return all
 }
 
-// spec renders the pod itself.
 func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	containers, err := p.buildContainers()
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	return spec, nil
 }
 
-// pullSecrets are those of the settings and those of the runtime, each once, at its first place.
+// pullSecrets returns the image pull secrets of the settings and of the runtime, without duplicates.
 func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	seen := map[string]bool{}
 	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
@@ -155,7 +155,8 @@ func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfigur
 	return all
 }
 
-// checkNames refuses what the API server would refuse, in words that tell the author of the runtime what to do.
+// validateNames returns an error for duplicate volumes, duplicate mount paths and mounts of unknown volumes. The API server would reject
+// them too, but its message does not name the field of the runtime.
 func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
 	seen := map[string]bool{}
 	for _, v := range volumes {
@@ -187,8 +188,8 @@ func toPointers[T any](values []T) []*T {
 	return all
 }
 
-// affinity is that of the runtime, bound to the architectures that the images of ModelMesh exist for. Terms are alternatives, so
-// the architectures have to stand in each of them; the original made them one more alternative.
+// buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each
+// of them gets the requirement; the legacy controller added it as one more alternative.
 func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {
@@ -205,7 +206,7 @@ func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	return resources.MustApply[corev1ac.AffinityApplyConfiguration](affinity)
 }
 
-func (p *podBuilder) requireNodes(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement) {
+func (p *podBuilder) requireNodes(affinity *corev1.Affinity, requirement corev1.NodeSelectorRequirement) {
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
@@ -215,14 +216,14 @@ func (p *podBuilder) requireNodes(affinity *corev1.Affinity, to corev1.NodeSelec
 	}
 	terms := &(*required).NodeSelectorTerms
 	if len(*terms) == 0 || p.isLegacy() {
-		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{to}})
+		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{requirement}})
 		return
 	}
 	for i := range *terms {
 		term := &(*terms)[i]
-		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // it matches no node, and has to stay so
-		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == to.Key }) {
-			term.MatchExpressions = append(term.MatchExpressions, to)
+		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // an empty term matches no node; a requirement would change that
+		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == requirement.Key }) {
+			term.MatchExpressions = append(term.MatchExpressions, requirement)
 		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// probePort answers the probes of the mesh.
+	// probePort is the port of the mesh for probes.
 	probePort = 8089
-	// pullerPort is where the puller loads models for the mesh.
+	// pullerPort is the port of the puller for the mesh.
 	pullerPort = 8086
-	// stateInEtcd is the prefix under which the mesh keeps its state. It never changes, or all models would be lost.
+	// etcdStatePrefix is the etcd prefix of the mesh's state. It must never change, or all models are lost.
 	etcdStatePrefix = "mm"
 )
 
-// mesh is the container that places models, loads them and routes requests.
+// buildMesh builds the container that places and loads models and routes requests.
 func (p *podBuilder) buildMesh() *corev1ac.ContainerApplyConfiguration {
 	s := p.Settings
 	c := corev1ac.Container().
@@ -48,13 +48,13 @@ func (p *podBuilder) buildMesh() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// meshProbe asks the mesh itself. Times are in seconds.
+// meshProbe returns a probe of the mesh.
 func meshProbe(path string) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(probePort)))
 }
 
-// meshEnvironment is in an order that old Deployments have. Variables of the settings replace those before them; what must be as
-// it is comes after them.
+// meshEnv returns the variables in the order of legacy Deployments. Variables of the settings override those before them, but not those
+// after them.
 func (p *podBuilder) meshEnv() environment {
 	s := p.Settings
 	var env environment
@@ -96,13 +96,13 @@ func metricsConfig(p *podBuilder) string {
 	return fmt.Sprintf("prometheus:port=%d;scheme=%s", m.Port, m.Scheme)
 }
 
-// endpointEnvironment tells the mesh where requests are answered and where models are loaded.
+// addEndpointEnv adds the endpoints for inference and for model management.
 func (p *podBuilder) addEndpointEnv(env *environment) {
-	set := func(at mm.Endpoint, port, socket string) {
-		if at.Port != "" {
-			env.set(port, at.Port)
+	set := func(endpoint mm.Endpoint, port, socket string) {
+		if endpoint.Port != "" {
+			env.set(port, endpoint.Port)
 		} else {
-			env.set(socket, at.Path)
+			env.set(socket, endpoint.Path)
 		}
 	}
 	if data := p.endpoints.Data; data != nil {
@@ -115,7 +115,7 @@ func (p *podBuilder) addEndpointEnv(env *environment) {
 	set(management, "INTERNAL_GRPC_PORT", "INTERNAL_GRPC_SOCKET_PATH")
 }
 
-// tlsEnvironment is the same for the mesh and the REST proxy.
+// addTLSEnv adds the TLS variables that the mesh and the REST proxy share.
 func (p *podBuilder) addTLSEnv(env *environment) {
 	if p.TLS == nil {
 		return

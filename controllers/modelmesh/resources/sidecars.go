@@ -13,13 +13,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Annotations of runtimes that reach their adapter.
+// Annotations of runtimes that configure the adapter.
 const (
 	annotationLoadingConcurrency  = "maxLoadingConcurrency"
 	annotationPerModelConcurrency = "perModelConcurrencyLimit"
 )
 
-// adapter is the container that loads models into a server that does not speak the protocol of the mesh. It fetches them too.
+// buildAdapter builds the container that fetches models and loads them into a server that does not implement the API of the mesh.
 func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 	server := p.Spec.BuiltInAdapter.ServerType
 	c := corev1ac.Container().
@@ -39,7 +39,7 @@ func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// adapterEnvironment ends with the variables of the runtime, which replace others as a whole.
+// adapterEnv returns the variables of the adapter. Variables of the runtime override them.
 func (p *podBuilder) adapterEnv() environment {
 	a := p.Spec.BuiltInAdapter
 	management := strconv.FormatInt(a.RuntimeManagementPort, 10)
@@ -70,8 +70,8 @@ func (p *podBuilder) adapterEnv() environment {
 	return env
 }
 
-// runtimeVersion is the tag of the server's image. The original took what follows the first colon, whatever that is. Of several
-// containers of the name the last one is in the pod.
+// runtimeVersion returns the tag of the model server's image. The legacy controller used the part after the first colon. If several
+// containers have the name, the last one is used, as in the pod.
 func (p *podBuilder) runtimeVersion() string {
 	for _, c := range slices.Backward(p.Spec.Containers) {
 		if c.Name != p.Spec.BuiltInAdapter.ServerType {
@@ -86,7 +86,7 @@ func (p *podBuilder) runtimeVersion() string {
 	return ""
 }
 
-// restProxy turns REST into gRPC.
+// buildRESTProxy builds the container that converts REST to gRPC.
 func (p *podBuilder) buildRESTProxy() *corev1ac.ContainerApplyConfiguration {
 	s := p.Settings
 	var env environment
@@ -109,7 +109,7 @@ func (p *podBuilder) buildRESTProxy() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// puller fetches models for a server that speaks the protocol of the mesh itself.
+// buildPuller builds the container that fetches models for a server that implements the API of the mesh.
 func (p *podBuilder) buildPuller() *corev1ac.ContainerApplyConfiguration {
 	helper := p.Settings.StorageHelper
 	var env environment
@@ -134,25 +134,25 @@ func (p *podBuilder) buildPuller() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// tagOf is the tag of an image; empty when it has none. The registry may have a port, and a digest may follow.
+// imageTag returns the tag of an image, or "". The registry may have a port, and a digest may follow the tag.
 func imageTag(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	return meshsettings.ParseImage(name).Tag
 }
 
-// environment is a list of variables, each of which stands there once.
+// environment is a list of variables with unique names.
 type environment []*corev1ac.EnvVarApplyConfiguration
 
-// set gives a variable a value, in its place or at the end.
+// set replaces or appends a variable with a literal value.
 func (e *environment) set(name, value string) {
 	v := corev1ac.EnvVar().WithName(name)
-	if value != "" { // the API server stores no empty value
+	if value != "" { // the API server drops an empty value
 		v.WithValue(value)
 	}
 	e.setVar(v)
 }
 
-// put replaces the variable of that name as a whole, or appends it.
+// setVar replaces the variable of the same name, or appends it.
 func (e *environment) setVar(v *corev1ac.EnvVarApplyConfiguration) {
 	for i, old := range *e {
 		if *old.Name == *v.Name {
@@ -163,25 +163,24 @@ func (e *environment) setVar(v *corev1ac.EnvVarApplyConfiguration) {
 	*e = append(*e, v)
 }
 
-// field gives a variable the value of a field of the pod.
+// setFieldRef replaces or appends a variable with a field of the pod.
 func (e *environment) setFieldRef(name, path string) {
 	e.setVar(corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path))))
 }
 
-// distinctEnv leaves one of several variables of one name: the last, which is the one that counts. Lists whose elements have
-// names know no doubles.
+// dedupEnv keeps the last variable of each name, which takes effect. Server-side apply rejects duplicate keys.
 func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfiguration) []corev1ac.EnvVarApplyConfiguration {
-	last := map[string]int{}
+	lastIndex := map[string]int{}
 	for i, v := range env {
-		last[*withName(&v).Name] = i
+		lastIndex[*withName(&v).Name] = i
 	}
-	if len(last) == len(env) {
+	if len(lastIndex) == len(env) {
 		return env
 	}
 	var kept []corev1ac.EnvVarApplyConfiguration
 	for i, v := range env {
-		if last[*v.Name] == i {
+		if lastIndex[*v.Name] == i {
 			kept = append(kept, v)
 			continue
 		}
@@ -190,7 +189,7 @@ func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfig
 	return kept
 }
 
-// named has a name, if only an empty one.
+// withName sets an unset name to "".
 func withName(v *corev1ac.EnvVarApplyConfiguration) *corev1ac.EnvVarApplyConfiguration {
 	if v.Name == nil {
 		v.WithName("")
@@ -198,7 +197,7 @@ func withName(v *corev1ac.EnvVarApplyConfiguration) *corev1ac.EnvVarApplyConfigu
 	return v
 }
 
-// distinctPorts leaves one of several ports of one number: the first.
+// dedupPorts keeps the first port of each number and protocol.
 func (p *podBuilder) dedupPorts(container string, ports []corev1ac.ContainerPortApplyConfiguration) []corev1ac.ContainerPortApplyConfiguration {
 	type key struct {
 		number   int32

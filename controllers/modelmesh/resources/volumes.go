@@ -17,11 +17,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// volumes lists the volumes in their order, the runtime's own first.
+// buildVolumes returns the volumes of the pod, those of the runtime first.
 func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
 	all := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
 	for i, v := range all {
-		v.WithName(p.Spec.Volumes[i].Name) // an empty name is left out by the translation
+		v.WithName(p.Spec.Volumes[i].Name) // the conversion omits an empty name
 	}
 	if p.Proxy != nil {
 		all = append(all, p.Proxy.Volumes()...)
@@ -51,7 +51,8 @@ func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret))
 }
 
-// storageVolume may be missing: models that need no credentials load without it, and the kubelet fills it when it comes.
+// storageVolume returns the volume of the storage Secret. It is optional: models without credentials load without it, and the kubelet
+// adds its files when it is created.
 func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	v := secretVolume(volumeStorage, p.Settings.StorageSecretName)
 	if !p.isLegacy() {
@@ -60,8 +61,7 @@ func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	return v
 }
 
-// modelsSize is one and a half times the memory that the servers may use, in whole bytes; 0, which is no limit, when none of them
-// has a limit.
+// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0, which means unlimited, without such limits.
 func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	var sum int64
 	for i := range containers {
@@ -70,7 +70,7 @@ func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	return *resource.NewQuantity(saturatingAdd(sum, sum/2), resource.BinarySI)
 }
 
-// saturated adds numbers of bytes; negative ones count for nothing, and the sum ends at the largest number that there is.
+// saturatingAdd adds byte counts. Negative values count as 0, and an overflow results in the maximum.
 func saturatingAdd(a, b int64) int64 {
 	a, b = max(0, a), max(0, b)
 	if a > math.MaxInt64-b {
@@ -79,24 +79,24 @@ func saturatingAdd(a, b int64) int64 {
 	return a + b
 }
 
-// claimVolume is a claim with the name of its volume.
+// claimVolume is a PersistentVolumeClaim and the name of its volume.
 type claimVolume struct{ claim, volume string }
 
-// claimVolumes names the volumes of claims like the claims, unless that is no name for a volume or is taken.
+// claimVolumes names each volume like its claim, unless that is not a valid volume name or another volume has it.
 func (p *podBuilder) claimVolumes() []claimVolume {
-	taken := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
+	usedNames := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
 	for _, v := range p.Spec.Volumes {
-		taken[v.Name] = true
+		usedNames[v.Name] = true
 	}
 	if p.Proxy != nil {
 		for _, v := range p.Proxy.Volumes() {
-			taken[*v.Name] = true
+			usedNames[*v.Name] = true
 		}
 	}
 	var all []claimVolume
 	for _, claim := range slices.Compact(slices.Sorted(slices.Values(p.Claims))) {
 		volume := claim
-		if taken[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
+		if usedNames[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
 			volume = hashedVolumeName(claim)
 		}
 		all = append(all, claimVolume{claim, volume})
@@ -104,11 +104,11 @@ func (p *podBuilder) claimVolumes() []claimVolume {
 	return all
 }
 
-// derivedVolume is a name for the volume of a claim that no other claim has.
+// hashedVolumeName returns a volume name that is unique to the claim.
 func hashedVolumeName(claim string) string {
 	sum := sha256.Sum256([]byte(claim))
-	tail := "-" + hex.EncodeToString(sum[:])[:8]
-	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(tail)) + tail
+	suffix := "-" + hex.EncodeToString(sum[:])[:8]
+	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(suffix)) + suffix
 }
 
 func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
@@ -119,28 +119,28 @@ func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
 	return all
 }
 
-// ClaimInputs is what the claims of a runtime are found by.
+// ClaimInputs are the inputs for the claims of a runtime.
 type ClaimInputs struct {
 	Form Form
-	// Listed are the claims that the storage Secret names.
+	// FromSecret are the claims in the storage Secret.
 	FromSecret []string
-	// AllowAny also mounts those that models name.
+	// AllowAny allows claims that only models refer to.
 	AllowAny bool
-	// Models are those of the namespace, and Labels what the runtime offers.
+	// Models of the namespace, and Labels of the runtime.
 	Models []mm.Model
 	Labels []string
-	// Exists tells whether there is a claim of that name.
+	// Exists reports whether a claim exists.
 	Exists func(claim string) bool
 }
 
-// Claims are the PersistentVolumeClaims that pods of a runtime mount, and those that they would mount if they existed; both
-// sorted. Pods never start with a claim that does not exist. The original mounted it nevertheless if the storage Secret named it.
+// Claims returns the PersistentVolumeClaims that the pods of a runtime mount, and those that are missing, both sorted. A missing claim
+// is not mounted, because the pod would not start; the legacy form mounts it if it is in the storage Secret.
 func Claims(in ClaimInputs) (claims, missing []string) {
-	add := func(claim string, unseen bool) {
+	add := func(claim string, assumeExists bool) {
 		switch {
-		case len(validation.IsDNS1123Subdomain(claim)) > 0: // no claim can have that name
+		case len(validation.IsDNS1123Subdomain(claim)) > 0: // not a valid name of a claim
 			missing = append(missing, claim)
-		case unseen || in.Exists(claim):
+		case assumeExists || in.Exists(claim):
 			claims = append(claims, claim)
 		default:
 			missing = append(missing, claim)
