@@ -12,10 +12,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// reservedPrefix begins names that only ModelMesh gives.
+// reservedPrefix is the prefix of names that are reserved for ModelMesh.
 const reservedPrefix = "mm-"
 
-// Names and ports that the pods of runtimes have anyway, so that no runtime may use them. The first of them always were refused.
+// Names and ports that all runtime pods use.
 var (
 	reservedContainers = []string{"mm", "rest-proxy", "puller"}
 	reservedMounts     = []string{"storage-config", "etcd-config", "tc-config", "domain-socket"}
@@ -24,26 +24,25 @@ var (
 	reservedPorts      = []int32{8080, 8085, 8089, 8090}
 )
 
-// The first and the last port of a range that is reserved as well.
+// The reserved range of ports.
 const (
 	firstReservedPort, lastReservedPort = 11881, 11899
 )
 
-// MaxReplicas is the largest number of pods that clients of KServe's API can read.
+// MaxReplicas is the maximum in the API of KServe, whose clients read 16 bits.
 const MaxReplicas = math.MaxUint16
 
-// ModelsVolume is the volume with the models. Runtimes may mount it, but not define it.
+// ModelsVolume is the volume with the models. Runtimes can mount but not define it.
 const ModelsVolume = "models-dir"
 
-// Texts that users of ModelMesh know; they begin with a capital letter as they always did.
+// Messages of the legacy controller.
 const (
 	managedFieldsMessage = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set"
 	reservedPortFormat   = "Port %d is reserved for internal use"
 	reservedRangeFormat  = "Port range [%d-%d] is reserved for internal use"
 )
 
-// Validate says why no pods can be made of a runtime; nil when they can. The runtime is a multi-model one, and serverTypes are
-// those of the settings. All mistakes are named, in the order of the spec.
+// Validate returns all errors in the spec of a multi-model runtime, in the order of the spec. serverTypes are those of the settings.
 func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
 	problems := adapterProblems(spec, serverTypes)
 	for i := range spec.Containers {
@@ -118,8 +117,8 @@ func isReserved(name string, names []string) bool {
 	return slices.Contains(names, name) || strings.HasPrefix(name, reservedPrefix)
 }
 
-// Names and ports that pods of runtimes have in some settings only: with TLS, with a proxy for authentication, or unless the
-// settings move them. Runtimes that use them work until then, so they are not refused.
+// Names and ports that runtime pods use with some settings only, such as TLS or the authentication proxy. Runtimes that use them work
+// with other settings, so they are valid.
 var (
 	conditionalContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
 	conditionalVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}
@@ -127,8 +126,7 @@ var (
 	conditionalPorts      = []int32{8033, 8008, 2112, 8443, 8444, 8086}
 )
 
-// Warnings tell the author of a multi-model runtime what [Validate] refuses, and what clashes with ModelMesh in other settings
-// than the present ones.
+// Warnings returns the errors of [Validate] and conflicts with ModelMesh under other settings, for the author of a multi-model runtime.
 func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
 	var warnings []string
 	if err := Validate(spec, serverTypes); err != nil {
@@ -146,27 +144,27 @@ func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string 
 	return warnings
 }
 
-// Ignored says which fields of a runtime have no effect.
+// IgnoredFieldWarnings returns a warning for each field of a runtime without effect.
 func IgnoredFieldWarnings(spec *v1alpha1.ServingRuntimeSpec) []string {
-	var texts []string
+	var warnings []string
 	for _, name := range spec.Ignored {
-		texts = append(texts, "spec."+name+" has no effect on pods of ModelMesh: remove it")
+		warnings = append(warnings, "spec."+name+" has no effect on pods of ModelMesh: remove it")
 	}
-	return texts
+	return warnings
 }
 
 func containerWarnings(c *corev1.Container, serverTypes []string) []string {
 	var warnings []string
-	at := "spec.containers[" + c.Name + "]"
+	field := "spec.containers[" + c.Name + "]"
 	if slices.Contains(conditionalContainers, c.Name) || isAdapterContainer(c.Name, serverTypes) {
-		warnings = append(warnings, at+": ModelMesh has a container of that name: choose another")
+		warnings = append(warnings, field+": ModelMesh has a container of that name: choose another")
 	}
 	for _, port := range c.Ports {
 		if slices.Contains(conditionalPortNames, port.Name) {
-			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", at, port.Name))
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", field, port.Name))
 		}
 		if slices.Contains(conditionalPorts, port.ContainerPort) {
-			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", at, port.ContainerPort))
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", field, port.ContainerPort))
 		}
 	}
 	return warnings
@@ -176,5 +174,5 @@ func isAdapterContainer(container string, serverTypes []string) bool {
 	return slices.ContainsFunc(serverTypes, func(server string) bool { return container == AdapterContainer(server) })
 }
 
-// AdapterContainer is the name of the container that adapts a server of a type.
+// AdapterContainer returns the name of the adapter container for a server type.
 func AdapterContainer(serverType string) string { return serverType + "-adapter" }
