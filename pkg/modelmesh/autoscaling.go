@@ -17,7 +17,7 @@ var (
 	AnnotationMaxScale        = constants.KServeAPIGroupName + "/max-scale"
 )
 
-// Annotations of runtimes that the dashboard of Open Data Hub sets.
+// Annotations of runtimes that the dashboard of Open Data Hub sets to Enabled.
 const (
 	// AnnotationRoute publishes the models of the runtime, AnnotationAuth requires authentication of their clients.
 	AnnotationRoute = "enable-route"

@@ -79,7 +79,7 @@ func settingsOf(t *testing.T, text string) *meshsettings.Source {
 		})
 	}
 	return meshsettings.NewSource(meshsettings.Options{
-		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), Live: live.Build(),
+		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), APIReader: live.Build(),
 		Recorder: events.NewFakeRecorder(10), Clock: testclock.NewFakeClock(time.Unix(0, 0)), Log: logr.Discard(),
 	})
 }

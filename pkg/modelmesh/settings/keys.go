@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// key is a key of a document: a setting, or an object with keys of its own.
+// keySpec describes a key of a document: a setting, or an object with nested keys.
 type keySpec struct {
 	name      string
 	authority authority
 	set       setter
 	keys      []keySpec
-	// merge puts together what the keys of an object gave, where they depend on each other.
+	// merge combines nested values that depend on each other.
 	merge func() error
 }
 
-// scope says who may set a key.
+// authority defines who can set a key.
 type authority bool
 
 const (
-	// administrators decide on code, identity, credentials and addresses.
+	// adminOnly keys affect code, identity, credentials and addresses.
 	adminOnly authority = false
-	// namespaces may say for themselves how much, how many, how loud, within bounds.
+	// adminOrNamespace keys affect amounts and verbosity, within limits.
 	adminOrNamespace authority = true
 )
 
@@ -34,7 +34,7 @@ const (
 	variables = "a list of objects with name and value"
 )
 
-// keys are the keys of a document, and where their values go.
+// keys returns the keys of a document with setters for their values.
 func (s *Settings) keys() []keySpec {
 	return append(s.podKeys(),
 		setting("inferenceServiceName", adminOnly, text(&s.ServiceName, "the name of a Service: at most 63 of a-z, 0-9 and -, a letter first",
@@ -84,7 +84,7 @@ func (s *Settings) keys() []keySpec {
 			setting("restricted", adminOnly, boolean(&s.NetworkPolicyRestricted))))
 }
 
-// podKeys are the keys of what runtime pods get and where they run.
+// podKeys returns the keys for the content and placement of runtime pods.
 func (s *Settings) podKeys() []keySpec {
 	return []keySpec{
 		setting("serviceAccountName", adminOnly, text(&s.ServiceAccountName, "the name of a ServiceAccount, or empty", orEmpty(isName))),
@@ -108,43 +108,43 @@ func (s *Settings) podKeys() []keySpec {
 	}
 }
 
-func setting(name string, who authority, set setter) keySpec {
-	return keySpec{name: name, authority: who, set: set}
+func setting(name string, a authority, set setter) keySpec {
+	return keySpec{name: name, authority: a, set: set}
 }
 
 func object(name string, keys ...keySpec) keySpec { return keySpec{name: name, keys: keys} }
 
-// image is the key of an image, whose parts are laid over the image below together.
-func image(name string, to *Image, more ...keySpec) keySpec {
-	var given struct{ name, tag, digest *string }
+// image returns the key of an image, whose parts are merged together into the previous image.
+func image(name string, target *Image, extraKeys ...keySpec) keySpec {
+	var parts struct{ name, tag, digest *string }
 	part := func(name string, to **string) keySpec {
 		return setting(name, adminOnly, func(r *parser, path string, value any) {
-			given, ok := value.(string)
-			if given = strings.TrimSpace(given); !ok || strings.ContainsAny(given, " \t\n\"'") || strings.Contains(given, "://") {
+			text, ok := value.(string)
+			if text = strings.TrimSpace(text); !ok || strings.ContainsAny(text, " \t\n\"'") || strings.Contains(text, "://") {
 				r.refuse(path, value, imagePart)
 				return
 			}
-			*to = &given
+			*to = &text
 		})
 	}
 	return keySpec{
-		name: name, keys: append(more, part("name", &given.name), part("tag", &given.tag), part("digest", &given.digest)),
+		name: name, keys: append(extraKeys, part("name", &parts.name), part("tag", &parts.tag), part("digest", &parts.digest)),
 		merge: func() error {
-			merged, err := to.merge(given.name, given.tag, given.digest)
+			merged, err := target.merge(parts.name, parts.tag, parts.digest)
 			if err != nil {
-				return fmt.Errorf("name %q %w", *given.name, err)
+				return fmt.Errorf("name %q %w", *parts.name, err)
 			}
-			*to = merged
+			*target = merged
 			return nil
 		},
 	}
 }
 
-// resourcesKey is the key of requests and limits of CPU and memory, each of which is set on its own.
-func resourcesKey(name string, to *corev1.ResourceRequirements) keySpec {
+// resourcesKey returns the key of requests and limits for CPU and memory, which are merged one by one.
+func resourcesKey(name string, target *corev1.ResourceRequirements) keySpec {
 	part := func(name string, list corev1.ResourceList) keySpec {
 		return object(name,
 			setting("cpu", adminOrNamespace, quantity(list, corev1.ResourceCPU)), setting("memory", adminOrNamespace, quantity(list, corev1.ResourceMemory)))
 	}
-	return object(name, part("requests", to.Requests), part("limits", to.Limits))
+	return object(name, part("requests", target.Requests), part("limits", target.Limits))
 }

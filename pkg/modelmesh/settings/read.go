@@ -18,50 +18,50 @@ import (
 
 // Names of the ConfigMaps and of their keys.
 const (
-	// ConfigMapName is the ConfigMap of settings, in the manager's namespace and in those that say something for themselves.
+	// ConfigMapName is the ConfigMap of settings, in the operator's namespace and in namespaces with their own settings.
 	ConfigMapName = "model-serving-config"
 	// ConfigMapKey is its key.
 	ConfigMapKey = "config.yaml"
-	// DefaultsName is the ConfigMap of defaults in the manager's namespace.
+	// DefaultsName is the ConfigMap of defaults in the operator's namespace.
 	DefaultsName = "model-serving-config-defaults"
 	// DefaultsKey is its key.
 	DefaultsKey = "config-defaults.yaml"
 )
 
 const (
-	// maxDocument bounds the size of a document in bytes: any tenant may write one, and the time of decoding grows with the square of it.
+	// maxDocumentBytes limits documents, which any tenant can write: the decoding time grows with the square of the size.
 	maxDocumentBytes = 64 << 10
-	// maxPods bounds what a namespace sets: who may write a ConfigMap gets no number of pods without a limit. Quotas bound their sizes.
+	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
 	maxNamespacePods = 20
-	// maxFindings bounds how many mistakes of a document are reported.
+	// maxFindings limits the number of reported mistakes.
 	maxFindings = 20
 )
 
-// Read lays a document over settings. Notes name what has no effect. An error has one line for each mistake: the key, its
-// value, and what is right.
-func Read(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, adminOnly)
+// Read merges a document into settings. Notes describe keys without effect. The error has one line per mistake, with the key, its value
+// and the valid values.
+func Read(base Settings, text string) (Settings, []string, error) {
+	return read(base, text, adminOnly)
 }
 
-// ReadOverride is Read for the document of a namespace, which may set some settings only.
-func ReadOverride(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, adminOrNamespace)
+// ReadOverride is Read for the document of a namespace, which can set some keys only.
+func ReadOverride(base Settings, text string) (Settings, []string, error) {
+	return read(base, text, adminOrNamespace)
 }
 
-func read(over Settings, text string, author authority) (Settings, []string, error) {
+func read(base Settings, text string, author authority) (Settings, []string, error) {
 	fields, err := parse(text)
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	settings := over.clone()
+	settings := base.clone()
 	r := &parser{documentAuthority: author}
 	r.object("", fields, settings.keys())
 	if len(r.errs) == 0 {
 		r.errs = settings.crossFieldErrors()
 	}
-	if most := max(over.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > most {
+	if maximum := max(base.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > maximum {
 		r.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
-			settings.PodsPerRuntime, most, ConfigMapName)
+			settings.PodsPerRuntime, maximum, ConfigMapName)
 	}
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, nil, err
@@ -69,8 +69,8 @@ func read(over Settings, text string, author authority) (Settings, []string, err
 	return settings, r.notes, nil
 }
 
-// parse returns the fields of a document, which must be one YAML object or nothing. A scalar is a string as it is written, so that
-// a tag of 1.10 stays one, and quotes around numbers and switches do not matter.
+// parse returns the fields of a document, which must be one YAML object or empty. Scalars stay strings, so that a tag of 1.10 is not
+// changed, and quotes around numbers and booleans have no effect.
 func parse(text string) (map[string]any, error) {
 	if len(text) > maxDocumentBytes {
 		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocumentBytes)
@@ -95,7 +95,7 @@ func parse(text string) (map[string]any, error) {
 	return fields, nil
 }
 
-// asWritten turns all scalars into strings, save null and the key that merges objects.
+// keepScalars makes all scalars strings, except null and the merge key.
 func keepScalars(node *yaml.Node) {
 	if tag := node.ShortTag(); node.Kind == yaml.ScalarNode && tag != "!!null" && tag != "!!merge" {
 		node.Tag = "!!str"
@@ -105,54 +105,54 @@ func keepScalars(node *yaml.Node) {
 	}
 }
 
-// reader collects what is wrong with a document.
+// parser collects the errors and notes of a document.
 type parser struct {
 	documentAuthority authority
 	errs              []error
 	notes             []string
 }
 
-// object reads the fields of an object. Keys are found in any spelling, as in the original; null says nothing.
+// object reads the fields of an object. Keys are case-insensitive, as in the legacy controller; null is ignored.
 func (r *parser) object(path string, fields map[string]any, keys []keySpec) {
-	spelt := map[string]string{}
+	foundAs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		i := slices.IndexFunc(keys, func(k keySpec) bool { return strings.EqualFold(k.name, name) })
 		if i < 0 {
 			r.noteUnknown(path, name, keys)
 			continue
 		}
-		if other, twice := spelt[keys[i].name]; twice {
+		if other, twice := foundAs[keys[i].name]; twice {
 			r.fail("%s%s: it is given as %s and as %s: leave one", path, keys[i].name, other, name)
 		}
-		spelt[keys[i].name] = name
-		if given := fields[name]; given != nil {
-			r.readKey(path+keys[i].name, given, keys[i])
+		foundAs[keys[i].name] = name
+		if value := fields[name]; value != nil {
+			r.readKey(path+keys[i].name, value, keys[i])
 		}
 	}
 }
 
-// take reads the value of one key.
-func (r *parser) readKey(path string, given any, k keySpec) {
-	fields, isObject := given.(map[string]any)
+// readKey reads the value of a key.
+func (r *parser) readKey(path string, raw any, spec keySpec) {
+	fields, isObject := raw.(map[string]any)
 	switch {
-	case k.set != nil && r.documentAuthority == adminOrNamespace && k.authority == adminOnly:
+	case spec.set != nil && r.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
 		r.fail("%s may not be set for one namespace: it can be set in ConfigMap %s of the manager's namespace", path, ConfigMapName)
-	case k.set != nil:
-		k.set(r, path, given)
+	case spec.set != nil:
+		spec.set(r, path, raw)
 	case !isObject:
-		r.refuse(path, given, "an object")
+		r.refuse(path, raw, "an object")
 	default:
-		r.object(path+".", fields, k.keys)
-		if k.merge == nil {
+		r.object(path+".", fields, spec.keys)
+		if spec.merge == nil {
 			return
 		}
-		if err := k.merge(); err != nil {
+		if err := spec.merge(); err != nil {
 			r.fail("%s.%w", path, err)
 		}
 	}
 }
 
-// unknown notes a key without effect, and the one that may have been meant.
+// noteUnknown notes an unknown key, and suggests a similar one.
 func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 	hint := ""
 	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(r.notes) < maxFindings {
@@ -165,8 +165,8 @@ func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 	r.note("%s%s is unknown and has no effect%s", path, clip(name), hint)
 }
 
-func (r *parser) refuse(path string, given any, want string) {
-	r.fail("%s %s: must be %s", path, quoteValue(given), want)
+func (r *parser) refuse(path string, raw any, expected string) {
+	r.fail("%s %s: must be %s", path, quoteValue(raw), expected)
 }
 
 func (r *parser) fail(format string, args ...any) {
@@ -177,22 +177,22 @@ func (r *parser) note(format string, args ...any) {
 	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more is without effect")
 }
 
-// add appends a finding while there are few, and then one that stands for all others.
-func appendLimited[T any](all []T, one, others T) []T {
+// appendLimited appends up to maxFindings findings, and then once a finding that represents the others.
+func appendLimited[T any](findings []T, one, others T) []T {
 	switch {
-	case len(all) < maxFindings:
-		return append(all, one)
-	case len(all) == maxFindings:
-		return append(all, others)
+	case len(findings) < maxFindings:
+		return append(findings, one)
+	case len(findings) == maxFindings:
+		return append(findings, others)
 	}
-	return all
+	return findings
 }
 
-// shown is a value as a message quotes it.
-func quoteValue(given any) string {
-	switch given := given.(type) {
+// quoteValue returns a value as messages quote it.
+func quoteValue(raw any) string {
+	switch raw := raw.(type) {
 	case string:
-		return fmt.Sprintf("%q", clip(given))
+		return fmt.Sprintf("%q", clip(raw))
 	case []any:
 		return "a list"
 	case nil:
@@ -201,15 +201,15 @@ func quoteValue(given any) string {
 	return "an object"
 }
 
-// short keeps messages readable.
+// clip shortens a text for messages.
 func clip(text string) string { return conditions.Clip(text, 83) }
 
-// contradictions are mistakes that only show when several settings meet.
+// crossFieldErrors returns the errors of values that are only invalid in combination.
 func (s Settings) crossFieldErrors() []error {
 	errs := s.requestsAboveLimits()
 	for _, one := range s.PayloadProcessors {
-		if one == "" || !hasNoSpace(one) { // in the words of the original: blanks part one processor from the next
-			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(one))) //nolint:revive,staticcheck // the original's words
+		if one == "" || !hasNoSpace(one) { // the message of the legacy controller: spaces separate processors
+			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(one))) //nolint:revive,staticcheck // the message of the legacy controller
 		}
 	}
 	for i, one := range s.ImagePullSecrets {
@@ -225,7 +225,7 @@ func (s Settings) crossFieldErrors() []error {
 	return append(errs, s.portConflicts()...)
 }
 
-// exceeded finds requests of resources above their limits.
+// requestsAboveLimits returns errors for resource requests that exceed their limits.
 func (s Settings) requestsAboveLimits() (errs []error) {
 	for _, c := range []struct {
 		name      string
@@ -245,7 +245,7 @@ func (s Settings) requestsAboveLimits() (errs []error) {
 	return errs
 }
 
-// sharedPorts finds two listeners of one pod on one port. Those without a setting are in runtime pods as well.
+// portConflicts returns errors for listeners of a pod on the same port. Ports without a setting are fixed.
 func (s Settings) portConflicts() []error {
 	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the end of the pod"}
 	var errs []error

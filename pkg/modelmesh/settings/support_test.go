@@ -90,7 +90,7 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 		}
 	}
 	f.Source = NewSource(Options{
-		Config: cfg, Dynamic: f.dynamic, Live: builder.Build(), Recorder: f.recorder,
+		Config: cfg, Dynamic: f.dynamic, APIReader: builder.Build(), Recorder: f.recorder,
 		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: funcr.New(func(_, _ string) {}, funcr.Options{}),
 	})
 	return f
