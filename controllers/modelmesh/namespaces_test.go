@@ -21,7 +21,7 @@ import (
 )
 
 // The table of section 1.2: the label decides; without it only the namespace of the manager is served.
-func TestWhichNamespacesAreServed(t *testing.T) {
+func TestNamespaceEnabledByLabel(t *testing.T) {
 	going := meshtest.Namespace("going", "true")
 	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
 	all := []client.Object{
@@ -58,7 +58,7 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 }
 
 // In the scope of one namespace no namespace is ever read.
-func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
+func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	n, err := NewNamespaces(nil, "own", true)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
 }
 
 // [M11] A namespace that cannot be read is not taken for one that is not served.
-func TestAnErrorIsNoAnswer(t *testing.T) {
+func TestEnabledReturnsReadErrors(t *testing.T) {
 	broken := errors.New("no cache")
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -95,7 +95,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestOfNamespacesLittleIsKept(t *testing.T) {
+func TestStripNamespace(t *testing.T) {
 	m := capability.MetadataOf(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
@@ -111,7 +111,7 @@ func TestOfNamespacesLittleIsKept(t *testing.T) {
 }
 
 // A namespace without the label is read, the manager's own once.
-func TestMetadataOfNamespaces(t *testing.T) {
+func TestGetMetadata(t *testing.T) {
 	reads := 0
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

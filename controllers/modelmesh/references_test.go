@@ -8,7 +8,7 @@ import (
 )
 
 // The subscriber is called for those whose references have changed, and for no others.
-func TestReferences(t *testing.T) {
+func TestMissingReferences(t *testing.T) {
 	lacks := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // counting counts whole reads of Secrets, and fails those that failCached and failLive select.
-type counting struct {
+type countingReader struct {
 	client.WithWatch
 	cached, live int
 	failCached   error
@@ -24,8 +24,8 @@ type counting struct {
 }
 
 // newCounting returns a client with objects, for memory and for the API server alike.
-func newCounting(objects ...client.Object) *counting {
-	c := &counting{}
+func newCountingReader(objects ...client.Object) *countingReader {
+	c := &countingReader{}
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 	c.WithWatch = interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -45,10 +45,10 @@ func newCounting(objects ...client.Object) *counting {
 	return c
 }
 
-func TestContentsAreReadWhenTheyMoved(t *testing.T) {
+func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
-	world := newCounting(secret)
+	world := newCountingReader(secret)
 	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(what, want string, there bool, reads int) {
 		t.Helper()
@@ -76,9 +76,9 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 	}
 }
 
-func TestContentsThatCannotBeRead(t *testing.T) {
+func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
-	world := newCounting(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
+	world := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
 	c := NewSecretCache(world, world, func(*corev1.Secret) int { return 1 })
 	world.failLive = errors.New("away")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
@@ -90,7 +90,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestNewer(t *testing.T) {
+func TestIsNewer(t *testing.T) {
 	for _, tc := range []struct {
 		cached, known string
 		want          bool
@@ -102,11 +102,11 @@ func TestNewer(t *testing.T) {
 }
 
 // Secrets of a namespace that is not served any more are not kept.
-func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
+func TestSecretCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
-	world := newCounting(secret("ns"), secret("other"))
+	world := newCountingReader(secret("ns"), secret("other"))
 	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
 		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // What is kept belongs to one key, and several workers may ask at once.
-func TestStore(t *testing.T) {
+func TestSyncMap(t *testing.T) {
 	type pair struct{ version, text string }
 	var s SyncMap[string, pair]
 	if kept, found := s.Get("a"); found || kept != (pair{}) {

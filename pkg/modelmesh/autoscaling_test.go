@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAutoscaling(t *testing.T) {
+func TestParseAutoscaling(t *testing.T) {
 	off := Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
 	on := func(metric string, target, low, high int32) Autoscale {
 		return Autoscale{true, metric, target, low, high}
@@ -54,7 +54,7 @@ func TestAutoscaling(t *testing.T) {
 }
 
 // Whatever is written, the numbers are such that a HorizontalPodAutoscaler may have them, and what was not understood is reported.
-func TestAutoscalingIsAlwaysUsable(t *testing.T) {
+func TestParsedAutoscalingIsValid(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "0", "1", "5", "100", "-1", "2147483648", "1.5", " 1"}), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
 		annotations := map[string]string{AnnotationAutoscalerClass: rapid.SampledFrom([]string{"hpa", "none", "", "external"}).Draw(t, "class")}

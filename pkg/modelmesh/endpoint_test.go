@@ -32,7 +32,7 @@ func TestParseEndpoint(t *testing.T) {
 }
 
 // Nothing that is no address is taken for the path of a socket. [M43]
-func TestParseEndpointRefuses(t *testing.T) {
+func TestParseEndpointErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"8085":                 `"8085" is neither port:<number> nor unix:<absolute path>`,
 		"":                     "is neither",

@@ -60,7 +60,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestSupports(t *testing.T) {
+func TestHasLabels(t *testing.T) {
 	labels := []string{"mt:onnx", "mt:onnx:1", "pv:grpc-v2", "rt:triton"}
 	for model, want := range map[string]bool{
 		"mt:onnx": true, "mt:onnx:1": true, "mt:onnx|pv:grpc-v2": true, "rt:triton": true, "mt:onnx:1|pv:grpc-v2": true,
@@ -72,7 +72,7 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-func TestServes(t *testing.T) {
+func TestIsEnabled(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec              v1alpha1.ServingRuntimeSpec
 		multiModel, serve bool
@@ -126,7 +126,7 @@ func TestTypeConstraints(t *testing.T) {
 }
 
 // A model is placed by the constraints where Supports says that it may go, and nowhere else.
-func TestConstraintsAgreeWithSupports(t *testing.T) {
+func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &v1alpha1.ServingRuntimeSpec{MultiModel: new(true), ProtocolVersions: rapid.SliceOfN(word, 0, 3).Draw(t, "protocols")}

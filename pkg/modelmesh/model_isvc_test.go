@@ -12,7 +12,7 @@ import (
 const somewhere = ", storage: {path: p}"
 
 // [modelmesh-54] [modelmesh-55] [modelmesh-56]
-func TestFormatOfAnInferenceService(t *testing.T) {
+func TestInferenceServiceModelFormat(t *testing.T) {
 	m := converted(t, "m", `{model: {modelFormat: {name: sklearn}`+somewhere+`}}`)
 	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime != nil || s.ProtocolVersion != nil || s.Path != "" || s.SchemaPath != nil {
 		t.Errorf("format only: %+v", s)
@@ -31,7 +31,7 @@ func TestFormatOfAnInferenceService(t *testing.T) {
 	}
 }
 
-func TestFrameworks(t *testing.T) {
+func TestInferenceServiceFrameworks(t *testing.T) {
 	order := []string{"xgboost", "lightgbm", "sklearn", "tensorflow", "onnx", "pytorch", "triton", "pmml"}
 	for i, name := range order {
 		m := converted(t, "m", `{`+name+`: {storage: {path: p}}}`)
@@ -48,7 +48,7 @@ func TestFrameworks(t *testing.T) {
 }
 
 // [modelmesh-57] [modelmesh-58] [modelmesh-59] [modelmesh-60] [modelmesh-65]
-func TestInferenceServicesThatAreNotConverted(t *testing.T) {
+func TestInferenceServiceErrors(t *testing.T) {
 	mode := []string{v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh}
 	for name, tc := range map[string]struct {
 		spec        string
@@ -91,7 +91,7 @@ func TestInferenceServicesThatAreNotConverted(t *testing.T) {
 }
 
 // [modelmesh-61] [modelmesh-62] [modelmesh-63] [modelmesh-64] [modelmesh-92]
-func TestStorageOfAnInferenceService(t *testing.T) {
+func TestInferenceServiceStorage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block, path string
 		parameters  map[string]string
@@ -123,7 +123,7 @@ func TestStorageOfAnInferenceService(t *testing.T) {
 	}
 }
 
-func TestAnnotationsOfTheStorage(t *testing.T) {
+func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	given := []string{v1beta1.AnnotationSecretKey, "from-annotation", v1beta1.AnnotationSchemaPath, "schema"}
 	s := converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
 	if stringValue(s.Key) != "from-annotation" || stringValue(s.SchemaPath) != "schema" {
@@ -140,7 +140,7 @@ func TestAnnotationsOfTheStorage(t *testing.T) {
 }
 
 // What is converted shares nothing with the object, which belongs to the cache.
-func TestConversionLeavesTheObjectAlone(t *testing.T) {
+func TestConversionDoesNotModifyObject(t *testing.T) {
 	s := service(t, "m", `{model: {modelFormat: {name: a}, storageUri: "s3://b/p", storage: {parameters: {x: "1"}}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	if _, _, err := FromInferenceService(s); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func converted(t *testing.T, name, spec string, annotations ...string) Model {
 
 // [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in
 // the recordings: another digest would load every model again at an upgrade.
-func TestIDsOfTheOriginal(t *testing.T) {
+func TestModelIDsOfLegacyController(t *testing.T) {
 	for want, m := range map[string]Model{
 		"m__isvc-6b2eb0b8bf": converted(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
 		"m__isvc-3642375d03": converted(t, "m",
@@ -70,7 +70,7 @@ func TestIDsOfTheOriginal(t *testing.T) {
 }
 
 // What is not set and what is set to nothing are different specs for the original.
-func TestIDTellsNothingFromEmpty(t *testing.T) {
+func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 	ids := map[string]string{}
 	for _, spec := range []string{
 		`{modelType: {name: a}}`,
@@ -97,7 +97,7 @@ func TestIDTellsNothingFromEmpty(t *testing.T) {
 	}
 }
 
-func TestHashedForm(t *testing.T) {
+func TestModelIDInput(t *testing.T) {
 	m := predictor(t, "m", `{modelType: {name: "<a>&b", version: "1"}, path: p, schemaPath: s, serviceAccountName: acc, gpu: preferred,
 		runtime: {name: r}, protocolVersion: grpc-v2,
 		storage: {path: q, schemaPath: t, parameters: {z: "1", a: "2"}, key: k, persistentVolumeClaim: {claimName: c, readOnly: true}, s3: {secretKey: x, bucket: why}}}`)
@@ -108,7 +108,7 @@ func TestHashedForm(t *testing.T) {
 	}
 }
 
-func TestKey(t *testing.T) {
+func TestModelKey(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"everything": {
 			`{modelType: {name: tensorflow, version: "1"}, storage: {key: localMinIO, schemaPath: s/schema.json, parameters: {type: s3, bucket: b}}}`,
@@ -132,7 +132,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestModelPath(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{modelType: {name: a}, path: old}`:                                        "", // nothing is sent without storage
 		`{modelType: {name: a}, path: old, storage: {}}`:                           "old",
@@ -148,7 +148,7 @@ func TestPath(t *testing.T) {
 }
 
 // [modelmesh-14]
-func TestLabelOfAModel(t *testing.T) {
+func TestModelLabel(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{modelType: {name: type}}`:                                                                  "mt:type",
 		`{modelType: {name: type2, version: "8.3"}}`:                                                 "mt:type2:8.3",
@@ -164,7 +164,7 @@ func TestLabelOfAModel(t *testing.T) {
 	}
 }
 
-func TestInvalidSpecs(t *testing.T) {
+func TestValidationMessage(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"no storage":        {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
 		"deprecated":        {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
@@ -191,7 +191,7 @@ func TestInvalidSpecs(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestModelIdentity(t *testing.T) {
 	now := metav1.Now()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "c"}}
 	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Terminating {
@@ -210,7 +210,7 @@ func TestIdentity(t *testing.T) {
 }
 
 // [modelmesh-71]
-func TestDeprecatedFieldsSerialise(t *testing.T) {
+func TestDeprecatedFieldsAreHashed(t *testing.T) {
 	bucket, gpu, schema := "b", v1alpha1.GPURequest("required"), "s"
 	p := v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: "a"}, Path: "p", SchemaPath: &schema, GPU: &gpu,

@@ -80,7 +80,7 @@ func TestValidateAccepts(t *testing.T) {
 }
 
 // [modelmesh-30] What is refused, with the words that users know.
-func TestValidateRefuses(t *testing.T) {
+func TestValidateErrors(t *testing.T) {
 	in := func(problem string) string { return "container spec for server is invalid: " + problem }
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec

@@ -7,7 +7,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-func TestAccountOf(t *testing.T) {
+func TestServiceAccountName(t *testing.T) {
 	for name, c := range map[string]struct {
 		named  string
 		mode   string

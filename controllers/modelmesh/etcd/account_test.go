@@ -6,7 +6,7 @@ import (
 )
 
 // An account follows from the connection, the namespace and its UID, and from nothing else.
-func TestAccountOf(t *testing.T) {
+func TestNewAccount(t *testing.T) {
 	source := func(text string) map[string][]byte { return map[string][]byte{ConnectionKey: []byte(text)} }
 	const root = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`
 	account := func(text, namespace, uid string) Account {
@@ -38,7 +38,7 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatCannotBeDivided(t *testing.T) {
+func TestNewAccountRejectsConnections(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"endpoints":"e"}`:                 "names no user",
 		`{"endpoints":"e","userid":"root"}`: "names no user",

@@ -25,13 +25,13 @@ func TestCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{ConnectionKey: c.want}, texts(data)); diff != "" {
+		if diff := cmp.Diff(map[string]string{ConnectionKey: c.want}, toStrings(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func texts(data map[string][]byte) map[string]string {
+func toStrings(data map[string][]byte) map[string]string {
 	all := map[string]string{}
 	for key, value := range data {
 		all[key] = string(value)
@@ -40,7 +40,7 @@ func texts(data map[string][]byte) map[string]string {
 }
 
 // Names that only the manager's namespace knows get its name; addresses and whole names stay. [O1]
-func TestEndpointsAreQualified(t *testing.T) {
+func TestQualifyHosts(t *testing.T) {
 	for endpoints, want := range map[string]string{
 		"http://etcd:2379":                     "http://etcd.mesh:2379",
 		"http://my-service:2379":               "http://my-service.mesh:2379",
@@ -67,7 +67,7 @@ func TestEndpointsAreQualified(t *testing.T) {
 }
 
 // Files that the connection names come along, and no other key. [M30]
-func TestReferencedFiles(t *testing.T) {
+func TestCopyReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
 		ConnectionKey: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
 		"ca.pem":      []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
@@ -93,7 +93,7 @@ func TestReferencedFiles(t *testing.T) {
 }
 
 // A document that cannot be read is refused without showing what stands in it.
-func TestCopyRefuses(t *testing.T) {
+func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"password":"hidden"`:                "breaks at byte",
 		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",

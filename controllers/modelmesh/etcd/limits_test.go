@@ -14,13 +14,13 @@ import (
 )
 
 // endless is an etcd that always has more keys.
-type endless struct {
+type endlessServer struct {
 	pb.UnimplementedKVServer
 	value string
 	keys  int
 }
 
-func (e *endless) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (e *endlessServer) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	r := &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 7, ClusterId: 1}, More: true}
 	for range pageSize {
 		e.keys++
@@ -30,7 +30,7 @@ func (e *endless) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, e
 }
 
 // The etcd of a namespace cannot take the memory of the manager: a listing ends, by keys, by bytes, and by the size of an answer.
-func TestAListingHasAnEnd(t *testing.T) {
+func TestListingLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value string
 		most  int
@@ -45,7 +45,7 @@ func TestAListingHasAnEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, s := &endless{value: tc.value}, grpc.NewServer()
+			e, s := &endlessServer{value: tc.value}, grpc.NewServer()
 			pb.RegisterKVServer(s, e)
 			go func() { _ = s.Serve(l) }()
 			defer s.Stop()

@@ -39,7 +39,7 @@ func FuzzSecrets(f *testing.F) {
 }
 
 // What is given inline counts where no file is named, and a file counts wherever it is named; the keys to copy are those files.
-func TestMaterialComesFromWhereItIsNamed(t *testing.T) {
+func TestMaterialSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string][]byte{}
 		part := func(name string) (inline, file, want string) {
@@ -87,7 +87,7 @@ func TestMaterialComesFromWhereItIsNamed(t *testing.T) {
 }
 
 // A copy of the connection says the same, and says it in as few words.
-func TestConnectionsSurviveACopy(t *testing.T) {
+func TestCopyRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z/<>&"]{0,6}`)
 		c := Connection{

@@ -9,11 +9,11 @@ import (
 )
 
 // child is set in the process that TestNoProxyIsUsed starts, since the environment is read once in a process.
-const child = "MESHETCD_TEST_CHILD"
+const childEnv = "MESHETCD_TEST_CHILD"
 
 // A platform may set a proxy for all processes. Etcd is reached as the pods reach it, which know nothing of proxies.
-func TestNoProxyIsUsed(t *testing.T) {
-	if os.Getenv(child) != "" {
+func TestProxyIsIgnored(t *testing.T) {
+	if os.Getenv(childEnv) != "" {
 		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))
 		c.config.DialTimeout = time.Second
 		if _, err := c.List(t.Context(), "p/", false); err == nil {
@@ -32,7 +32,7 @@ func TestNoProxyIsUsed(t *testing.T) {
 		}
 	}()
 	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsUsed$")
-	command.Env = append(os.Environ(), child+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
+	command.Env = append(os.Environ(), childEnv+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

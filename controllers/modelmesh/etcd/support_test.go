@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server speaks etcd's protocol and answers as a test tells it.
-type server struct {
+type fakeServer struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
 	pb.UnimplementedAuthServer
@@ -53,7 +53,7 @@ func must(t *testing.T, err error) {
 }
 
 // authorized refuses clients without the present token.
-func (s *server) authorized(ctx context.Context) error {
+func (s *fakeServer) authorized(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	header, _ := metadata.FromIncomingContext(ctx)
@@ -64,14 +64,14 @@ func (s *server) authorized(ctx context.Context) error {
 }
 
 // forget ends the validity of the token.
-func (s *server) forget() {
+func (s *fakeServer) invalidateToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = rand.Text()
 }
 
 // Authenticate implements pb.AuthServer.
-func (s *server) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
+func (s *fakeServer) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logins++
@@ -86,7 +86,7 @@ func (s *server) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*p
 }
 
 // Range implements pb.KVServer.
-func (s *server) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (s *fakeServer) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := s.authorized(ctx); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *server) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeRespo
 }
 
 // Watch implements pb.WatchServer.
-func (s *server) Watch(stream pb.Watch_WatchServer) error {
+func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 	header, _ := metadata.FromIncomingContext(stream.Context())
 	s.mu.Lock()
 	s.leader = append(s.leader, header.Get("hasleader")...)
@@ -110,7 +110,7 @@ func (s *server) Watch(stream pb.Watch_WatchServer) error {
 }
 
 // serve starts a server at an address and returns where it listens.
-func serve(t *testing.T, at string, s *server, config *tls.Config) (address string, stop func()) {
+func serve(t *testing.T, at string, s *fakeServer, config *tls.Config) (address string, stop func()) {
 	t.Helper()
 	listens, stop := meshtest.Serve(t, at, config, func(g *grpc.Server) {
 		pb.RegisterKVServer(g, s)

@@ -20,7 +20,7 @@ import (
 )
 
 // mended are the fields by which the two forms may differ.
-var mended = regexp.MustCompile(strings.Join([]string{
+var acceptedDifferences = regexp.MustCompile(strings.Join([]string{
 	`\.securityContext\.`,                       // M40
 	`\.secret\.optional$`,                       // M39
 	`\.env\[\d+\]\.(name|value)$`,               // M37, see below
@@ -29,7 +29,7 @@ var mended = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 // The two forms of any runtime are the same pods but for what is mended: containers, mounts and variables in the same order.
-func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
+func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInputs(t)
 		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
@@ -40,7 +40,7 @@ func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 			return
 		}
 		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{original}), framework.Leaves([]*unstructured.Unstructured{current}), filledIn) {
-			if !mended.MatchString(d.Path) {
+			if !acceptedDifferences.MatchString(d.Path) {
 				t.Fatalf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
 			}
 		}
@@ -52,7 +52,7 @@ func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 
 // drawInputs draws a runtime that the rules accept, with settings.
 func drawInputs(t *rapid.T) RuntimeInputs {
-	spec := specification()
+	spec := runtimeSpec()
 	for name, change := range kinds {
 		if rapid.Bool().Draw(t, name) {
 			change(spec)
@@ -71,7 +71,7 @@ func drawInputs(t *rapid.T) RuntimeInputs {
 }
 
 var kinds = map[string]func(*v1alpha1.ServingRuntimeSpec){
-	"adapter": withAdapter, "sockets": onSockets, "no puller": pullerless, "second": alsoNamed("second"),
+	"adapter": withAdapter, "sockets": onSockets, "no puller": pullerless, "second": withExtraContainer("second"),
 	"labels": func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Labels = map[string]string{LabelManagedBy: "me", LabelName: "x", "own": "1"}
 	},
@@ -127,8 +127,8 @@ func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 }
 
 // texted is a runtime, with settings, that carries a text wherever text may stand, but for what the rules look at.
-func texted(text string) RuntimeInputs {
-	spec := specification(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
+func withText(text string) RuntimeInputs {
+	spec := runtimeSpec(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		c := &s.Containers[0]
 		c.Image, c.Args, c.Command, c.WorkingDir = text, []string{text}, []string{text}, text
 		c.Env = []corev1.EnvVar{{Name: "A", Value: text}}
@@ -164,9 +164,9 @@ func FuzzStringsKeepStructure(f *testing.F) {
 		text = "x" + strings.ToValidUTF8(text, "")
 		for form, change := range forms {
 			shape := func(text string) []string {
-				in := texted(text)
+				in := withText(text)
 				change(&in)
-				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{deployed(t, in)})))
+				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{buildDeploymentFor(t, in)})))
 			}
 			// An image without a tag gives no version to the adapter, and one more field.
 			want, got := withoutVersion(shape("x")), withoutVersion(shape(text))

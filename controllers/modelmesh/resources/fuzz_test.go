@@ -63,7 +63,7 @@ func FuzzBuilders(f *testing.F) {
 			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
 				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
 				if proxied {
-					in.Proxy = guarding()
+					in.Proxy = withOAuthProxy()
 				}
 			})
 			BuildAutoscaler(in, annotations, scale)
@@ -75,7 +75,7 @@ func FuzzBuilders(f *testing.F) {
 				t.Error(err)
 			}
 			if valid {
-				checkKeyed(t, typed[appsv1.Deployment](t, deployed(t, in)))
+				checkKeyed(t, typed[appsv1.Deployment](t, buildDeploymentFor(t, in)))
 			}
 		}
 		if after, _ := json.Marshal(spec); string(after) != string(must(json.Marshal(before))) {
@@ -123,12 +123,12 @@ func distinct[T any](t failing, what string, list []T, key func(T) string) {
 
 // Specs that differ from good ones in names, ports and paths that may clash are refused by the rules, refused by the builder, or
 // built into a Deployment that the API server takes.
-func TestBuiltOrRefused(t *testing.T) {
+func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
 	place := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
 	number := rapid.Int32Range(1, 3)
 	rapid.Check(t, func(t *rapid.T) {
-		spec := specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for range rapid.IntRange(0, 3).Draw(t, "containers") {
 			c := corev1.Container{Name: name.Draw(t, "container"), Image: "i"}
 			for range rapid.IntRange(0, 3).Draw(t, "details") {
@@ -149,7 +149,7 @@ func TestBuiltOrRefused(t *testing.T) {
 		}
 		in := inputs(spec, claiming("shelf", "a.b"))
 		rapid.SampledFrom([]func(*RuntimeInputs){encrypted, original, restricted, plainMesh, func(in *RuntimeInputs) {
-			in.Proxy = guarding()
+			in.Proxy = withOAuthProxy()
 		}}).Draw(t, "inputs")(&in)
 		d, err := BuildDeployment(in)
 		if err != nil {

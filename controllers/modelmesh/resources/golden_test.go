@@ -49,20 +49,20 @@ func builtIn(t *testing.T) []RuntimeInputs {
 // [modelmesh-31] The pods of the built-in runtimes.
 func TestGoldenBuiltInRuntimes(t *testing.T) {
 	for _, in := range builtIn(t) {
-		framework.Golden(t, filepath.Join("testdata", "golden", in.Name+".yaml"), []*unstructured.Unstructured{deployed(t, in)})
+		framework.Golden(t, filepath.Join("testdata", "golden", in.Name+".yaml"), []*unstructured.Unstructured{buildDeploymentFor(t, in)})
 	}
 }
 
 // Everything that the settings can switch on, on both platforms.
-func TestGoldenWithEverything(t *testing.T) {
+func TestGoldenAllSettings(t *testing.T) {
 	openShift := capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
 	for name, c := range map[string]struct {
 		spec   *v1alpha1.ServingRuntimeSpec
 		served capability.Set
 		change []func(*RuntimeInputs)
 	}{
-		"sockets-restricted": {specification(onSockets, ownVolume("own"), ownMount("own", "/own")), capability.Set{}, []func(*RuntimeInputs){encrypted, restricted, claiming("shelf", "with.dots")}},
-		"adapter-openshift":  {specification(withAdapter), openShift, []func(*RuntimeInputs){onOpenShift}},
+		"sockets-restricted": {runtimeSpec(onSockets, ownVolume("own"), ownMount("own", "/own")), capability.Set{}, []func(*RuntimeInputs){encrypted, restricted, claiming("shelf", "with.dots")}},
+		"adapter-openshift":  {runtimeSpec(withAdapter), openShift, []func(*RuntimeInputs){onOpenShift}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.spec, c.change...)
@@ -75,7 +75,7 @@ func TestGoldenWithEverything(t *testing.T) {
 			namespace := &corev1.Namespace{}
 			namespace.Name, namespace.UID = in.Namespace, "1"
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), []*unstructured.Unstructured{
-				deployed(t, in),
+				buildDeploymentFor(t, in),
 				rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, nil, scale)}),
 				rendered(t, namespace, apply.Object{Config: BuildService(ofNamespace)}),
 				rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(ofNamespace)}),
@@ -101,7 +101,7 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 }
 
 // Every sample of a runtime is one that pods are made of, without a word about it.
-func TestSamplesOfRuntimesAreBuilt(t *testing.T) {
+func TestSampleRuntimesHaveNoNotices(t *testing.T) {
 	files, err := filepath.Glob("../../../config/samples/modelmesh_runtime_*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("samples: %q, %v", files, err)

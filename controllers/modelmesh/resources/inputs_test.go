@@ -18,7 +18,7 @@ import (
 )
 
 // specification is a runtime with a server of its own, changed.
-func specification(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
+func runtimeSpec(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
 		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "own", AutoSelect: new(true)}},
@@ -61,7 +61,7 @@ func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) R
 func original(in *RuntimeInputs) { in.Form = Legacy }
 
 // guarding is the OAuth proxy of the namespace.
-func guarding() *authproxy.Proxy {
+func withOAuthProxy() *authproxy.Proxy {
 	return authproxy.Decide(meshsettings.Default(), "vision", capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup))
 }
 
@@ -88,7 +88,7 @@ func servingRuntime(in RuntimeInputs) *v1alpha1.ServingRuntime {
 }
 
 // deployed is the Deployment as it would be written.
-func deployed(t testing.TB, in RuntimeInputs) *unstructured.Unstructured {
+func buildDeploymentFor(t testing.TB, in RuntimeInputs) *unstructured.Unstructured {
 	t.Helper()
 	d, err := BuildDeployment(in)
 	if err != nil {
@@ -109,7 +109,7 @@ func rendered(t testing.TB, owner client.Object, object apply.Object) *unstructu
 // podOf is the pod of the Deployment as a Go type, unknown fields refused.
 func podOf(t testing.TB, in RuntimeInputs) corev1.PodSpec {
 	t.Helper()
-	return typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template.Spec
+	return typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template.Spec
 }
 
 func typed[T any](t testing.TB, u *unstructured.Unstructured) *T {

@@ -11,7 +11,7 @@ import (
 
 // The variables of the mesh with everything that the settings can say, in their order.
 func TestMeshEnvironment(t *testing.T) {
-	in := inputs(specification(onSockets, pullerless), encrypted)
+	in := inputs(runtimeSpec(onSockets, pullerless), encrypted)
 	s := &in.Settings
 	s.ServiceName, s.ServicePort, s.EnableAccessLogging, s.GRPCMaxMessageSizeBytes = "served", 8133, true, 33554432
 	s.Metrics.Port, s.Metrics.Scheme = 2222, "http"
@@ -54,8 +54,8 @@ func TestMeshEnvironment(t *testing.T) {
 }
 
 // What the settings can leave out is left out.
-func TestMeshEnvironmentWithoutMore(t *testing.T) {
-	in := inputs(specification(), plainMesh)
+func TestMeshEnvironmentMinimal(t *testing.T) {
+	in := inputs(runtimeSpec(), plainMesh)
 	in.Settings.GRPCMaxMessageSizeBytes = 0
 	mesh := container(t, podOf(t, in), "mm")
 	for name, want := range map[string]string{"MM_METRICS": "disabled", "INTERNAL_GRPC_PORT": "8086"} {
@@ -76,8 +76,8 @@ func TestMeshEnvironmentWithoutMore(t *testing.T) {
 }
 
 // Variables of the settings reach the mesh. They replace others, but not those that it could not do without. [modelmesh-20] [modelmesh-21]
-func TestInternalVariables(t *testing.T) {
-	in := inputs(specification())
+func TestInternalModelMeshEnvVars(t *testing.T) {
+	in := inputs(runtimeSpec())
 	in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{
 		{Name: "OWN", Value: "1"}, {Name: "MM_METRICS", Value: "own"}, {Name: "MM_LOCATION", Value: "rack-7"},
 		{Name: "MM_KVSTORE_PREFIX", Value: "other"}, {Name: "MM_LABELS", Value: "other"}, {Name: "OWN", Value: "2"},
@@ -102,9 +102,9 @@ func TestInternalVariables(t *testing.T) {
 
 // The metrics of the settings reach ports, annotations and variables alike. [modelmesh-32]
 func TestMetrics(t *testing.T) {
-	in := inputs(specification())
+	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
-	template := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template
+	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
 	want := map[string]string{
 		"prometheus.io/path": "/metrics", "prometheus.io/port": "2222", "prometheus.io/scheme": "http", "prometheus.io/scrape": "true",
 	}
@@ -124,9 +124,9 @@ func TestMeshMounts(t *testing.T) {
 		in   RuntimeInputs
 		want []string
 	}{
-		"ports":   {inputs(specification()), base},
-		"sockets": {inputs(specification(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
-		"TLS":     {inputs(specification(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
+		"ports":   {inputs(runtimeSpec()), base},
+		"sockets": {inputs(runtimeSpec(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
+		"TLS":     {inputs(runtimeSpec(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
 	} {
 		if diff := cmp.Diff(c.want, mounts(container(t, podOf(t, c.in), "mm"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -136,7 +136,7 @@ func TestMeshMounts(t *testing.T) {
 
 // [modelmesh-35] The REST proxy has a container of its own, and the runtime a label more.
 func TestRESTProxy(t *testing.T) {
-	in := inputs(specification(), encrypted)
+	in := inputs(runtimeSpec(), encrypted)
 	in.Spec.ProtocolVersions = []string{"grpc-v2"}
 	in.Settings.RESTProxy.Port, in.Settings.RESTProxy.SkipVerify, in.TLS.HasCA = 8108, true, false
 	pod := podOf(t, in)
@@ -165,7 +165,7 @@ func TestRESTProxy(t *testing.T) {
 
 // [modelmesh-23] The puller of a server that gets models through a port.
 func TestPuller(t *testing.T) {
-	in := inputs(specification(), claiming("shelf"))
+	in := inputs(runtimeSpec(), claiming("shelf"))
 	in.Settings.StorageHelper.Command = nil
 	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}
 	got := container(t, podOf(t, in), "puller")
@@ -182,7 +182,7 @@ func TestPuller(t *testing.T) {
 	if got.Command != nil || got.LivenessProbe != nil || got.ReadinessProbe != nil || got.Lifecycle != nil {
 		t.Errorf("it has more: %+v", got)
 	}
-	on := container(t, podOf(t, inputs(specification(onSockets))), "puller")
+	on := container(t, podOf(t, inputs(runtimeSpec(onSockets))), "puller")
 	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(on)); diff != "" {
 		t.Errorf("mounts with sockets (-want +got):\n%s", diff)
 	}
@@ -204,7 +204,7 @@ func TestRuntimeVersion(t *testing.T) {
 		"":                               {"", ""},
 		"registry.example.com:443/a/b:1": {"1", "443/a/b:1"},
 	} {
-		spec := specification(withAdapter)
+		spec := runtimeSpec(withAdapter)
 		spec.Containers[0].Image = image
 		for form, c := range map[string]struct {
 			change func(*RuntimeInputs)
@@ -216,7 +216,7 @@ func TestRuntimeVersion(t *testing.T) {
 			}
 		}
 	}
-	spec := specification(withAdapter)
+	spec := runtimeSpec(withAdapter)
 	again := spec.Containers[0]
 	again.Image = "registry.example.com/other:9"
 	spec.Containers = append(spec.Containers, again)

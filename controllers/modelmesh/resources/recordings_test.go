@@ -96,7 +96,7 @@ func recordings(t *testing.T) []recording {
 }
 
 // livedOn is what the namespace of a recording held beside the runtime: models and claims.
-func (r *recording) livedOn(form Form) {
+func (r *recording) liveInputs(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
 	scale, _ := mm.ParseAutoscaling(r.in.Annotations)
@@ -118,7 +118,7 @@ func (r *recording) livedOn(form Form) {
 }
 
 // built is everything that there would be for a recording.
-func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
+func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	in := NamespaceInputs{Namespace: r.in.Namespace, Settings: r.in.Settings, TLS: r.in.TLS}
 	namespace := &corev1.Namespace{}
@@ -131,7 +131,7 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	all := []*unstructured.Unstructured{
-		deployed(t, r.in),
+		buildDeploymentFor(t, r.in),
 		rendered(t, namespace, apply.Object{Config: BuildService(in)}),
 		rendered(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
 	}
@@ -157,8 +157,8 @@ func TestRecordings(t *testing.T) {
 		met := map[int]bool{}
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
-				r.livedOn(form)
-				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.built(t)), filledIn) {
+				r.liveInputs(form)
+				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), filledIn) {
 					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
 					if at < 0 {
 						t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)

@@ -56,7 +56,7 @@ func TestDecideReplicas(t *testing.T) {
 }
 
 // Whatever happens, pods go only after the whole grace period without models, and come with the first model.
-func TestScaleToZeroOverTime(t *testing.T) {
+func TestScaleToZeroGracePeriod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, idle, idleFor := noon, time.Time{}, time.Duration(0)
 		var live *int32

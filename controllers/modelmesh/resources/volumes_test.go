@@ -21,15 +21,15 @@ func TestVolumes(t *testing.T) {
 		in   RuntimeInputs
 		want string
 	}{
-		"a puller":          {inputs(specification()), "models-dir storage-config tc-config etcd-config"},
-		"a volume":          {inputs(specification(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
-		"sockets":           {inputs(specification(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
-		"an adapter":        {inputs(specification(withAdapter)), "models-dir storage-config tc-config etcd-config"},
-		"neither":           {inputs(specification(pullerless)), "models-dir tc-config etcd-config"},
-		"an adapter anyway": {inputs(specification(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
-		"claims":            {inputs(specification(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
-		"everything": {inputs(specification(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
-			in.Proxy = guarding()
+		"a puller":          {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
+		"a volume":          {inputs(runtimeSpec(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
+		"sockets":           {inputs(runtimeSpec(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
+		"an adapter":        {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
+		"neither":           {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
+		"an adapter anyway": {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
+		"claims":            {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
+		"everything": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
+			in.Proxy = withOAuthProxy()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},
 	} {
 		if got := strings.Join(volumeNames(podOf(t, c.in)), " "); got != c.want {
@@ -39,14 +39,14 @@ func TestVolumes(t *testing.T) {
 }
 
 // Models may take one and a half times the memory of the servers.
-func TestSizeOfTheModels(t *testing.T) {
+func TestModelsSizeLimit(t *testing.T) {
 	for want, limits := range map[string][]string{
 		"0": {""}, "1536Mi": {"1Gi"}, "3Gi": {"1Gi", "1Gi"}, "1500": {"1k"}, "1": {"1"}, "4": {"3"}, "768Mi": {"", "512Mi"},
 		"9223372036854775807": {"8Ei", "8Ei"},
 	} {
-		spec := specification(pullerless, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		spec := runtimeSpec(pullerless, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for i, limit := range limits {
-			alsoNamed(fmt.Sprintf("s%d", i))(spec)
+			withExtraContainer(fmt.Sprintf("s%d", i))(spec)
 			if limit != "" {
 				spec.Containers[i].Resources.Limits = memory(limit)
 			}
@@ -60,14 +60,14 @@ func TestSizeOfTheModels(t *testing.T) {
 }
 
 // However many claims there are, each container has its own mounts: no server sees the credentials of the storage. [M3]
-func TestMountsOfManyClaims(t *testing.T) {
+func TestClaimMountsPerContainer(t *testing.T) {
 	for n := range 12 {
 		var claims []string
 		for i := range n {
 			claims = append(claims, fmt.Sprintf("claim-%02d", i))
 		}
 		for form, change := range forms {
-			pod := podOf(t, inputs(specification(withAdapter, onDataSocket, ownVolume("own"), ownMount("own", "/own"), alsoNamed("second")), change, claiming(claims...)))
+			pod := podOf(t, inputs(runtimeSpec(withAdapter, onDataSocket, ownVolume("own"), ownMount("own", "/own"), withExtraContainer("second")), change, claiming(claims...)))
 			want := []string{"models-dir /models"}
 			for _, claim := range claims {
 				want = append(want, claim+" /pvc_mounts/"+claim)
@@ -89,10 +89,10 @@ func onDataSocket(s *v1alpha1.ServingRuntimeSpec) {
 }
 
 // A claim whose name is none for a volume, or is taken, is mounted all the same, where the puller looks for it. [M39]
-func TestNamesOfClaimVolumes(t *testing.T) {
+func TestClaimVolumeNames(t *testing.T) {
 	long := strings.Repeat("long-", 20) + "a"
 	claims := []string{"plain", "with.dots", "with-dots", "own", "tc-config", "tls-certs", long, long + "b"}
-	pod := podOf(t, inputs(specification(ownVolume("own")), claiming(claims...)))
+	pod := podOf(t, inputs(runtimeSpec(ownVolume("own")), claiming(claims...)))
 	found := map[string]string{}
 	for _, v := range pod.Volumes {
 		if problems := validation.IsDNS1123Label(v.Name); len(problems) > 0 {
@@ -116,7 +116,7 @@ func TestNamesOfClaimVolumes(t *testing.T) {
 }
 
 // No claims of any names make two volumes of one name.
-func TestClaimVolumesAreDistinct(t *testing.T) {
+func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`), rapid.SampledFrom([]string{"models-dir", "etcd-config", "a.b", "a-b"}))
 	rapid.Check(t, func(t *rapid.T) {
 		p := podBuilder{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
@@ -145,7 +145,7 @@ func TestClaimVolumesAreDistinct(t *testing.T) {
 // Pods start without credentials; models that need some say so themselves. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
-		for _, v := range podOf(t, inputs(specification(), change)).Volumes {
+		for _, v := range podOf(t, inputs(runtimeSpec(), change)).Volumes {
 			if v.Name != volumeStorage {
 				continue
 			}

@@ -13,19 +13,19 @@ import (
 )
 
 // secured is the etcd Secret of the manager with the user root.
-func secured() *corev1.Secret {
+func etcdSecretWithRoot() *corev1.Secret {
 	s := etcdSecret("own")
 	s.Data = map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd.own:2379","root_prefix":"models","userid":"root","password":"secret"}`)}
 	return s
 }
 
 // Pods get the user of their namespace, which is checked again after a minute: an etcd without a volume forgets it.
-func TestAUserOfEtcdForEachNamespace(t *testing.T) {
+func TestEtcdUserPerNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), secured()))
+	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace = true
-	w.settle("ns")
-	if got := string(w.copyOf().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
+	w.reconcileUntilStable("ns")
+	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
 		t.Errorf("the pods have %s", got)
 	}
 	if len(w.mesh.granted) != 1 || w.mesh.granted[0].Prefix != "models/mm_ns/ns" {
@@ -40,9 +40,9 @@ func TestAUserOfEtcdForEachNamespace(t *testing.T) {
 }
 
 // Without the user there are neither its Secret nor pods, which could not start.
-func TestNoPodsWithoutTheUserOfEtcd(t *testing.T) {
+func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), secured()))
+	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace, w.mesh.failGrant = true, errors.New("etcd is away")
 	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is away") {
 		t.Errorf("error %v", err)
@@ -55,11 +55,11 @@ func TestNoPodsWithoutTheUserOfEtcd(t *testing.T) {
 }
 
 // A connection that cannot be divided is reported, and given to no namespace.
-func TestAConnectionThatCannotBeDivided(t *testing.T) {
+func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true
-	w.settle("ns")
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
+	w.reconcileUntilStable("ns")
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
 		t.Errorf("events %s", said)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // left is the head of an object that the original left in a namespace for an owner of the given kind; "" is none.
-func left(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta {
+func legacyMeta(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resources.LabelManagedBy: resources.ControllerName}}
 	for i := 0; i < len(labels); i += 2 {
 		m.Labels[labels[i]] = labels[i+1]
@@ -31,27 +31,27 @@ func left(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta
 }
 
 // [M11] [M18] [M20] What the original left and nothing uses goes, and nothing else.
-func TestLeftoversOfTheOriginal(t *testing.T) {
+func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	const svc = resources.LabelService
 	hpa := func(namespace, name, owner string) client.Object {
-		m := left(namespace, name, owner, resources.LabelInferenceService, "r")
+		m := legacyMeta(namespace, name, owner, resources.LabelInferenceService, "r")
 		delete(m.Labels, resources.LabelManagedBy)
 		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: m}
 	}
 	scaled := localRuntime("scaled", "onnx")
 	scaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w := newWorld(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), meshtest.Namespace("no", "false"),
-		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
-		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
-		&appsv1.Deployment{ObjectMeta: left("ns", "older-r", "ClusterServingRuntime", svc, "older")},
-		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-controller", "")},
-		&appsv1.Deployment{ObjectMeta: left("no", "modelmesh-serving-r", "ClusterServingRuntime", svc, "modelmesh-serving")},
-		&corev1.Service{ObjectMeta: left("ns", "modelmesh-serving", "Namespace", svc, "modelmesh-serving")},
-		&corev1.Service{ObjectMeta: left("ns", "older", "Namespace", svc, "older")},
-		&corev1.Service{ObjectMeta: left("no", "theirs", "", svc, "theirs")},
-		&corev1.ConfigMap{ObjectMeta: left("no", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: left("ns", "tc-config", "")},
-		&corev1.ConfigMap{ObjectMeta: left("no", "model-serving-config-defaults", "")},
-		&corev1.Secret{ObjectMeta: left("no", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: left("no", "storage-config", "")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "older-r", "ClusterServingRuntime", svc, "older")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-controller", "")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("no", "modelmesh-serving-r", "ClusterServingRuntime", svc, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "modelmesh-serving", "Namespace", svc, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "older", "Namespace", svc, "older")},
+		&corev1.Service{ObjectMeta: legacyMeta("no", "theirs", "", svc, "theirs")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("no", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: legacyMeta("ns", "tc-config", "")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("no", "model-serving-config-defaults", "")},
+		&corev1.Secret{ObjectMeta: legacyMeta("no", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: legacyMeta("no", "storage-config", "")},
 		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-scaled", "ServingRuntime"),
 		hpa("no", "theirs", "InferenceService"),
 	)
@@ -60,7 +60,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("removed", w.wrote(), []string{
+	w.expect("removed", w.takeWrites(), []string{
 		"delete ConfigMap no/tc-config", "delete Deployment no/modelmesh-serving-r", "delete Deployment ns/modelmesh-serving-off",
 		"delete Deployment ns/older-r", "delete HorizontalPodAutoscaler ns/modelmesh-serving-r", "delete Secret no/model-serving-etcd",
 		"delete Service ns/older",
@@ -68,9 +68,9 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 }
 
 // What cannot be done is tried again, until it is done or the program ends.
-func TestLeftoversAreTriedAgain(t *testing.T) {
+func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		w := newWorld(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
 		w.fail = func(verb, _, _ string) error {
 			if verb == "delete" {
 				return errors.New("not now")
@@ -87,7 +87,7 @@ func TestLeftoversAreTriedAgain(t *testing.T) {
 		}
 		w.fail = nil
 		w.clock.Step(legacyCleanupRetry)
-		if err := <-done; err != nil || !strings.Contains(strings.Join(w.wrote(), " "), "delete Deployment ns/modelmesh-serving-r") {
+		if err := <-done; err != nil || !strings.Contains(strings.Join(w.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // heard are the Events so far.
-func heard(r *events.FakeRecorder) []string {
+func recordedEvents(r *events.FakeRecorder) []string {
 	var out []string
 	for {
 		select {
@@ -26,7 +26,7 @@ func heard(r *events.FakeRecorder) []string {
 }
 
 // [M28] Each text is reported once for each namespace, again when it changes, and so is the end of the problem.
-func TestEachTextIsSaidOnce(t *testing.T) {
+func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
 	s := &reporter{recorder: recorder}
 	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
@@ -60,7 +60,7 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
 	} {
 		step.do()
-		if got := heard(recorder); !slices.Equal(got, step.want) {
+		if got := recordedEvents(recorder); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // journey is a namespace to which things happen, and what there has to be of it.
-type journey struct {
+type namespaceModel struct {
 	*world
 	rapid *rapid.T
 	// local and shared are runtimes by name; models count Predictors by format.
@@ -36,7 +36,7 @@ type journey struct {
 // formats are those of runtimes; a runtime of the name has that format.
 var formats = []string{"onnx", "sklearn", "xgboost"}
 
-func (j *journey) write(o client.Object, there bool) {
+func (j *namespaceModel) write(o client.Object, there bool) {
 	if there {
 		j.must(client.IgnoreAlreadyExists(j.api.Create(j.Context(), o)))
 		return
@@ -45,7 +45,7 @@ func (j *journey) write(o client.Object, there bool) {
 }
 
 // localStep adds, changes or removes a runtime of the namespace.
-func (j *journey) localStep() string {
+func (j *namespaceModel) localStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
 	r := localRuntime(name, name)
 	if _, there := j.local[name]; there {
@@ -71,7 +71,7 @@ func (j *journey) localStep() string {
 }
 
 // sharedStep adds or removes a runtime of the cluster.
-func (j *journey) sharedStep() string {
+func (j *namespaceModel) sharedStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
 	r := clusterRuntime(name, name)
 	_, there := j.shared[name]
@@ -84,14 +84,14 @@ func (j *journey) sharedStep() string {
 	return "added the cluster's runtime " + name
 }
 
-func (j *journey) modelStep() string {
+func (j *namespaceModel) modelStep() string {
 	format := rapid.SampledFrom(formats).Draw(j.rapid, "format")
 	j.models[format] = !j.models[format]
 	j.write(predictorOf("of-"+format, format), j.models[format])
 	return fmt.Sprintf("model of %s: %v", format, j.models[format])
 }
 
-func (j *journey) labelStep() string {
+func (j *namespaceModel) labelStep() string {
 	j.on = !j.on
 	n := &corev1.Namespace{}
 	j.get(n, "", "ns")
@@ -100,7 +100,7 @@ func (j *journey) labelStep() string {
 	return fmt.Sprintf("served: %v", j.on)
 }
 
-func (j *journey) settingsStep() string {
+func (j *namespaceModel) settingsStep() string {
 	j.service = rapid.SampledFrom([]string{"modelmesh-serving", "other"}).Draw(j.rapid, "service")
 	j.settings.ServiceName = j.service
 	j.settings.PodsPerRuntime = rapid.Int32Range(1, 3).Draw(j.rapid, "pods")
@@ -108,7 +108,7 @@ func (j *journey) settingsStep() string {
 }
 
 // failStep lets one reconcile meet an API server that refuses writes of a kind.
-func (j *journey) failStep() string {
+func (j *namespaceModel) failStep() string {
 	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
 	j.fail = func(verb, k, _ string) error {
 		if verb != "get" && k == kind {
@@ -122,7 +122,7 @@ func (j *journey) failStep() string {
 }
 
 // step lets something happen and says what.
-func (j *journey) step() string {
+func (j *namespaceModel) step() string {
 	return rapid.SampledFrom([]func() string{
 		j.localStep, j.localStep, j.sharedStep, j.modelStep, j.labelStep, j.settingsStep, j.failStep,
 		func() string { j.restart(); return "restart" },
@@ -131,7 +131,7 @@ func (j *journey) step() string {
 }
 
 // effective is the runtime of a name that counts: that of the namespace hides that of the cluster.
-func (j *journey) effective(name string) *v1alpha1.ServingRuntimeSpec {
+func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
 	if spec, there := j.local[name]; there {
 		return spec
 	}
@@ -139,7 +139,7 @@ func (j *journey) effective(name string) *v1alpha1.ServingRuntimeSpec {
 }
 
 // check compares what there is of ours with what there has to be.
-func (j *journey) check() {
+func (j *namespaceModel) check() {
 	want := map[string]bool{}
 	known := false
 	for _, name := range formats {
@@ -162,7 +162,7 @@ func (j *journey) check() {
 	if j.on && known {
 		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
 	}
-	got := j.ourObjects()
+	got := j.managedObjects()
 	for _, name := range formats { // grace periods, and invalid runtimes whose Deployment of before stays
 		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
@@ -171,7 +171,7 @@ func (j *journey) check() {
 		}
 	}
 	if !maps.Equal(got, want) {
-		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", listed(got), listed(want))
+		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", sortedLines(got), sortedLines(want))
 	}
 	theirs := &corev1.Service{}
 	if !j.get(theirs, "ns", "theirs") || isManaged(theirs) {
@@ -180,7 +180,7 @@ func (j *journey) check() {
 }
 
 // ourObjects are the objects in ns with our labels, as kind and name.
-func (j *journey) ourObjects() map[string]bool {
+func (j *namespaceModel) managedObjects() map[string]bool {
 	out := map[string]bool{}
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
@@ -212,14 +212,14 @@ func (j *journey) ourObjects() map[string]bool {
 	return out
 }
 
-func listed(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
+func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
 
 // [M11] [M16] [M20] Whatever happens to a namespace, and in whatever order: there is what has to be, others are left alone, and then
 // nothing is written any more.
-func TestJourneysOfANamespace(t *testing.T) {
+func TestRandomNamespaceChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		j := &journey{
-			world: newWorld(t, &corev1.Service{ObjectMeta: left("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
+		j := &namespaceModel{
+			world: newWorld(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
 			local: map[string]*v1alpha1.ServingRuntimeSpec{}, shared: map[string]*v1alpha1.ServingRuntimeSpec{},
 			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
 		}
@@ -229,15 +229,15 @@ func TestJourneysOfANamespace(t *testing.T) {
 				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
 					r.Fatalf("after %s: %v", what, err)
 				}
-				if len(j.wrote()) == 0 {
+				if len(j.takeWrites()) == 0 {
 					break
 				}
 			}
 			r.Log(what)
 			j.check()
 			j.reads = nil
-			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.wrote())+len(j.reads) > 0 {
-				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.wrote(), j.reads, err)
+			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.takeWrites())+len(j.reads) > 0 {
+				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.takeWrites(), j.reads, err)
 			}
 		}
 	})

@@ -50,7 +50,7 @@ func liveTemplate() *corev1.PodTemplateSpec {
 }
 
 // [M40] A template counts as already there despite what third parties and defaults added; with any other difference it does not.
-func TestHolds(t *testing.T) {
+func TestTemplateContains(t *testing.T) {
 	container := func(fields string) string {
 		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
 	}
@@ -108,7 +108,7 @@ type rawJSON string
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 // leftByOriginal is a Deployment that the original made for a runtime in ns, with a container that a third party added.
-func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+func createLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	f, err := w.collectState(t.Context(), "ns")
 	if err != nil {
@@ -137,7 +137,7 @@ func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.
 }
 
 // secured tells whether the pods of a runtime have the form of ours.
-func (w *world) secured(runtime string) bool {
+func (w *world) hasCurrentForm(runtime string) bool {
 	w.Helper()
 	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
 		if c.Name == "rest-proxy" {
@@ -149,7 +149,7 @@ func (w *world) secured(runtime string) bool {
 }
 
 // [M40] Which form the pods of a Deployment have, from the take-over on.
-func TestFormOfATakenDeployment(t *testing.T) {
+func TestFormOfAdoptedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// left changes what the original left, later what happens after the take-over.
 		left, later func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
@@ -175,21 +175,21 @@ func TestFormOfATakenDeployment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
 			w := newWorld(t, r, predictorOf("m", "onnx"))
-			d := leftByOriginal(t, w, r)
+			d := createLegacyDeployment(t, w, r)
 			if tc.left != nil {
 				tc.left(w, r, d)
 			}
 			w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
 			w.restart()
-			w.settle("ns")
-			if got := w.secured("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.atOnce {
+			w.reconcileUntilStable("ns")
+			if got := w.hasCurrentForm("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.atOnce {
 				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 			if tc.later != nil {
 				tc.later(w, r, w.deploymentOf("r"))
 			}
-			w.settle("ns")
-			if got := w.secured("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.afterwards {
+			w.reconcileUntilStable("ns")
+			if got := w.hasCurrentForm("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.afterwards {
 				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 		})
@@ -197,9 +197,9 @@ func TestFormOfATakenDeployment(t *testing.T) {
 }
 
 // leftGuarded is leftByOriginal with the OAuth proxy of the Open Data Hub build, whose cookies have the key SECRET.
-func leftGuarded(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+func createLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
-	d := leftByOriginal(t, w, r)
+	d := createLegacyDeployment(t, w, r)
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
 		Name: "oauth-proxy", Image: "registry.example.com/oauth:1", Args: []string{"--cookie-secret=SECRET"},
 	})
@@ -208,7 +208,7 @@ func leftGuarded(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Dep
 
 // [M7] [O2] Pods whose proxy has a public key get another at once, when its Secret is there, and an Event reports it. No
 // other pod rolls for it, and nothing is written or reported again.
-func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
+func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	always := func(*world) {}
 	for name, tc := range map[string]struct {
 		ours  bool // an earlier release took it over
@@ -234,7 +234,7 @@ func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
 			}
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
 			tc.world(w)
-			d := leftGuarded(t, w, r)
+			d := createLegacyDeploymentWithProxy(t, w, r)
 			if tc.ours {
 				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
 				d.Annotations = map[string]string{AnnotationLegacyTemplate: "0123456789abcdef"}
@@ -247,25 +247,25 @@ func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
 			}
 			w.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
-			if wrote := w.settle("ns"); slices.Contains(wrote, deployment) == tc.waits {
+			if wrote := w.reconcileUntilStable("ns"); slices.Contains(wrote, deployment) == tc.waits {
 				t.Errorf("without the key: %q", wrote)
 			}
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
-			w.settle("ns")
-			if text := strings.Join(heard(w.events), ""); strings.Count(text, ReasonReplaced) != 1 || !strings.Contains(text, tc.note) {
+			w.reconcileUntilStable("ns")
+			if text := strings.Join(recordedEvents(w.events), ""); strings.Count(text, ReasonReplaced) != 1 || !strings.Contains(text, tc.note) {
 				t.Errorf("events %q", text)
 			}
 			text, err := json.Marshal(w.deploymentOf("r"))
-			if err != nil || strings.Contains(string(text), "=SECRET") || !w.secured("r") {
+			if err != nil || strings.Contains(string(text), "=SECRET") || !w.hasCurrentForm("r") {
 				t.Errorf("%s, error %v", text, err)
 			}
 			before := w.deploymentOf("r").Spec
 			w.restart()
-			w.settle("ns")
+			w.reconcileUntilStable("ns")
 			if diff := cmp.Diff(before, w.deploymentOf("r").Spec); diff != "" {
 				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
 			}
-			if said := heard(w.events); len(said) > 0 {
+			if said := recordedEvents(w.events); len(said) > 0 {
 				t.Errorf("after a restart: %q", said)
 			}
 		})
@@ -273,22 +273,22 @@ func TestNoTakenOverGuardHasAPublicKey(t *testing.T) {
 }
 
 // A container of the runtime that is called like the proxy is none: its pods keep the form of the original.
-func TestAProxyOfTheRuntimeItself(t *testing.T) {
+func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	r := localRuntime("r", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
 	})
 	w := newWorld(t, r, predictorOf("m", "onnx"))
-	w.must(w.api.Create(t.Context(), leftByOriginal(t, w, r), client.FieldOwner("manager")))
+	w.must(w.api.Create(t.Context(), createLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 	w.restart()
-	w.settle("ns")
-	if said := heard(w.events); len(said) > 0 || w.secured("r") {
+	w.reconcileUntilStable("ns")
+	if said := recordedEvents(w.events); len(said) > 0 || w.hasCurrentForm("r") {
 		t.Errorf("events %q", said)
 	}
 }
 
 // [M40] Passes that follow a take-over before memory shows it change neither the form of the pods nor their number, and one over a
 // Deployment that is new looks for it once, beside the look of each write.
-func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
+func TestAdoptionWithStaleCache(t *testing.T) {
 	for name, leave := range map[string]func(*world, *v1alpha1.ServingRuntime){
 		"pods that run": func(*world, *v1alpha1.ServingRuntime) {},
 		"pods that no model needs any more": func(w *world, _ *v1alpha1.ServingRuntime) {
@@ -298,20 +298,20 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
 			w := newWorld(t, r, predictorOf("m", "onnx"))
-			w.must(w.api.Create(t.Context(), leftByOriginal(t, w, r), client.FieldOwner("manager")))
+			w.must(w.api.Create(t.Context(), createLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 			leave(w, r)
 			w.restart()
 			w.behind = true
 			w.reconcileOnce("ns")
 			taken := w.deploymentOf("r")
-			if !isManaged(taken) || taken.Annotations[AnnotationLegacyTemplate] == "" || w.secured("r") {
+			if !isManaged(taken) || taken.Annotations[AnnotationLegacyTemplate] == "" || w.hasCurrentForm("r") {
 				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
 			}
 			for range 3 {
 				w.reconcileOnce("ns")
 			}
 			w.behind = false
-			w.settle("ns")
+			w.reconcileUntilStable("ns")
 			if diff := cmp.Diff(taken.Spec, w.deploymentOf("r").Spec); diff != "" {
 				t.Errorf("pods roll (-after the take-over +now):\n%s", diff)
 			}
@@ -337,15 +337,15 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 }
 
 // A user who removes our label from a Deployment does not remove the hardening of its pods: the API server knows who applied it.
-func TestALostLabelKeepsTheHardening(t *testing.T) {
+func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	before := w.deploymentOf("r")
-	if !w.secured("r") {
+	if !w.hasCurrentForm("r") {
 		t.Fatal("the pods of a new runtime are hardened")
 	}
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	after := w.deploymentOf("r")
 	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isManaged(after) || after.Annotations[AnnotationLegacyTemplate] != "" {
 		t.Errorf("labels %v, pods roll (-before +after):\n%s", after.Labels, diff)

@@ -20,7 +20,7 @@ import (
 )
 
 // failing makes reads of one kind from memory fail; of lists the kind ends with List.
-func (w *world) failing(kind string) {
+func (w *world) failReads(kind string) {
 	broken := errors.New(kind + " cannot be read")
 	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -52,35 +52,35 @@ func typeName(l client.ObjectList) string {
 }
 
 // A fact that cannot be read ends the reconcile: nothing is written, and nothing removed, on half of what is known.
-func TestAFactThatCannotBeRead(t *testing.T) {
+func TestReadErrorEndsReconcile(t *testing.T) {
 	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, localRuntime("r", "sklearn"))
-			w.settle("ns")
-			w.failing(kind)
+			w.reconcileUntilStable("ns")
+			w.failReads(kind)
 			if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v", err)
 			}
-			w.expect("writes", w.wrote(), nil)
+			w.expect("writes", w.takeWrites(), nil)
 		})
 	}
 	w := newWorld(t, localRuntime("r", "sklearn"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("no good ones yet")
 	}
 	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || err.Error() != "no good ones yet" {
 		t.Errorf("%v", err)
 	}
-	w.expect("writes without settings", w.wrote(), nil)
+	w.expect("writes without settings", w.takeWrites(), nil)
 }
 
 // Secrets that cannot be read end the reconcile as well.
-func TestSecretsThatCannotBeRead(t *testing.T) {
+func TestSecretReadErrorEndsReconcile(t *testing.T) {
 	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
 		w := newWorld(t, localRuntime("r", "sklearn"))
 		w.settings.TLS.SecretName = "serving-tls"
-		w.create(in("ns", meshsettings.DefaultStorageSecret), in("ns", "serving-tls"), in("own", "serving-tls"))
+		w.create(secretNamed("ns", meshsettings.DefaultStorageSecret), secretNamed("ns", "serving-tls"), secretNamed("own", "serving-tls"))
 		w.fail = func(verb, kind, which string) error {
 			if verb == "get" && kind == "Secret" && which == name {
 				return errors.New("refused")
@@ -90,12 +90,12 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", name, err)
 		}
-		w.expect("writes without "+name, w.wrote(), nil)
+		w.expect("writes without "+name, w.takeWrites(), nil)
 	}
 }
 
 // In the scope of one namespace the Service goes with the Deployment of the manager, which is read once.
-func TestOwnerInOneNamespace(t *testing.T) {
+func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w := newWorld(t, manager)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
@@ -117,7 +117,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 }
 
 // The namespace of the manager need not have the label, and is read once then; the label of pod security counts where it is seen.
-func TestOwnerIsTheNamespace(t *testing.T) {
+func TestServiceOwnerIsNamespace(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
 		owner, restricted, err := w.serviceOwner(t.Context(), "own")
@@ -152,7 +152,7 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 }
 
 // Runtimes support models only in namespaces that are served.
-func TestSupported(t *testing.T) {
+func TestHasSupportingRuntime(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{
 		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
@@ -172,14 +172,14 @@ func TestSupported(t *testing.T) {
 		t.Error("an answer without settings")
 	}
 	w = newWorld(t)
-	w.failing("ServingRuntimeList")
+	w.failReads("ServingRuntimeList")
 	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("an answer without runtimes")
 	}
 }
 
 // A runtime that is valid by itself and cannot be built gets one Event, not one in every reconcile.
-func TestWhatCannotBeBuiltIsReportedOnce(t *testing.T) {
+func TestBuildErrorIsReportedOnce(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}
 	}))

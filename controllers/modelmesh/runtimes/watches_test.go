@@ -24,7 +24,7 @@ import (
 )
 
 // woken are the namespaces that a handler enqueues when something happens to an object, sorted.
-func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
+func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
 	var out []string
 	for _, request := range meshtest.Requests(t, h, o) {
@@ -38,7 +38,7 @@ func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 }
 
 // someWorld serves own, ns and other; stranger has no label and closed says no.
-func someWorld(t *testing.T) *world {
+func newWatchWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
@@ -46,13 +46,13 @@ func someWorld(t *testing.T) *world {
 	return w
 }
 
-func in(namespace, name string) *corev1.Secret {
+func secretNamed(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
 // Objects of users count in namespaces that are served; ours count everywhere, since what is left somewhere has to go.
-func TestWhoseObjectsWake(t *testing.T) {
-	w := someWorld(t)
+func TestObjectsEnqueueNamespaces(t *testing.T) {
+	w := newWatchWorld(t)
 	for namespace, want := range map[string]struct{ users, ours []string }{
 		"ns":       {[]string{"ns"}, []string{"ns"}},
 		"own":      {[]string{"own"}, []string{"own"}},
@@ -60,16 +60,16 @@ func TestWhoseObjectsWake(t *testing.T) {
 		"closed":   {nil, []string{"closed"}},
 		"gone":     {nil, []string{"gone"}},
 	} {
-		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueEnabled(), in(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, woken(t, modelmesh.EnqueueNamespace(), in(namespace, "x")), want.ours)
+		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
+		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.ours)
 	}
-	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	w.expect("a namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
+	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
 // The namespace of the manager is reconciled without any event, also where it is the only one.
-func TestOwnNamespaceAtStart(t *testing.T) {
-	w := someWorld(t)
+func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
+	w := newWatchWorld(t)
 	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
 		w.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -84,12 +84,12 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 }
 
 // While it is not known whether a namespace is served, its objects wake: the reconcile finds out, or tries again.
-func TestUnknownNamespacesWake(t *testing.T) {
-	w := someWorld(t)
+func TestEnqueueAfterReadError(t *testing.T) {
+	w := newWatchWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
-	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueEnabled(), in("ns", "x")), []string{"ns"})
-	w.expect("all", woken(t, w.Namespaces.EnqueueAllEnabled(), in("ns", "x")), nil)
-	w.expect("a Secret", woken(t, w.enqueueForSecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
+	w.expect("an object of a user", enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed("ns", "x")), []string{"ns"})
+	w.expect("all", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), secretNamed("ns", "x")), nil)
+	w.expect("a Secret", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
 type brokenReader struct{}
@@ -103,14 +103,14 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 }
 
 // Changed settings wake the namespace that they are for, or all that are served.
-func TestSettingsWake(t *testing.T) {
-	w := someWorld(t)
-	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
-	w.expect("of all", woken(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+func TestSettingsEnqueueNamespaces(t *testing.T) {
+	w := newWatchWorld(t)
+	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
+	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
 // Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
-func TestSecretsThatWake(t *testing.T) {
+func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {
 		tls    string
@@ -118,33 +118,33 @@ func TestSecretsThatWake(t *testing.T) {
 		secret *corev1.Secret
 		want   []string
 	}{
-		"etcd in the manager's namespace":          {"", false, in("own", meshsettings.DefaultEtcdSecret), all},
-		"the copy of it":                           {"", false, in("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
-		"the copy of it where nothing is served":   {"", false, in("stranger", meshsettings.DefaultEtcdSecret), nil},
-		"storage entries":                          {"", false, in("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
-		"those of the manager's own namespace":     {"", false, in("own", meshsettings.DefaultStorageSecret), []string{"own"}},
-		"those that are not to be followed":        {"", true, in("ns", meshsettings.DefaultStorageSecret), nil},
-		"those where nothing is served":            {"", false, in("closed", meshsettings.DefaultStorageSecret), nil},
-		"TLS of one namespace":                     {"serving-tls", false, in("ns", "serving-tls"), []string{"ns"}},
-		"TLS of the manager, which others go with": {"serving-tls", true, in("own", "serving-tls"), all},
-		"TLS that is off":                          {"", false, in("own", "serving-tls"), nil},
-		"anything else":                            {"serving-tls", false, in("ns", "something"), nil},
+		"etcd in the manager's namespace":          {"", false, secretNamed("own", meshsettings.DefaultEtcdSecret), all},
+		"the copy of it":                           {"", false, secretNamed("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
+		"the copy of it where nothing is served":   {"", false, secretNamed("stranger", meshsettings.DefaultEtcdSecret), nil},
+		"storage entries":                          {"", false, secretNamed("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
+		"those of the manager's own namespace":     {"", false, secretNamed("own", meshsettings.DefaultStorageSecret), []string{"own"}},
+		"those that are not to be followed":        {"", true, secretNamed("ns", meshsettings.DefaultStorageSecret), nil},
+		"those where nothing is served":            {"", false, secretNamed("closed", meshsettings.DefaultStorageSecret), nil},
+		"TLS of one namespace":                     {"serving-tls", false, secretNamed("ns", "serving-tls"), []string{"ns"}},
+		"TLS of the manager, which others go with": {"serving-tls", true, secretNamed("own", "serving-tls"), all},
+		"TLS that is off":                          {"", false, secretNamed("own", "serving-tls"), nil},
+		"anything else":                            {"serving-tls", false, secretNamed("ns", "something"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := someWorld(t)
+			w := newWatchWorld(t)
 			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
-			w.expect("woken", woken(t, w.enqueueForSecret(), tc.secret), tc.want)
+			w.expect("woken", enqueuedNamespaces(t, w.enqueueForSecret(), tc.secret), tc.want)
 		})
 	}
-	w := someWorld(t)
+	w := newWatchWorld(t)
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("not read yet")
 	}
-	w.expect("before the settings are known", woken(t, w.enqueueForSecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
+	w.expect("before the settings are known", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), nil)
 }
 
-func TestClusterRuntimesAreUsed(t *testing.T) {
-	w := someWorld(t)
+func TestUsesClusterRuntimes(t *testing.T) {
+	w := newWatchWorld(t)
 	if !w.UsesClusterRuntimes() {
 		t.Error("by default")
 	}
@@ -170,7 +170,7 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestChangesThatMatter(t *testing.T) {
+func TestPredicates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
 		"nothing":       func(*v1alpha1.ServingRuntime) {},
@@ -210,7 +210,7 @@ func TestChangesThatMatter(t *testing.T) {
 }
 
 // Of claims nothing is kept but that they are there.
-func TestOfClaimsLittleIsKept(t *testing.T) {
+func TestClaimCacheStripsMetadata(t *testing.T) {
 	claim := capability.MetadataOf(pvcKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
@@ -232,7 +232,7 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 }
 
 // What is held in memory: nothing of users as a whole but their models and runtimes (M10).
-func TestWhatIsHeldInMemory(t *testing.T) {
+func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "own"} {
 		for _, need := range Caches(namespace) {
 			switch need.Kind.Kind {

@@ -47,7 +47,7 @@ type world struct {
 	clock    *clocktesting.FakeClock
 	settings meshsettings.Settings
 	kinds    capability.Set
-	mesh     *calls
+	mesh     *fakeClients
 	// writes are verb, kind and name of every write, reads those of the API server past the cache.
 	writes, reads []string
 	fail          func(verb, kind, name string) error
@@ -56,7 +56,7 @@ type world struct {
 }
 
 // calls are those that pool and stream received.
-type calls struct {
+type fakeClients struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
 	data     map[string][]byte
@@ -68,22 +68,22 @@ type calls struct {
 	failGrant error
 }
 
-func (c *calls) Ensure(namespace string, target meshclient.Target) error {
+func (c *fakeClients) Ensure(namespace string, target meshclient.Target) error {
 	c.targets[namespace] = target
 	return c.fail
 }
-func (c *calls) Forget(namespace string) { delete(c.targets, namespace) }
+func (c *fakeClients) Forget(namespace string) { delete(c.targets, namespace) }
 
 // streamCalls are those of the stream.
-type streamCalls struct{ *calls }
+type fakeStream struct{ *fakeClients }
 
-func (c streamCalls) Ensure(namespace, service string) { c.services[namespace] = service }
-func (c streamCalls) Grant(_ context.Context, account meshetcd.Account) error {
+func (c fakeStream) Ensure(namespace, service string) { c.services[namespace] = service }
+func (c fakeStream) Grant(_ context.Context, account meshetcd.Account) error {
 	c.granted = append(c.granted, account)
 	return c.failGrant
 }
-func (c streamCalls) Forget(namespace string) { delete(c.services, namespace) }
-func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error {
+func (c fakeStream) Forget(namespace string) { delete(c.services, namespace) }
+func (c fakeStream) ConnectOwn(namespace string, data map[string][]byte) error {
 	if data == nil {
 		delete(c.own, namespace)
 	} else {
@@ -91,7 +91,7 @@ func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error 
 	}
 	return c.failOwn
 }
-func (c streamCalls) Connect(data map[string][]byte) error {
+func (c fakeStream) Connect(data map[string][]byte) error {
 	c.data = data
 	return c.fail
 }
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), etcdSecret("own"))
 	w := &world{
 		T: t, events: events.NewFakeRecorder(1000), clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0)), settings: meshsettings.Default(),
-		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
+		kinds: capability.NewSet(plainKinds...), mesh: &fakeClients{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithRESTMapper(scopes()).WithObjects(objects...).
@@ -123,16 +123,16 @@ func nameField(o client.Object) []string { return []string{o.GetName()} }
 
 // restart forgets all that the controller knew.
 func (w *world) restart() {
-	cached := interceptor.NewClient(w.api, w.seen())
+	cached := interceptor.NewClient(w.api, w.managerCache())
 	live := interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.note(&w.reads, "get", kindOf(o), key.String()); err != nil {
+			if err := w.recordCall(&w.reads, "get", kindOf(o), key.String()); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	writing := interceptor.NewClient(cached, w.recording())
+	writing := interceptor.NewClient(cached, w.recordingFuncs())
 	w.runtimeReconciler = newReconciler(&runtimeReconciler{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
 			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
@@ -151,13 +151,13 @@ func (w *world) restart() {
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
-		pool: w.mesh, stream: streamCalls{w.mesh},
+		pool: w.mesh, stream: fakeStream{w.mesh},
 	})
 }
 
 // seen hides what the caches of the manager do not hold: Deployments and the like without our labels, and of Secrets and
 // foreign ConfigMaps all but their identity.
-func (w *world) seen() interceptor.Funcs {
+func (w *world) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {
 			return err
@@ -189,7 +189,7 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (w *world) note(into *[]string, verb, kind, name string) error {
+func (w *world) recordCall(into *[]string, verb, kind, name string) error {
 	if w.fail != nil {
 		if err := w.fail(verb, kind, name); err != nil {
 			return err
@@ -199,12 +199,12 @@ func (w *world) note(into *[]string, verb, kind, name string) error {
 	return nil
 }
 
-func (w *world) recording() interceptor.Funcs {
+func (w *world) recordingFuncs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			kind, name, err := apply.Object{Config: config}.Key()
 			if err == nil {
-				err = w.note(&w.writes, "apply", kind.Kind, name.String())
+				err = w.recordCall(&w.writes, "apply", kind.Kind, name.String())
 			}
 			if err != nil {
 				return err
@@ -212,13 +212,13 @@ func (w *world) recording() interceptor.Funcs {
 			return c.Apply(ctx, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := w.note(&w.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := w.recordCall(&w.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := w.note(&w.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := w.recordCall(&w.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -245,12 +245,12 @@ func (w *world) reconcileOnce(namespace string) time.Duration {
 }
 
 // settle reconciles until nothing is written, at most a few times, and returns all writes.
-func (w *world) settle(namespace string) []string {
+func (w *world) reconcileUntilStable(namespace string) []string {
 	w.Helper()
 	var all []string
 	for range 5 {
 		w.reconcileOnce(namespace)
-		wrote := w.wrote()
+		wrote := w.takeWrites()
 		if len(wrote) == 0 {
 			return all
 		}
@@ -261,7 +261,7 @@ func (w *world) settle(namespace string) []string {
 }
 
 // wrote returns what has been written since the last call, sorted.
-func (w *world) wrote() []string {
+func (w *world) takeWrites() []string {
 	out := w.writes
 	w.writes = nil
 	slices.Sort(out)
@@ -310,7 +310,7 @@ func (w *world) deploymentOf(runtime string) *appsv1.Deployment {
 }
 
 // has tells whether ns has a Deployment for a runtime.
-func (w *world) has(runtime string) bool {
+func (w *world) hasDeployment(runtime string) bool {
 	w.Helper()
 	return w.get(&appsv1.Deployment{}, "ns", "modelmesh-serving-"+runtime)
 }

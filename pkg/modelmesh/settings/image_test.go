@@ -62,7 +62,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestImagesRefused(t *testing.T) {
+func TestImageErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
 		"{name: 'a@sha256:1', tag: 2}":     "must have no tag and no digest",
@@ -81,7 +81,7 @@ func TestImagesRefused(t *testing.T) {
 }
 
 // Taking a reference apart and putting it together again changes nothing.
-func TestReferencesSurvive(t *testing.T) {
+func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
 		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {

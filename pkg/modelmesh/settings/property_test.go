@@ -74,7 +74,7 @@ func TestEachKeyAlone(t *testing.T) {
 }
 
 // The order of keys that have nothing to do with each other does not matter, nor in how many documents they stand.
-func TestLayersAreIndependent(t *testing.T) {
+func TestDocumentsAreMergedPerKey(t *testing.T) {
 	lines := each(t)
 	maps.DeleteFunc(lines, func(path, _ string) bool {
 		return strings.Contains(path, "requests") || strings.Contains(path, "limits") || strings.HasPrefix(path, "modelMeshImage.digest")
@@ -105,7 +105,7 @@ func TestLayersAreIndependent(t *testing.T) {
 }
 
 // What a namespace may say means there what it means for all.
-func TestANamespaceSaysTheSame(t *testing.T) {
+func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
 	for path, line := range each(t) {
 		admin, _, adminErr := Read(Default(), line)
 		tenant, _, err := ReadOverride(Default(), line)
@@ -170,7 +170,7 @@ func (s *story) answer(namespace string) (Settings, bool) {
 }
 
 // Whatever is written, in whatever order, the answers are those of the story; and nothing is reported twice.
-func TestStories(t *testing.T) {
+func TestSourceMatchesModel(t *testing.T) {
 	documents := []string{"podsPerRuntime: 1", "podsPerRuntime: 2\nmetrics: {port: 2113}", "podsPerRuntime: x", "modelMeshResources: {requests: {cpu: 2}}",
 		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}
 	namespaces := []string{"one", "two"}

@@ -114,7 +114,7 @@ func everySetting() Settings {
 func TestEveryKeyIsRead(t *testing.T) { same(t, mustRead(t, Default(), everything), everySetting()) }
 
 // M36: keys of settings are found in any spelling, those of users' labels keep theirs.
-func TestSpellingOfKeys(t *testing.T) {
+func TestKeysAreCaseInsensitive(t *testing.T) {
 	var shouted strings.Builder
 	for line := range strings.Lines(everything) {
 		if key, rest, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
@@ -168,7 +168,7 @@ func TestMapsMerge(t *testing.T) {
 }
 
 // [modelmesh-41] A value of another type is refused.
-func TestTypes(t *testing.T) {
+func TestValueTypes(t *testing.T) {
 	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
 	refused(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
 	// Quotes do not matter where there is one reading.

@@ -7,7 +7,7 @@ import (
 )
 
 // Every refusal names the key, the value and what is right.
-func TestRefusals(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"inferenceServiceName: Served":                                `inferenceServiceName "Served": must be the name of a Service`,
 		"inferenceServiceName: ''":                                    `inferenceServiceName ""`,
@@ -79,13 +79,13 @@ func TestRefusals(t *testing.T) {
 }
 
 // What does not run needs no port of its own.
-func TestPortsOfWhatIsOff(t *testing.T) {
+func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
 }
 
 // All mistakes are reported at once, in the order of the document.
-func TestAllMistakesAreReported(t *testing.T) {
+func TestAllErrorsAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("%v", err)
@@ -137,7 +137,7 @@ restProxy: {image: {command: [x]}}
 }
 
 // A namespace may say how much and how many, and nothing about code, identity, credentials and addresses.
-func TestWhatNamespacesMaySay(t *testing.T) {
+func TestNamespaceAuthority(t *testing.T) {
 	var allowed, all []string
 	for line := range strings.Lines(everything) {
 		if !strings.HasPrefix(line, " ") && strings.Contains(line, ":") {
@@ -178,7 +178,7 @@ func TestWhatNamespacesMaySay(t *testing.T) {
 }
 
 // A namespace may keep the number that the administrators chose. Labels by which the platform selects pods are nothing for settings either.
-func TestBoundsOfSettings(t *testing.T) {
+func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
+func TestDefaultsWithoutConfigMaps(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	for _, namespace := range []string{home, "any"} {
 		same(t, f.of(t, namespace), Default())
@@ -95,7 +95,7 @@ func TestEtcdSecretName(t *testing.T) {
 }
 
 // While nothing good was ever read there are no settings: defaults could move what is served.
-func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
+func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: none"))
 	for range 3 {
 		_, err := f.For(t.Context(), "any")
@@ -121,7 +121,7 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 	}
 }
 
-func TestTroubleWithTheAPIServer(t *testing.T) {
+func TestAPIServerErrors(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 4"))
 	refused := errors.New("refused")
 	f.broken.Store(&refused)
@@ -141,7 +141,7 @@ func TestTroubleWithTheAPIServer(t *testing.T) {
 
 // A change of the administrators' ConfigMap, or of the defaults, takes effect without a restart; a bad one is reported where its
 // author looks, once, and the last good one stays.
-func TestChangesTakeEffectLive(t *testing.T) {
+func TestChangesTakeEffect(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3")).runs(t)
 	f.pods(t, "any", 3)
 	f.put(t, stored(home, "podsPerRuntime: 4"))
@@ -177,7 +177,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 }
 
 // A namespace says something for itself, live; its mistakes are its own.
-func TestNamespacesLive(t *testing.T) {
+func TestNamespaceDocumentChanges(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5")).runs(t)
 	f.pods(t, "tenant", 5)
 	f.pods(t, "other", 3)
@@ -209,7 +209,7 @@ func TestNamespacesLive(t *testing.T) {
 
 // A namespace with a mistake from the start is served with the settings of the administrators. Nothing is reported while no
 // caller asks: the ConfigMap of a namespace that is not served may belong to another application.
-func TestMistakesOfNamespaces(t *testing.T) {
+func TestInvalidNamespaceDocuments(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored("tenant", "inferenceServiceName: mine"), stored("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	same(t, f.of(t, "tenant"), Default())
@@ -251,7 +251,7 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 }
 
 // Who watches is woken for the namespaces that have changed, or for all, and only then.
-func TestWhoIsWoken(t *testing.T) {
+func TestChangesNotifiesNamespaces(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
 	f.of(t, "any")
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -309,7 +309,7 @@ func TestNamespaceScope(t *testing.T) {
 }
 
 // Webhooks and controllers ask at the same time, before and while the settings change: no caller sees half of a change.
-func TestManyAskAtOnce(t *testing.T) {
+func TestConcurrentReads(t *testing.T) {
 	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
 	f := newFixture(t, config.ModelMesh{}, stored(home, texts[0]), stored("tenant", "enableAccessLogging: true")).runs(t)
 	var askers sync.WaitGroup
@@ -330,7 +330,7 @@ func TestManyAskAtOnce(t *testing.T) {
 }
 
 // What a watch has brought meanwhile is newer than what the first reading asked for.
-func TestAFirstReadingIsNotNews(t *testing.T) {
+func TestFirstReadDoesNotReplaceWatchedDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	f.onDefaults(nil)
 	f.onConfigs([]*unstructured.Unstructured{loose(t, stored(home, "podsPerRuntime: 4"))})
@@ -345,7 +345,7 @@ func TestAFirstReadingIsNotNews(t *testing.T) {
 }
 
 // Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept.
-func TestEventsTellMistakesApart(t *testing.T) {
+func TestEventsHaveResourceVersion(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	var regarding []corev1.ObjectReference
 	f.Recorder = recorder(func(o runtime.Object) {

@@ -50,7 +50,7 @@ func TestStorageClaims(t *testing.T) {
 }
 
 // No text of the Secret is passed on, and one entry never changes what another says.
-func TestStorageEntriesStandAlone(t *testing.T) {
+func TestStorageEntriesAreIndependent(t *testing.T) {
 	const secret = "pa55word"
 	rapid.Check(t, func(t *rapid.T) {
 		broken := rapid.SampledFrom([]string{secret, `{"a":` + secret, `["` + secret + `"]`, `{"type":"pvc","name":"` + strings.ToUpper(secret) + `_"}`,
