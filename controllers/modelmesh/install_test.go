@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// In the scope of one namespace the Service belongs to the Deployment of the manager, which is found by the name of its pod: the
-// shipped manifests have to tell it, since no Deployment of ours has the name that the original's had.
+// In a single-namespace installation the operator's Deployment owns the Service. The manifests must set its name, which differs from that
+// of the legacy controller.
 func TestSingleNamespaceInstallationSetsOperatorDeployment(t *testing.T) {
 	manager := &appsv1.Deployment{}
 	readManifest(t, "../../config/manager/deployment.yaml", manager)

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// The table of section 1.2: the label decides; without it only the namespace of the manager is served.
+// The table of section 1.2: the label enables a namespace; the operator's namespace is enabled without it.
 func TestNamespaceEnabledByLabel(t *testing.T) {
 	going := meshtest.Namespace("going", "true")
 	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
@@ -57,7 +57,7 @@ func TestNamespaceEnabledByLabel(t *testing.T) {
 	}
 }
 
-// In the scope of one namespace no namespace is ever read.
+// In a single-namespace installation no namespace is read.
 func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	n, err := NewNamespaces(nil, "own", true)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	}
 }
 
-// [M11] A namespace that cannot be read is not taken for one that is not served.
+// [M11] A namespace that cannot be read does not count as disabled.
 func TestEnabledReturnsReadErrors(t *testing.T) {
 	broken := errors.New("no cache")
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -110,7 +110,7 @@ func TestStripNamespace(t *testing.T) {
 	}
 }
 
-// A namespace without the label is read, the manager's own once.
+// A namespace without the label is read from the API server; the operator's namespace only once.
 func TestGetMetadata(t *testing.T) {
 	reads := 0
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// The subscriber is called for those whose references have changed, and for no others.
+// The subscriber is called for Predictors with changed references only.
 func TestMissingReferences(t *testing.T) {
 	lacks := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}

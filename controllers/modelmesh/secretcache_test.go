@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// counting counts whole reads of Secrets, and fails those that failCached and failLive select.
+// countingReader counts reads of whole Secrets, and fails those that failCached and failLive select.
 type countingReader struct {
 	client.WithWatch
 	cached, live int
@@ -23,7 +23,7 @@ type countingReader struct {
 	failLive     error
 }
 
-// newCounting returns a client with objects, for memory and for the API server alike.
+// newCountingReader returns a client with objects, which serves as cache and as API server.
 func newCountingReader(objects ...client.Object) *countingReader {
 	c := &countingReader{}
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
@@ -101,7 +101,6 @@ func TestIsNewer(t *testing.T) {
 	}
 }
 
-// Secrets of a namespace that is not served any more are not kept.
 func TestSecretCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is kept belongs to one key, and several workers may ask at once.
+// Keys are independent, and concurrent use is safe.
 func TestSyncMap(t *testing.T) {
 	type pair struct{ version, text string }
 	var s SyncMap[string, pair]

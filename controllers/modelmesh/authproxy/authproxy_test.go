@@ -41,7 +41,7 @@ func tls(auth string) func(*meshsettings.Settings) {
 	return func(s *meshsettings.Settings) { s.TLS = meshsettings.TLS{SecretName: "mesh-tls", ClientAuth: auth} }
 }
 
-// pod is what the sidecar adds to a pod, as the API has it.
+// sidecarPod returns a pod spec with the fields of the sidecar.
 func sidecarPod(t *testing.T, p *Proxy) corev1.PodSpec {
 	t.Helper()
 	container, err := p.Container()
@@ -103,8 +103,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [O2] [M7] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
-// the restrictions of a restricted namespace.
+// [O2] [M7] Each namespace has its own cookie key, image and arguments come from the settings, and the container meets the restricted
+// Pod Security Standard.
 func TestOAuthContainer(t *testing.T) {
 	p := Decide(newSettings(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
 	spec := sidecarPod(t, p)
@@ -156,7 +156,7 @@ func TestOAuthContainer(t *testing.T) {
 	}
 }
 
-// [O3] the sidecar follows the port and the TLS of the REST proxy, and checks whom it speaks to.
+// [O3] The sidecar uses port and TLS of the REST proxy, and verifies its certificate.
 func TestSidecarUpstreamTLS(t *testing.T) {
 	mounts := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
@@ -196,7 +196,7 @@ func TestSidecarUpstreamTLS(t *testing.T) {
 	}
 }
 
-// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless the settings enable it.
+// [O4] Without OpenShift the sidecar is kube-rbac-proxy, if the settings enable it.
 func TestRBACContainer(t *testing.T) {
 	p := Decide(newSettings(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
 		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
@@ -249,7 +249,7 @@ func TestServicePort(t *testing.T) {
 	}
 }
 
-// Whatever APIs are served, no pod gets a sidecar that would wait for a certificate which no controller makes.
+// With any set of served APIs, the certificate of the sidecar is issued by a controller.
 func TestCertificateHasIssuer(t *testing.T) {
 	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}
 	for mask := range 1 << len(kinds) {

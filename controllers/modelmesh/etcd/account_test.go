@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An account follows from the connection, the namespace and its UID, and from nothing else.
+// An account depends on the connection, the namespace and its UID only.
 func TestNewAccount(t *testing.T) {
 	source := func(text string) map[string][]byte { return map[string][]byte{ConnectionKey: []byte(text)} }
 	const root = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`

@@ -103,7 +103,7 @@ func TestWatchErrors(t *testing.T) {
 	}
 }
 
-// closing answers once and leaves the stream open until the test ends, as etcd does.
+// respondOnce sends one response and leaves the stream open until the test ends, as etcd does.
 func respondOnce(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
@@ -118,7 +118,7 @@ func respondOnce(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateReq
 	}
 }
 
-// M5: the end that was asked for is an end, also while etcd does not answer.
+// [M5] A cancelled watch ends even if etcd does not respond.
 func TestWatchCancellation(t *testing.T) {
 	silent := respondOnce(t, &pb.WatchResponse{Created: true})
 	address, _ := serve(t, "127.0.0.1:0", &fakeServer{watch: silent}, nil)

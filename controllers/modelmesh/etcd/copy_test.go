@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The state of a namespace lies below a prefix of its own; all else of the connection stays.
+// The copy adds the prefix of the namespace and keeps the other fields of the connection.
 func TestCopy(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"the least":   {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
@@ -39,7 +39,7 @@ func toStrings(data map[string][]byte) map[string]string {
 	return all
 }
 
-// Names that only the manager's namespace knows get its name; addresses and whole names stay. [O1]
+// Service names get the operator's namespace; addresses and qualified names are kept. [O1]
 func TestQualifyHosts(t *testing.T) {
 	for endpoints, want := range map[string]string{
 		"http://etcd:2379":                     "http://etcd.mesh:2379",
@@ -66,7 +66,7 @@ func TestQualifyHosts(t *testing.T) {
 	}
 }
 
-// Files that the connection names come along, and no other key. [M30]
+// The copy has the keys that the connection refers to, and no others. [M30]
 func TestCopyReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
 		ConnectionKey: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
@@ -92,7 +92,7 @@ func TestCopyReferencedFiles(t *testing.T) {
 	}
 }
 
-// A document that cannot be read is refused without showing what stands in it.
+// Errors about an invalid document contain no values of it.
 func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"password":"hidden"`:                "breaks at byte",
@@ -115,7 +115,7 @@ func TestCopyErrors(t *testing.T) {
 	}
 }
 
-// FuzzCopy shows that a connection that can be read is copied with all that the mesh reads, and that nothing panics.
+// FuzzCopy checks that each valid connection is copied with all fields of the mesh, and that nothing panics.
 func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")

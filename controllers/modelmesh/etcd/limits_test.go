@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// endless is an etcd that always has more keys.
+// endlessServer is an etcd with an unlimited number of keys.
 type endlessServer struct {
 	pb.UnimplementedKVServer
 	value string
@@ -29,7 +29,7 @@ func (e *endlessServer) Range(context.Context, *pb.RangeRequest) (*pb.RangeRespo
 	return r, nil
 }
 
-// The etcd of a namespace cannot take the memory of the manager: a listing ends, by keys, by bytes, and by the size of an answer.
+// A listing is limited by keys, bytes and message size, so that the etcd of a namespace cannot exhaust the operator's memory.
 func TestListingLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value string

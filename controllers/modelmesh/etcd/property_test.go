@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is in the Secret, reading it gives a client or an error, and no error tells the password.
+// FuzzSecrets checks that any Secret results in a client or in an error without the password.
 func FuzzSecrets(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"r"}`, "ca.crt", "PEM")
 	f.Add(`{"endpoints":"https://a,b","certificate_file":"ca.crt","password":"very-secret"}`, "ca.crt", "-----BEGIN CERTIFICATE-----\n")
@@ -38,7 +38,7 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// What is given inline counts where no file is named, and a file counts wherever it is named; the keys to copy are those files.
+// Inline values are used if no key is referenced. A referenced key takes precedence and is copied.
 func TestMaterialSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string][]byte{}
@@ -86,7 +86,7 @@ func TestMaterialSources(t *testing.T) {
 	})
 }
 
-// A copy of the connection says the same, and says it in as few words.
+// A copy has the same fields as its source, encoded in the same way.
 func TestCopyRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z/<>&"]{0,6}`)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// child is set in the process that TestNoProxyIsUsed starts, since the environment is read once in a process.
+// childEnv is set in the process that TestProxyIsIgnored starts, because the proxy environment is read once per process.
 const childEnv = "MESHETCD_TEST_CHILD"
 
-// A platform may set a proxy for all processes. Etcd is reached as the pods reach it, which know nothing of proxies.
+// The client ignores proxy variables, because pods connect to etcd without a proxy too.
 func TestProxyIsIgnored(t *testing.T) {
 	if os.Getenv(childEnv) != "" {
 		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server speaks etcd's protocol and answers as a test tells it.
+// fakeServer is an etcd server with responses set by the test.
 type fakeServer struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
@@ -52,7 +52,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authorized refuses clients without the present token.
+// authorized rejects requests without the current token.
 func (s *fakeServer) authorized(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *fakeServer) authorized(ctx context.Context) error {
 	return nil
 }
 
-// forget ends the validity of the token.
+// invalidateToken invalidates the current token.
 func (s *fakeServer) invalidateToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 	return s.watch(request.GetCreateRequest(), stream.Send)
 }
 
-// serve starts a server at an address and returns where it listens.
+// serve starts a server and returns its address.
 func serve(t *testing.T, at string, s *fakeServer, config *tls.Config) (address string, stop func()) {
 	t.Helper()
 	listens, stop := meshtest.Serve(t, at, config, func(g *grpc.Server) {
@@ -120,7 +120,7 @@ func serve(t *testing.T, at string, s *fakeServer, config *tls.Config) (address 
 	return listens.String(), stop
 }
 
-// secret is the data of a Secret with the connection and other keys.
+// secret returns the data of a Secret with the connection and other keys.
 func secret(t *testing.T, c Connection, files map[string]string) map[string][]byte {
 	t.Helper()
 	raw, err := json.Marshal(c)
@@ -141,7 +141,7 @@ func dial(t *testing.T, data map[string][]byte) *Client {
 	return c
 }
 
-// certificate is a self-signed pair for names, as PEM.
+// certificate returns a self-signed key pair as PEM.
 func certificate(t *testing.T, names ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// secured is the etcd Secret of the manager with the user root.
+// etcdSecretWithRoot returns the etcd Secret of the operator's namespace with the user root.
 func etcdSecretWithRoot() *corev1.Secret {
 	s := etcdSecret("own")
 	s.Data = map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd.own:2379","root_prefix":"models","userid":"root","password":"secret"}`)}
 	return s
 }
 
-// Pods get the user of their namespace, which is checked again after a minute: an etcd without a volume forgets it.
+// Pods get the user of their namespace, which is verified every minute, because an etcd without a volume loses it.
 func TestEtcdUserPerNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
@@ -39,7 +39,7 @@ func TestEtcdUserPerNamespace(t *testing.T) {
 	}
 }
 
-// Without the user there are neither its Secret nor pods, which could not start.
+// Without the user neither its Secret nor a Deployment is created, because pods could not start.
 func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
@@ -54,7 +54,7 @@ func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	}
 }
 
-// A connection that cannot be divided is reported, and given to no namespace.
+// A connection without root user is reported and not copied.
 func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true

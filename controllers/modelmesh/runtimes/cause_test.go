@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// causeOf is the cause that models with a label report.
+// catalogCause returns the cause for models with a label.
 func (w *world) catalogCause(label string) modelmesh.Cause {
 	w.Helper()
 	cause, known, err := w.Cause(w.Context(), "ns", label)
@@ -23,7 +23,7 @@ func (w *world) catalogCause(label string) modelmesh.Cause {
 	return cause
 }
 
-// TestWhyARuntimeHasNoPods [BR-F8].
+// [BR-F8]
 func TestFindCause(t *testing.T) {
 	broken := localRuntime("broken", "onnx")
 	broken.Spec.GRPCEndpoint = nil
@@ -78,7 +78,6 @@ func TestFindCause(t *testing.T) {
 	}
 }
 
-// update writes the status of an object.
 func (w *world) updateStatus(o client.Object) {
 	w.Helper()
 	if err := w.api.Status().Update(w.Context(), o); err != nil {

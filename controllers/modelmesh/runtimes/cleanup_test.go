@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// left is the head of an object that the original left in a namespace for an owner of the given kind; "" is none.
+// legacyMeta returns the metadata of a legacy object with an owner of the given kind, or without one.
 func legacyMeta(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resources.LabelManagedBy: resources.ControllerName}}
 	for i := 0; i < len(labels); i += 2 {
@@ -30,7 +30,7 @@ func legacyMeta(namespace, name, ownerKind string, labels ...string) metav1.Obje
 	return m
 }
 
-// [M11] [M18] [M20] What the original left and nothing uses goes, and nothing else.
+// [M11] [M18] [M20] Unused legacy objects are deleted, other objects are kept.
 func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	const svc = resources.LabelService
 	hpa := func(namespace, name, owner string) client.Object {
@@ -67,7 +67,7 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	})
 }
 
-// What cannot be done is tried again, until it is done or the program ends.
+// Errors are retried until the cleanup succeeds or the operator stops.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})

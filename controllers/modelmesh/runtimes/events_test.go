@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// heard are the Events so far.
+// recordedEvents returns the Events that were recorded so far.
 func recordedEvents(r *events.FakeRecorder) []string {
 	var out []string
 	for {
@@ -25,7 +25,7 @@ func recordedEvents(r *events.FakeRecorder) []string {
 	}
 }
 
-// [M28] Each text is reported once for each namespace, again when it changes, and so is the end of the problem.
+// [M28] Each message is recorded once per namespace, and again when it changes. The end of a problem is recorded too.
 func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
 	s := &reporter{recorder: recorder}

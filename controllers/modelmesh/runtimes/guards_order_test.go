@@ -17,15 +17,15 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// guardedWorld guards REST of ns by kube-rbac-proxy, which needs all guards that there are.
+// newWorldWithGuards enables kube-rbac-proxy in ns, which needs all guards.
 func newWorldWithGuards(t *testing.T, objects ...client.Object) *world {
 	w := newWorld(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
 	guardREST(&w.settings)
 	return w
 }
 
-// [M34] Every guard of a namespace stands before any of its runtimes, and while one does not, because of a quota, another object of that
-// name or whatever else, no Deployment is made or changed, and an Event on each runtime states what waits for what.
+// [M34] No Deployment is created or changed before all guards of the namespace were applied. If one cannot be applied, for example
+// because of a quota or a foreign object, an Event on each runtime names it.
 func TestNoDeploymentWithoutGuards(t *testing.T) {
 	const foreign, passing = "exists and was not made by this operator", "the API server is away"
 	for _, guard := range []client.Object{
@@ -74,7 +74,7 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 	}
 }
 
-// A Deployment that is there is left as it is while the policy is not: what is changed may be what the policy guards.
+// An existing Deployment is not changed while the NetworkPolicy is missing, which may have to protect the change.
 func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
 	w := newWorldWithGuards(t)
 	w.reconcileUntilStable("ns")
@@ -93,7 +93,7 @@ func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
 	})
 }
 
-// A policy without our label, which a user removed, is not in the cache and still ours: the runtimes do not wait for it.
+// A NetworkPolicy whose labels a user removed is not cached but still managed; it does not block the runtimes.
 func TestGuardWithoutManagedLabels(t *testing.T) {
 	w := newWorldWithGuards(t)
 	w.reconcileUntilStable("ns")
@@ -111,7 +111,7 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 	}
 }
 
-// Guards stay as long as there is a Deployment, and go after the last one: with the last runtime, with the label, or by a setting.
+// Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	gone := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, c := range map[string]func(*world){

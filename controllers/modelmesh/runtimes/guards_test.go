@@ -13,14 +13,14 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// openShiftWorld is a platform with OAuth, on which namespace ns has a runtime with a model.
+// newOpenShiftWorld returns a platform with OAuth and a runtime with a model in ns.
 func newOpenShiftWorld(t *testing.T) *world {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
 	return w
 }
 
-// guarded tells whether the pods and the Service of ns have the guard of REST, and the account of the pods.
+// hasProxy reports whether the pods and the Service of ns have the sidecar, and returns the service account of the pods.
 func (w *world) hasProxy() (pods, service bool, account string) {
 	w.Helper()
 	spec := w.deploymentOf("r").Spec.Template.Spec
@@ -35,8 +35,8 @@ func (w *world) hasProxy() (pods, service bool, account string) {
 	return pods, service, spec.ServiceAccountName
 }
 
-// [O4] [O5] Where one namespace alone is served, no controller makes account, cookie and rules of a guard: pods that named them
-// would never start. An Event reports it where the settings demand a guard.
+// [O4] [O5] In a single-namespace installation no controller creates account, cookie and rules of a sidecar, so pods must not use it. An
+// Event reports settings that require a sidecar.
 func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w := newOpenShiftWorld(t)
 	w.reconcileUntilStable("ns")

@@ -21,11 +21,11 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// journey is a namespace to which things happen, and what there has to be of it.
+// namespaceModel applies random changes to a namespace and knows the objects that must exist.
 type namespaceModel struct {
 	*world
 	rapid *rapid.T
-	// local and shared are runtimes by name; models count Predictors by format.
+	// local are ServingRuntimes and shared ClusterServingRuntimes by name; models count Predictors by format.
 	local, shared map[string]*v1alpha1.ServingRuntimeSpec
 	scaled        map[string]bool
 	models        map[string]bool
@@ -33,7 +33,7 @@ type namespaceModel struct {
 	service       string
 }
 
-// formats are those of runtimes; a runtime of the name has that format.
+// formats are the names of runtimes and the formats that they support.
 var formats = []string{"onnx", "sklearn", "xgboost"}
 
 func (j *namespaceModel) write(o client.Object, there bool) {
@@ -44,7 +44,7 @@ func (j *namespaceModel) write(o client.Object, there bool) {
 	j.must(client.IgnoreNotFound(j.api.Delete(j.Context(), o)))
 }
 
-// localStep adds, changes or removes a runtime of the namespace.
+// localStep creates, updates or deletes a ServingRuntime.
 func (j *namespaceModel) localStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
 	r := localRuntime(name, name)
@@ -70,7 +70,7 @@ func (j *namespaceModel) localStep() string {
 	return "added runtime " + name
 }
 
-// sharedStep adds or removes a runtime of the cluster.
+// sharedStep creates or deletes a ClusterServingRuntime.
 func (j *namespaceModel) sharedStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
 	r := clusterRuntime(name, name)
@@ -107,7 +107,7 @@ func (j *namespaceModel) settingsStep() string {
 	return fmt.Sprintf("settings: %s, %d pods", j.service, j.settings.PodsPerRuntime)
 }
 
-// failStep lets one reconcile meet an API server that refuses writes of a kind.
+// failStep rejects writes of a kind during one reconcile.
 func (j *namespaceModel) failStep() string {
 	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
 	j.fail = func(verb, k, _ string) error {
@@ -121,7 +121,7 @@ func (j *namespaceModel) failStep() string {
 	return "writes of " + kind + " failed"
 }
 
-// step lets something happen and says what.
+// step applies a random change and describes it.
 func (j *namespaceModel) step() string {
 	return rapid.SampledFrom([]func() string{
 		j.localStep, j.localStep, j.sharedStep, j.modelStep, j.labelStep, j.settingsStep, j.failStep,
@@ -130,7 +130,7 @@ func (j *namespaceModel) step() string {
 	}).Draw(j.rapid, "step")()
 }
 
-// effective is the runtime of a name that counts: that of the namespace hides that of the cluster.
+// effective returns the spec of a runtime: a ServingRuntime takes precedence over a ClusterServingRuntime.
 func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
 	if spec, there := j.local[name]; there {
 		return spec
@@ -138,7 +138,7 @@ func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
 	return j.shared[name]
 }
 
-// check compares what there is of ours with what there has to be.
+// check compares the managed objects with the expected ones.
 func (j *namespaceModel) check() {
 	want := map[string]bool{}
 	known := false
@@ -179,7 +179,7 @@ func (j *namespaceModel) check() {
 	}
 }
 
-// ourObjects are the objects in ns with our labels, as kind and name.
+// managedObjects returns the managed objects in ns as kind and name.
 func (j *namespaceModel) managedObjects() map[string]bool {
 	out := map[string]bool{}
 	for _, list := range []client.ObjectList{
@@ -214,8 +214,8 @@ func (j *namespaceModel) managedObjects() map[string]bool {
 
 func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
 
-// [M11] [M16] [M20] Whatever happens to a namespace, and in whatever order: there is what has to be, others are left alone, and then
-// nothing is written any more.
+// [M11] [M16] [M20] After any sequence of changes the expected objects exist, foreign objects are unchanged, and a further reconcile
+// writes nothing.
 func TestRandomNamespaceChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		j := &namespaceModel{

@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// liveTemplate is a pod template as the API server stores it: with defaults, and with what third parties added.
+// liveTemplate returns a pod template with defaults of the API server and fields of third parties.
 func liveTemplate() *corev1.PodTemplateSpec {
 	t := &corev1.PodTemplateSpec{}
 	t.Labels = map[string]string{"name": "modelmesh-serving-r", "theirs": "x"}
@@ -49,7 +49,7 @@ func liveTemplate() *corev1.PodTemplateSpec {
 	return t
 }
 
-// [M40] A template counts as already there despite what third parties and defaults added; with any other difference it does not.
+// [M40] Defaults and additional fields do not count as a difference, any other difference does.
 func TestTemplateContains(t *testing.T) {
 	container := func(fields string) string {
 		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
@@ -107,7 +107,7 @@ type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// leftByOriginal is a Deployment that the original made for a runtime in ns, with a container that a third party added.
+// createLegacyDeployment creates the Deployment of the legacy controller for a runtime in ns, with a third-party container.
 func createLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	f, err := w.collectState(t.Context(), "ns")
@@ -136,7 +136,7 @@ func createLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) 
 	return d
 }
 
-// secured tells whether the pods of a runtime have the form of ours.
+// hasCurrentForm reports whether the pod template of a runtime has the current form.
 func (w *world) hasCurrentForm(runtime string) bool {
 	w.Helper()
 	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
@@ -148,7 +148,7 @@ func (w *world) hasCurrentForm(runtime string) bool {
 	return false
 }
 
-// [M40] Which form the pods of a Deployment have, from the take-over on.
+// [M40] The form of the pod template of an adopted Deployment.
 func TestFormOfAdoptedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// left changes what the original left, later what happens after the take-over.
@@ -196,7 +196,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 	}
 }
 
-// leftGuarded is leftByOriginal with the OAuth proxy of the Open Data Hub build, whose cookies have the key SECRET.
+// createLegacyDeploymentWithProxy is createLegacyDeployment with the OAuth proxy of Open Data Hub, whose cookie key is "SECRET".
 func createLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	d := createLegacyDeployment(t, w, r)
@@ -206,8 +206,8 @@ func createLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.Serving
 	return d
 }
 
-// [M7] [O2] Pods whose proxy has a public key get another at once, when its Secret is there, and an Event reports it. No
-// other pod rolls for it, and nothing is written or reported again.
+// [M7] [O2] Pods whose proxy has a public cookie key are replaced once the cookie Secret exists, and an Event reports it. No other pod is
+// replaced, and nothing is written or reported twice.
 func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	always := func(*world) {}
 	for name, tc := range map[string]struct {
@@ -272,7 +272,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	}
 }
 
-// A container of the runtime that is called like the proxy is none: its pods keep the form of the original.
+// A runtime container with the name of the proxy is not a proxy: its pods keep the legacy form.
 func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	r := localRuntime("r", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
@@ -286,8 +286,8 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	}
 }
 
-// [M40] Passes that follow a take-over before memory shows it change neither the form of the pods nor their number, and one over a
-// Deployment that is new looks for it once, beside the look of each write.
+// [M40] Reconciles with a stale cache after an adoption change neither template nor replicas. For a new Deployment there is one additional
+// read from the API server.
 func TestAdoptionWithStaleCache(t *testing.T) {
 	for name, leave := range map[string]func(*world, *v1alpha1.ServingRuntime){
 		"pods that run": func(*world, *v1alpha1.ServingRuntime) {},
@@ -336,7 +336,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 	})
 }
 
-// A user who removes our label from a Deployment does not remove the hardening of its pods: the API server knows who applied it.
+// A Deployment whose label a user removed keeps the current form, because managedFields show that it is managed.
 func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")

@@ -65,7 +65,7 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	}
 }
 
-// [M12] [modelmesh-88] Runtimes for one model each are KServe's, whatever they contain; one of the namespace hides one of the cluster.
+// [M12] [modelmesh-88] Single-model runtimes belong to KServe, whatever their spec; a ServingRuntime hides a ClusterServingRuntime.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	odd := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
@@ -83,7 +83,7 @@ func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	}
 }
 
-// [M1] [M28] What is wrong with a runtime is reported, not tried again and again; its pods stay as they are, and others are served.
+// [M1] [M28] An invalid runtime is reported and not retried; its pods are kept, and other runtimes are reconciled.
 func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
 	w := newWorld(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
@@ -111,7 +111,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// The Deployment of a paused runtime stays as it is: neither repaired, nor changed with the spec, nor removed with it. Other runtimes are reconciled.
+// The Deployment of a paused runtime is neither repaired, updated nor deleted. Other runtimes are reconciled.
 func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	w := newWorld(t, r, predictorOf("m", "onnx"))
@@ -144,7 +144,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	}
 }
 
-// [M6] A field that cannot be read is a mistake of one runtime.
+// [M6] A field that cannot be decoded affects one runtime only.
 func TestMalformedRuntimeIsReported(t *testing.T) {
 	w := newWorld(t)
 	odd := localRuntime("odd", "onnx")
@@ -159,7 +159,7 @@ func TestMalformedRuntimeIsReported(t *testing.T) {
 	}
 }
 
-// [modelmesh-19] Without the annotation no ConfigMap is read; with it the ConfigMap has to be there.
+// [modelmesh-19] With the annotation the ConfigMap must exist; without it no ConfigMap is read.
 func TestProductConfigMapMustExist(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}
@@ -175,7 +175,7 @@ func TestProductConfigMapMustExist(t *testing.T) {
 	}
 }
 
-// lookAlikes are foreign objects under the names that we use.
+// foreignObjects returns objects of other clients with the names of managed objects.
 func foreignObjects() []client.Object {
 	at := func(name string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
@@ -188,7 +188,7 @@ func foreignObjects() []client.Object {
 	}
 }
 
-// [M11] In a namespace that is not served, what we did not make stays, whatever its name and labels; what we made goes.
+// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, whatever their names and labels.
 func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -216,7 +216,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w.expect("removed where nothing is ours", w.reconcileUntilStable("ns"), nil)
 }
 
-// [M11] Where foreign objects have our names, nothing of them is overwritten, and an Event on the runtime reports it.
+// [M11] Foreign objects with the names of managed objects are not changed, and an Event on the runtime reports them.
 func TestForeignObjectsAreReported(t *testing.T) {
 	w := newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
 	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
@@ -228,7 +228,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 		}
 	}
 	said := strings.Join(recordedEvents(w.events), "\n")
-	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // what comes later waits for the first
+	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
 		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
 			t.Errorf("nothing about %s in %s", want, said)
 		}
@@ -242,7 +242,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 }
 
-// [M11] A foreign Service under the name of ours keeps models from being reached: every runtime gets an Event, until it is gone.
+// [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
 func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
@@ -269,7 +269,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	}
 }
 
-// [M19] What a user changes in a Deployment of a ClusterServingRuntime is put right.
+// [M19] Changes of a user to the Deployment of a ClusterServingRuntime are reverted.
 func TestDeploymentDriftIsReverted(t *testing.T) {
 	w := newWorld(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -280,7 +280,7 @@ func TestDeploymentDriftIsReverted(t *testing.T) {
 	}
 }
 
-// A runtime of the namespace takes over the Deployment of the cluster's in one reconcile, also where an autoscaler sets the count.
+// A ServingRuntime takes over the Deployment of a ClusterServingRuntime in one reconcile, also with an autoscaler.
 func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
 	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -293,7 +293,7 @@ func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
 	}
 }
 
-// [M20] A new name of the Service takes the Deployments and the Service of the old name away.
+// [M20] After a rename of the Service the Deployments and the Service with the old name are deleted.
 func TestServiceRename(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -311,7 +311,7 @@ func TestServiceRename(t *testing.T) {
 	}
 }
 
-// The kind of address of a Service cannot be changed, so the Service is recreated.
+// clusterIP is immutable, so the Service is recreated.
 func TestHeadlessServiceIsRecreated(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -328,7 +328,7 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor goes and comes with the metrics; where its API is not served it is not requested.
+// The ServiceMonitor exists while metrics are enabled; it is not requested if its API is not served.
 func TestServiceMonitor(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -346,7 +346,7 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
-// Without the APIs of KServe the Service is there and waits.
+// Without the APIs of KServe only the Service is created.
 func TestReconcileWithoutKServeAPIs(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = capability.NewSet()
@@ -359,7 +359,7 @@ func TestReconcileWithoutKServeAPIs(t *testing.T) {
 	}
 }
 
-// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18] The life of an autoscaler.
+// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]
 func TestAutoscaler(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
@@ -432,7 +432,7 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
-// [modelmesh-98] [M25] The grace period: pods that are there keep it, also after a restart; what is down stays down.
+// [modelmesh-98] [M25] Existing pods keep the grace period, also after a restart of the operator; a runtime at zero stays there.
 func TestScaleToZero(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	model := predictorOf("m", "onnx")
@@ -469,7 +469,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 }
 
-// [M24] An InferenceService that cannot be understood hides no other model.
+// [M24] An invalid InferenceService does not hide other models.
 func TestModelsKeepRuntimeScaled(t *testing.T) {
 	service := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: annotations}}
@@ -500,7 +500,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 	}
 }
 
-// Trouble of one place holds up no other, and is tried again.
+// An error for one object does not block the others and is retried.
 func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 	broken := errors.New("not now")
 	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {
@@ -554,7 +554,7 @@ func TestToResult(t *testing.T) {
 	}
 }
 
-// [M28] What follows the rules and cannot be rendered is reported once, not in every reconcile; so is what the API server refuses.
+// [M28] A valid runtime whose Deployment cannot be built, or that the API server rejects, is reported once.
 func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
@@ -589,8 +589,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// The manager's own namespace is served without a label, for who runs ModelMesh there; others, whose manager has other components,
-// find nothing of it.
+// The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
 func TestUnusedOperatorNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.expect("writes", w.reconcileUntilStable("own"), nil)

@@ -21,8 +21,8 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// OpenShift stores an owner reference that holds up deletion only for who may update the finalizers of the owner: a right that no
-// other cluster asks for. The roles have it for each kind of owner that there is.
+// OpenShift accepts blockOwnerDeletion only from clients that can update the finalizers of the owner. The roles grant it for each kind of
+// owner.
 func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	scaled := localRuntime("r", "onnx")
 	scaled.Annotations = map[string]string{mm.AnnotationAutoscalerClass: mm.AutoscalerHPA}
@@ -47,7 +47,7 @@ func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	}
 }
 
-// holding are the resources of the owners whose deletion objects of these names hold up.
+// blockingOwners returns the resources of owners in owner references with blockOwnerDeletion.
 func (w *world) blockingOwners(namespace string, names ...string) []string {
 	w.Helper()
 	monitor := &unstructured.Unstructured{}
@@ -69,7 +69,7 @@ func (w *world) blockingOwners(namespace string, names ...string) []string {
 	return out
 }
 
-// finalizersOf are the resources of finalizers that roles let update.
+// finalizerPermissions returns the resources whose finalizers roles allow to update.
 func finalizerPermissions(t *testing.T, files ...string) []string {
 	t.Helper()
 	var out []string

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 )
 
-// copyOf is what pods of ns read about etcd.
+// copiedEtcdSecret returns the etcd Secret in ns.
 func (w *world) copiedEtcdSecret() *corev1.Secret {
 	w.Helper()
 	s := &corev1.Secret{}
@@ -24,7 +24,7 @@ func (w *world) copiedEtcdSecret() *corev1.Secret {
 	return s
 }
 
-// [M30] The copy follows the source, with the files that it names, and leaves alone what others put onto it.
+// [M30] The copy follows the source with its referenced keys, and keeps metadata of other clients.
 func TestEtcdSecretIsCopied(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -58,7 +58,7 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 	}
 }
 
-// [M30] A namespace may have an etcd of its own; what the original left is no such thing and is taken over.
+// [M30] A foreign etcd Secret in a namespace is kept; one of the legacy controller is adopted.
 func TestEtcdSecretAdoption(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
@@ -87,7 +87,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 	}
 }
 
-// [M30] The etcd of a namespace needs none of the manager, and when it goes the common one takes its place.
+// [M30] A namespace with its own etcd Secret does not need that of the operator, which is copied when its own is deleted.
 func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
@@ -114,7 +114,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	}
 }
 
-// A namespace does not make the manager talk to an etcd unless the administrator lets it.
+// The operator connects to the etcd of a namespace only if the administrator allows it.
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), etcdSecret("ns"))
 	w.reconcileUntilStable("ns")
@@ -137,7 +137,7 @@ func TestForeignSecretData(t *testing.T) {
 	}
 }
 
-// The manager's own namespace reads the Secret itself; without runtimes there is nothing to read.
+// The operator's namespace uses the source Secret, and a namespace without runtimes needs no copy.
 func TestNoEtcdSecretCopy(t *testing.T) {
 	w := newWorld(t, clusterRuntime("c", "onnx"))
 	for _, write := range w.reconcileUntilStable("own") {
@@ -155,7 +155,7 @@ func TestNoEtcdSecretCopy(t *testing.T) {
 	})
 }
 
-// tlsSecret has a key pair that works.
+// tlsSecret returns a Secret with a valid key pair.
 func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
 	t.Helper()
 	made, err := certs.KeepServing(nil, certs.ServingOptions{
@@ -171,7 +171,7 @@ func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *co
 	return s
 }
 
-// [M31] Pods have the TLS Secret of their namespace, and so has the manager when it calls them; its own serves where that is no good.
+// [M31] Pods and operator use the TLS Secret of the namespace; for the operator that of its own namespace is the fallback.
 func TestTLSSecretOfNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
@@ -207,7 +207,7 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 	}
 }
 
-// [M31] What is wrong with a TLS Secret is reported in the words of the original, for each place where one is, and only once.
+// [M31] Each invalid TLS Secret is reported once, with the message of the legacy controller.
 func TestInvalidTLSSecretsAreReported(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
@@ -230,12 +230,12 @@ func TestInvalidTLSSecretsAreReported(t *testing.T) {
 	}
 }
 
-// claim exists in ns.
+// claim returns a PersistentVolumeClaim in ns.
 func claim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
-// mounted are the claims of the pods of a runtime, and how.
+// mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
 func (w *world) mountedClaims(runtime string) map[string]bool {
 	w.Helper()
 	out := map[string]bool{}
@@ -247,7 +247,7 @@ func (w *world) mountedClaims(runtime string) map[string]bool {
 	return out
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Which claims pods mount, and that a missing one blocks no pod.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] A missing claim is not mounted, so that it blocks no pod.
 func TestMountedClaims(t *testing.T) {
 	listed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
 		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`no JSON`),
@@ -276,7 +276,7 @@ func TestMountedClaims(t *testing.T) {
 	}
 }
 
-// [modelmesh-97] Pods start without the storage Secret.
+// [modelmesh-97]
 func TestStorageSecretIsOptional(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// failing makes reads of one kind from memory fail; of lists the kind ends with List.
+// failReads makes cached reads of a kind fail; the kind of lists ends with List.
 func (w *world) failReads(kind string) {
 	broken := errors.New(kind + " cannot be read")
 	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
@@ -51,7 +51,7 @@ func typeName(l client.ObjectList) string {
 	}
 }
 
-// A fact that cannot be read ends the reconcile: nothing is written, and nothing removed, on half of what is known.
+// After a read error nothing is written or deleted.
 func TestReadErrorEndsReconcile(t *testing.T) {
 	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
 		t.Run(kind, func(t *testing.T) {
@@ -75,7 +75,6 @@ func TestReadErrorEndsReconcile(t *testing.T) {
 	w.expect("writes without settings", w.takeWrites(), nil)
 }
 
-// Secrets that cannot be read end the reconcile as well.
 func TestSecretReadErrorEndsReconcile(t *testing.T) {
 	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
 		w := newWorld(t, localRuntime("r", "sklearn"))
@@ -94,7 +93,7 @@ func TestSecretReadErrorEndsReconcile(t *testing.T) {
 	}
 }
 
-// In the scope of one namespace the Service goes with the Deployment of the manager, which is read once.
+// In a single-namespace installation the operator's Deployment owns the Service; it is read once.
 func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w := newWorld(t, manager)
@@ -116,7 +115,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	}
 }
 
-// The namespace of the manager need not have the label, and is read once then; the label of pod security counts where it is seen.
+// The operator's namespace may have no label and is then read once. The Pod Security label is read from the metadata.
 func TestServiceOwnerIsNamespace(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
@@ -151,7 +150,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 	}
 }
 
-// Runtimes support models only in namespaces that are served.
+// Runtimes support models in enabled namespaces only.
 func TestHasSupportingRuntime(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{
@@ -178,7 +177,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 	}
 }
 
-// A runtime that is valid by itself and cannot be built gets one Event, not one in every reconcile.
+// A valid runtime that cannot be built gets one Event.
 func TestBuildErrorIsReportedOnce(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}

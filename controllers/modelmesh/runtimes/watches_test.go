@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// woken are the namespaces that a handler enqueues when something happens to an object, sorted.
+// enqueuedNamespaces returns the namespaces that a handler enqueues for an object, sorted.
 func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
 	var out []string
@@ -37,7 +37,7 @@ func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) [
 	return out
 }
 
-// someWorld serves own, ns and other; stranger has no label and closed says no.
+// newWatchWorld enables own, ns and other; stranger has no label, and closed is disabled by its label.
 func newWatchWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func secretNamed(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// Objects of users count in namespaces that are served; ours count everywhere, since what is left somewhere has to go.
+// Objects of users are enqueued in enabled namespaces only, managed objects everywhere, because they are deleted in disabled ones.
 func TestObjectsEnqueueNamespaces(t *testing.T) {
 	w := newWatchWorld(t)
 	for namespace, want := range map[string]struct{ users, ours []string }{
@@ -67,7 +67,7 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
-// The namespace of the manager is reconciled without any event, also where it is the only one.
+// The operator's namespace is reconciled without an event.
 func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
 	w := newWatchWorld(t)
 	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
@@ -83,7 +83,7 @@ func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
 	}
 }
 
-// While it is not known whether a namespace is served, its objects wake: the reconcile finds out, or tries again.
+// If Enabled fails, the namespace is enqueued: the reconcile retries.
 func TestEnqueueAfterReadError(t *testing.T) {
 	w := newWatchWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
@@ -102,14 +102,14 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 	return errors.New("no memory")
 }
 
-// Changed settings wake the namespace that they are for, or all that are served.
+// Changed settings enqueue their namespace, or all enabled ones.
 func TestSettingsEnqueueNamespaces(t *testing.T) {
 	w := newWatchWorld(t)
 	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
 	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
-// Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
+// Few of the Secrets, which are cached as metadata, are relevant (M10, M30, M31).
 func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {
@@ -159,7 +159,7 @@ func TestUsesClusterRuntimes(t *testing.T) {
 	}
 }
 
-// passes tells which changes of an object each predicate lets through.
+// passes reports whether a predicate admits a change.
 func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	before := localRuntime("r", "f")
 	before.Generation, before.ResourceVersion = 1, "1"
@@ -209,7 +209,6 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// Of claims nothing is kept but that they are there.
 func TestClaimCacheStripsMetadata(t *testing.T) {
 	claim := capability.MetadataOf(pvcKind)
 	claim.SetNamespace("ns")
@@ -231,7 +230,7 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	}
 }
 
-// What is held in memory: nothing of users as a whole but their models and runtimes (M10).
+// Only models and runtimes of users are cached as whole objects (M10).
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "own"} {
 		for _, need := range Caches(namespace) {

@@ -38,7 +38,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// world is the controller before a fake API server, of which its memory shows what the real one does.
+// world is the reconciler with a fake API server and a cache that shows only the objects that the real one holds.
 type world struct {
 	*testing.T
 	*runtimeReconciler
@@ -48,14 +48,14 @@ type world struct {
 	settings meshsettings.Settings
 	kinds    capability.Set
 	mesh     *fakeClients
-	// writes are verb, kind and name of every write, reads those of the API server past the cache.
+	// writes holds verb, kind and name of each write, reads those of reads from the API server.
 	writes, reads []string
 	fail          func(verb, kind, name string) error
-	// behind: memory does not show yet which Deployments are ours.
+	// behind is true if the cache does not show the labels of managed Deployments yet.
 	behind bool
 }
 
-// calls are those that pool and stream received.
+// fakeClients records the calls of pool and stream.
 type fakeClients struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
@@ -63,7 +63,7 @@ type fakeClients struct {
 	own      map[string]map[string][]byte
 	fail     error
 	failOwn  error
-	// granted are the accounts, in the order of the calls.
+	// granted holds the accounts in call order.
 	granted   []meshetcd.Account
 	failGrant error
 }
@@ -74,7 +74,7 @@ func (c *fakeClients) Ensure(namespace string, target meshclient.Target) error {
 }
 func (c *fakeClients) Forget(namespace string) { delete(c.targets, namespace) }
 
-// streamCalls are those of the stream.
+// fakeStream implements stream.
 type fakeStream struct{ *fakeClients }
 
 func (c fakeStream) Ensure(namespace, service string) { c.services[namespace] = service }
@@ -100,7 +100,7 @@ var plainKinds = []schema.GroupVersionKind{
 	capability.ServingRuntime, capability.ClusterServingRuntime, capability.InferenceService, capability.ServiceMonitor,
 }
 
-// newWorld has the manager in namespace own and an etcd Secret there; namespace ns is served.
+// newWorld has the operator in namespace own with an etcd Secret; namespace ns is enabled.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
@@ -121,7 +121,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func nameField(o client.Object) []string { return []string{o.GetName()} }
 
-// restart forgets all that the controller knew.
+// restart creates a new reconciler, as after a restart of the operator.
 func (w *world) restart() {
 	cached := interceptor.NewClient(w.api, w.managerCache())
 	live := interceptor.NewClient(w.api, interceptor.Funcs{
@@ -155,8 +155,8 @@ func (w *world) restart() {
 	})
 }
 
-// seen hides what the caches of the manager do not hold: Deployments and the like without our labels, and of Secrets and
-// foreign ConfigMaps all but their identity.
+// managerCache hides the objects that the manager does not cache: unmanaged Deployments and other children, and the data of Secrets and
+// foreign ConfigMaps.
 func (w *world) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {
@@ -234,7 +234,7 @@ func kindOf(o client.Object) string {
 	return kind.Kind
 }
 
-// reconcileOnce reconciles a namespace, and returns after what time it wants to run again.
+// reconcileOnce reconciles a namespace and returns its RequeueAfter.
 func (w *world) reconcileOnce(namespace string) time.Duration {
 	w.Helper()
 	result, err := w.Reconcile(w.Context(), modelmesh.RequestFor(namespace))
@@ -244,7 +244,7 @@ func (w *world) reconcileOnce(namespace string) time.Duration {
 	return result.RequeueAfter
 }
 
-// settle reconciles until nothing is written, at most a few times, and returns all writes.
+// reconcileUntilStable reconciles until nothing is written, and returns all writes.
 func (w *world) reconcileUntilStable(namespace string) []string {
 	w.Helper()
 	var all []string
@@ -260,7 +260,7 @@ func (w *world) reconcileUntilStable(namespace string) []string {
 	return nil
 }
 
-// wrote returns what has been written since the last call, sorted.
+// takeWrites returns the writes since the last call, sorted.
 func (w *world) takeWrites() []string {
 	out := w.writes
 	w.writes = nil
@@ -275,7 +275,7 @@ func (w *world) expect(what string, got, want []string) {
 	}
 }
 
-// get reads an object; false says that there is none.
+// get reads an object and reports whether it exists.
 func (w *world) get(o client.Object, namespace, name string) bool {
 	w.Helper()
 	err := w.api.Get(w.Context(), namespacedName(namespace, name), o)
@@ -299,7 +299,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// deploymentOf is the Deployment of a runtime in ns; it has to be there.
+// deploymentOf returns the Deployment of a runtime in ns, which must exist.
 func (w *world) deploymentOf(runtime string) *appsv1.Deployment {
 	w.Helper()
 	d := &appsv1.Deployment{}
@@ -309,7 +309,7 @@ func (w *world) deploymentOf(runtime string) *appsv1.Deployment {
 	return d
 }
 
-// has tells whether ns has a Deployment for a runtime.
+// hasDeployment reports whether ns has a Deployment for a runtime.
 func (w *world) hasDeployment(runtime string) bool {
 	w.Helper()
 	return w.get(&appsv1.Deployment{}, "ns", "modelmesh-serving-"+runtime)
@@ -320,7 +320,7 @@ func (w *world) replicasOf(runtime string) int32 {
 	return *w.deploymentOf(runtime).Spec.Replicas
 }
 
-// runtimeSpec serves a format.
+// runtimeSpec returns a spec that supports a format.
 func runtimeSpec(format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) v1alpha1.ServingRuntimeSpec {
 	spec := v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"),
@@ -348,14 +348,14 @@ func clusterRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntim
 func singleModel(s *v1alpha1.ServingRuntimeSpec) { s.MultiModel = nil }
 func disabled(s *v1alpha1.ServingRuntimeSpec)    { s.Disabled = new(true) }
 
-// predictorOf wants a format served in ns.
+// predictorOf returns a Predictor with a format in ns.
 func predictorOf(name, format string) *v1alpha1.Predictor {
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)}}
 	p.Spec.ModelType.Name = format
 	return p
 }
 
-// etcdSecret is the Secret that says where etcd is.
+// etcdSecret returns the Secret with the etcd connection.
 func etcdSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-etcd"},
