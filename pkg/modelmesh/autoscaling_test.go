@@ -53,7 +53,7 @@ func TestParseAutoscaling(t *testing.T) {
 	}
 }
 
-// Whatever is written, the numbers are such that a HorizontalPodAutoscaler may have them, and what was not understood is reported.
+// The result is always valid for a HorizontalPodAutoscaler, and invalid annotations are reported.
 func TestParsedAutoscalingIsValid(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "0", "1", "5", "100", "-1", "2147483648", "1.5", " 1"}), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {

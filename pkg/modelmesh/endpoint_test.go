@@ -17,7 +17,7 @@ func TestParseEndpoint(t *testing.T) {
 		"unix:///var/file.sock":   {Path: "/var/file.sock"},  // [modelmesh-15]
 		"unix:///var/mount/path":  {Path: "/var/mount/path"}, // [modelmesh-17]
 		"port:65535":              {Port: "65535"},
-		"unix://unix:/tmp/a/b":    {Path: "/tmp/a/b"}, // one of each is taken off, as ever
+		"unix://unix:/tmp/a/b":    {Path: "/tmp/a/b"}, // one of each prefix is removed
 		"unix:/tmp/with space/ok": {Path: "/tmp/with space/ok"},
 	} {
 		got, err := ParseEndpoint(text)
@@ -31,7 +31,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// Nothing that is no address is taken for the path of a socket. [M43]
+// An invalid address is not taken for the path of a socket. [M43]
 func TestParseEndpointErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"8085":                 `"8085" is neither port:<number> nor unix:<absolute path>`,
@@ -106,7 +106,7 @@ func TestEndpointsOf(t *testing.T) {
 	}
 }
 
-// FuzzParseEndpoint shows that what is accepted can be mounted and dialled, and that the rest is refused with its text.
+// FuzzParseEndpoint checks that accepted endpoints can be mounted and dialled, and that errors quote rejected ones.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, seed := range []string{"port:1", "unix:/a/b", "unix:///a/b", "8085", "", "port:0x10", "unix://unix:unix:/a", "port:١", "unix:/\x00/a"} {
 		f.Add(seed)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// format is a supported one; no version is "".
+// format returns a supported format, without a version if it is empty.
 func format(name, version string, autoSelect *bool) v1alpha1.SupportedModelFormat {
 	f := v1alpha1.SupportedModelFormat{Name: name, AutoSelect: autoSelect}
 	if version != "" {
@@ -89,7 +89,7 @@ func TestIsEnabled(t *testing.T) {
 	}
 }
 
-// [modelmesh-11] What the mesh receives about a runtime, to the byte.
+// [modelmesh-11] The exact file for the mesh.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{
@@ -125,7 +125,7 @@ func TestTypeConstraints(t *testing.T) {
 	}
 }
 
-// A model is placed by the constraints where Supports says that it may go, and nowhere else.
+// The constraints allow a model on the runtimes for which HasLabels is true, and on no others.
 func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,7 +180,7 @@ func wanted(labels []string) []string {
 	return all
 }
 
-// The mesh knows these calls, with the place of the name in each, and refuses members that it does not know.
+// The calls with the position of the model name. The mesh rejects unknown members.
 func TestDataPlaneConfig(t *testing.T) {
 	type call struct {
 		IDExtractionPath []int `json:"idExtractionPath"`

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// predictor reads the spec of a Predictor.
+// predictor decodes the spec of a Predictor.
 func predictor(t *testing.T, name, spec string) Model {
 	t.Helper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid"}}
@@ -23,7 +23,7 @@ func predictor(t *testing.T, name, spec string) Model {
 	return FromPredictor(p)
 }
 
-// service reads spec.predictor of an InferenceService; annotations come as name and value in turn.
+// service decodes spec.predictor of an InferenceService; annotations are pairs of name and value.
 func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.InferenceService {
 	t.Helper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid", Annotations: map[string]string{}}}
@@ -36,8 +36,8 @@ func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.In
 	return s
 }
 
-// converted is the model of an InferenceService in ModelMesh mode.
-func converted(t *testing.T, name, spec string, annotations ...string) Model {
+// convertedModel returns the model of an InferenceService in ModelMesh mode.
+func convertedModel(t *testing.T, name, spec string, annotations ...string) Model {
 	t.Helper()
 	m, ours, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
 	if err != nil || !ours {
@@ -46,22 +46,21 @@ func converted(t *testing.T, name, spec string, annotations ...string) Model {
 	return m
 }
 
-// [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in
-// the recordings: another digest would load every model again at an upgrade.
+// [modelmesh-87] The hashes equal those of the legacy controller, see the recordings: others would reload every model in an upgrade.
 func TestModelIDsOfLegacyController(t *testing.T) {
 	for want, m := range map[string]Model{
-		"m__isvc-6b2eb0b8bf": converted(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
-		"m__isvc-3642375d03": converted(t, "m",
+		"m__isvc-6b2eb0b8bf": convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
+		"m__isvc-3642375d03": convertedModel(t, "m",
 			`{model: {modelFormat: {name: sklearn}, storageUri: s3://modelmesh-example-models/sklearn/mnist-svm.joblib, storage: {key: localMinIO}}}`),
-		"m__isvc-3d2daa3370": converted(t, "m",
+		"m__isvc-3d2daa3370": convertedModel(t, "m",
 			`{model: {modelFormat: {name: sklearn}, storage: {path: sklearn/mnist-svm.joblib, parameters: {type: pvc, name: my-models-pvc}}}}`),
-		"m__isvc-b29c3d91f3": converted(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
+		"m__isvc-b29c3d91f3": convertedModel(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
 		"m__ksp-7702c1b55a":  predictor(t, "m", `{modelType: {name: sklearn}, path: sklearn/mnist-svm.joblib, storage: {s3: {secretKey: localMinIO}}}`),
 		"m__ksp-f624b27e99":  predictor(t, "m", `{modelType: {name: xgboost}, path: xgboost/mushroom.json, storage: {s3: {secretKey: localMinIO}}}`),
 		// The recordings.
 		"steady__ksp-9f7bdd9816":      predictor(t, "steady", `{modelType: {name: sklearn}, storage: {path: steady/v1, key: localStore}}`),
 		"speech__ksp-5c5e4c0eaa":      predictor(t, "speech", `{modelType: {name: own-format}, storage: {path: speech/v1, key: localStore, parameters: {bucket: speech-models}}, runtime: {name: own-server}}`),
-		"from-claim__isvc-9793aabec7": converted(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
+		"from-claim__isvc-9793aabec7": convertedModel(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
 	} {
 		if got := m.ID(); got != want {
 			t.Errorf("id %s, want %s", got, want)
@@ -69,7 +68,7 @@ func TestModelIDsOfLegacyController(t *testing.T) {
 	}
 }
 
-// What is not set and what is set to nothing are different specs for the original.
+// Unset and empty fields are different specs, as in the legacy controller.
 func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 	ids := map[string]string{}
 	for _, spec := range []string{

@@ -21,8 +21,7 @@ func required(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
-// The architectures bind every alternative that the author of the runtime gives, so that none of his terms loses its force. The
-// original made them one more alternative. [M4] [modelmesh-25]
+// Each node selector term of the runtime gets the architectures. The legacy controller added them as another term. [M4] [modelmesh-25]
 func TestAffinity(t *testing.T) {
 	arch := expression("kubernetes.io/arch", "amd64", "arm64", "s390x")
 	gpu, zone, own := expression("gpu", "yes"), expression("zone", "a"), expression("kubernetes.io/arch", "ppc64le")
@@ -61,7 +60,7 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// The architectures are a setting; an empty list requires none.
+// An empty list of architectures requires none.
 func TestArchitectures(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.RuntimeArchitectures = []string{"ppc64le"}
@@ -74,7 +73,7 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// [modelmesh-25] Where the pods of a runtime may run is for its author to say.
+// [modelmesh-25]
 func TestNodeSelectorAndTolerations(t *testing.T) {
 	tolerations := []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}, {Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(0))}}
 	pod := podOf(t, inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {

@@ -11,14 +11,14 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// inClaim is a model of a format that lies in a claim.
+// inClaim returns a model of a format that is stored in a claim.
 func inClaim(format, claim string) mm.Model {
 	return mm.Model{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": claim}},
 	}}
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] Which claims pods mount.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96]
 func TestClaims(t *testing.T) {
 	existing := []string{"shelf", "any-shelf", "with.dots"}
 	models := []mm.Model{

@@ -16,7 +16,7 @@ import (
 
 var forms = map[string]func(*RuntimeInputs){"current": func(*RuntimeInputs) {}, "original": original}
 
-// The order of containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
+// The order of the containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
 func TestContainerOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
@@ -43,14 +43,14 @@ func TestContainerOrder(t *testing.T) {
 	}
 }
 
-// alsoNamed adds a container with an image of its own.
+// withExtraContainer adds a container with another image.
 func withExtraContainer(name string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: name, Image: fmt.Sprintf("example.com/%s:%d", name, len(s.Containers))})
 	}
 }
 
-// Of several containers with one name the last one stands in the place of the first.
+// The last of several containers with the same name replaces the first.
 func TestLastContainerOfNameWins(t *testing.T) {
 	pod := podOf(t, inputs(runtimeSpec(withExtraContainer("second"), withExtraContainer("server")), plainMesh))
 	if got := container(t, pod, "server").Image; got != "example.com/server:2" {
@@ -58,7 +58,7 @@ func TestLastContainerOfNameWins(t *testing.T) {
 	}
 }
 
-// A container of the runtime keeps what its author says. [modelmesh-22]
+// A runtime container keeps its spec. [modelmesh-22]
 func TestRuntimeContainerKeepsSpec(t *testing.T) {
 	given := corev1.Container{
 		Name: "triton", Image: "example.com/server:7", Args: []string{"--a", "b"}, Command: []string{"/run"}, WorkingDir: "/work",
@@ -85,7 +85,7 @@ func TestRuntimeContainerKeepsSpec(t *testing.T) {
 	}
 }
 
-// Variables of the runtime replace those of the adapter as a whole, or come after them. [modelmesh-22] [modelmesh-28]
+// Variables of the runtime replace those of the adapter or are appended. [modelmesh-22] [modelmesh-28]
 func TestAdapterEnvironment(t *testing.T) {
 	spec := runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
 		s.BuiltInAdapter.Env = []corev1.EnvVar{
@@ -117,7 +117,7 @@ func TestAdapterEnvironment(t *testing.T) {
 	}
 }
 
-// Without a data endpoint the adapter answers requests where it manages models, and its own port has a default. [M1]
+// Without a data endpoint the adapter's management endpoint serves inference, and its port has a default. [M1]
 func TestAdapterDefaults(t *testing.T) {
 	pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
 	adapter := container(t, pod, "triton-adapter")
@@ -138,7 +138,7 @@ func TestAdapterDefaults(t *testing.T) {
 	}
 }
 
-// Of a list that knows no doubles, one element stays, and a notice reports the others.
+// One of several duplicates is kept, and notices report the others.
 func TestDuplicateVariablesAndPorts(t *testing.T) {
 	spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "A", Value: "3"}}
@@ -163,7 +163,7 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 	}
 }
 
-// What the API server would refuse is refused in words that say what to do. [M41]
+// Specs that the API server would reject are rejected with an error that names the fix. [M41]
 func TestConflictingNamesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
@@ -203,7 +203,7 @@ func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
 	}
 }
 
-// [modelmesh-26] Labels and annotations of the settings and of the runtime; those of the runtime win.
+// [modelmesh-26] Labels and annotations of the runtime override those of the settings.
 func TestPodLabelsAndAnnotations(t *testing.T) {
 	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Labels = map[string]string{"both": "spec", "spec": "1"}
@@ -229,7 +229,7 @@ func TestPodLabelsAndAnnotations(t *testing.T) {
 	}
 }
 
-// Labels by which pods are found stay, whatever the settings and the runtime say. [M38]
+// Labels in selectors cannot be overridden. [M38]
 func TestReservedLabels(t *testing.T) {
 	for form, change := range forms {
 		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "mine", "ok": "1"} }), change)
@@ -253,7 +253,7 @@ func TestReservedLabels(t *testing.T) {
 	}
 }
 
-// [modelmesh-27] Pull secrets of the settings, then those of the runtime, each once.
+// [modelmesh-27] Pull secrets of the settings, then those of the runtime, without duplicates.
 func TestPullSecrets(t *testing.T) {
 	refs := func(names ...string) []corev1.LocalObjectReference {
 		var all []corev1.LocalObjectReference
@@ -277,7 +277,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// [UP-F6] The scheduler and devices of a runtime are those of its pods, and what has no effect is reported.
+// [UP-F6] Pods have the scheduler and the devices of the runtime, and ignored fields are reported.
 func TestSchedulerAndResourceClaims(t *testing.T) {
 	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.SchedulerName, s.ResourceClaims, s.Ignored = "gpus", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}, []string{"workerSpec"}
@@ -294,7 +294,7 @@ func TestSchedulerAndResourceClaims(t *testing.T) {
 	}
 }
 
-// [UP-F6] What newer schemas of KServe allow in containers and volumes reaches the pods.
+// [UP-F6] Container and volume fields of newer KServe schemas are kept.
 func TestNewerPodFieldsAreKept(t *testing.T) {
 	fromFile := corev1.EnvVar{Name: "F", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "own.env", Key: "F", Optional: new(true)}}}
 	identity := corev1.Volume{Name: "identity", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -325,7 +325,7 @@ func TestNewerPodFieldsAreKept(t *testing.T) {
 	}
 }
 
-// [modelmesh-33] Replicas are what the controller decided; without a decision the field is left to others.
+// [modelmesh-33] Without a replica count the field is unset.
 func TestDeploymentReplicas(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Replicas = new(int32(5))
@@ -338,7 +338,7 @@ func TestDeploymentReplicas(t *testing.T) {
 	}
 }
 
-// Names as long as Kubernetes allows make objects that Kubernetes allows, and no two runtimes share one.
+// Runtimes with names of maximum length result in valid, unique object names.
 func TestLongNamesAreValidAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tail := range []string{"a", "b"} {
@@ -358,7 +358,7 @@ func TestLongNamesAreValidAndUnique(t *testing.T) {
 	}
 }
 
-// The hash tells forms and specs apart, and nothing else.
+// The hash depends on form and spec only.
 func TestTemplateHash(t *testing.T) {
 	hash := func(in RuntimeInputs) string {
 		d, err := BuildDeployment(in)

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// mended are the fields by which the two forms may differ.
+// acceptedDifferences are the fields by which the two forms may differ.
 var acceptedDifferences = regexp.MustCompile(strings.Join([]string{
 	`\.securityContext\.`,                       // M40
 	`\.secret\.optional$`,                       // M39
@@ -28,7 +28,7 @@ var acceptedDifferences = regexp.MustCompile(strings.Join([]string{
 	`\.template\.metadata\.labels\.app\.kubern`, // M38
 }, "|"))
 
-// The two forms of any runtime are the same pods but for what is mended: containers, mounts and variables in the same order.
+// Both forms of a runtime have the same containers, mounts and variables in the same order, except for acceptedDifferences.
 func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInputs(t)
@@ -50,7 +50,7 @@ func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 	})
 }
 
-// drawInputs draws a runtime that the rules accept, with settings.
+// drawInputs draws a valid runtime and settings.
 func drawInputs(t *rapid.T) RuntimeInputs {
 	spec := runtimeSpec()
 	for name, change := range kinds {
@@ -102,7 +102,7 @@ func renderedForm(t *rapid.T, in RuntimeInputs, form Form) *unstructured.Unstruc
 	return objects[0]
 }
 
-// outline is what a pod consists of, by names and in order.
+// outline returns the names in a pod, in order.
 func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	if err != nil {
@@ -126,7 +126,7 @@ func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 	return all
 }
 
-// texted is a runtime, with settings, that carries a text wherever text may stand, but for what the rules look at.
+// withText returns a runtime and settings with a text in each free-form field.
 func withText(text string) RuntimeInputs {
 	spec := runtimeSpec(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		c := &s.Containers[0]
@@ -152,8 +152,7 @@ func withText(text string) RuntimeInputs {
 	return in
 }
 
-// FuzzStringsKeepStructure shows that no text in a runtime or in the settings adds, removes or moves a field of its pods: only
-// values differ.
+// FuzzStringsKeepStructure checks that no text in a runtime or in the settings adds, removes or moves a field of its pods.
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(MM_LABELS)", "a: &b [*b]", "\x00\xff", "---\nkind: Pod", "a,b", "a|b", ":", "@", "/",
@@ -177,7 +176,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// versionValue is the value of RUNTIME_VERSION of an adapter that stands at the third place.
+// versionValue matches the path of RUNTIME_VERSION of an adapter that is the third container.
 var versionValue = regexp.MustCompile(`containers\[2\]\.env\[7\]\.value$`)
 
 func withoutVersion(paths []string) []string {

@@ -17,8 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// FuzzBuilders shows that no spec that KServe's API can hold makes a builder panic, in either form, whether the rules accept it
-// or not, and that what is built is an object. [M1]
+// FuzzBuilders checks that builders panic for no spec, valid or not, in either form, and return valid objects. [M1]
 func FuzzBuilders(f *testing.F) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -86,10 +85,10 @@ func FuzzBuilders(f *testing.F) {
 
 func must(text []byte, _ error) []byte { return text }
 
-// failing is what a test and rapid have in common.
+// failing is the common interface of testing.T and rapid.T.
 type failing interface{ Errorf(string, ...any) }
 
-// checkKeyed looks for doubles in lists that server-side apply merges by a key: the API server refuses them.
+// checkKeyed fails for duplicate keys in lists that server-side apply merges by key, which the API server rejects.
 func checkKeyed(t failing, d *appsv1.Deployment) {
 	pod := d.Spec.Template.Spec
 	distinct(t, "containers", pod.Containers, func(c corev1.Container) string { return c.Name })
@@ -121,8 +120,7 @@ func distinct[T any](t failing, what string, list []T, key func(T) string) {
 	}
 }
 
-// Specs that differ from good ones in names, ports and paths that may clash are refused by the rules, refused by the builder, or
-// built into a Deployment that the API server takes.
+// Specs with conflicting names, ports or paths are rejected by the validation, rejected by the builder, or built into a valid Deployment.
 func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
 	place := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})

@@ -46,14 +46,14 @@ func builtIn(t *testing.T) []RuntimeInputs {
 	return all
 }
 
-// [modelmesh-31] The pods of the built-in runtimes.
+// [modelmesh-31]
 func TestGoldenBuiltInRuntimes(t *testing.T) {
 	for _, in := range builtIn(t) {
 		framework.Golden(t, filepath.Join("testdata", "golden", in.Name+".yaml"), []*unstructured.Unstructured{buildDeploymentFor(t, in)})
 	}
 }
 
-// Everything that the settings can switch on, on both platforms.
+// All features of the settings, on both platforms.
 func TestGoldenAllSettings(t *testing.T) {
 	openShift := capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestGoldenAllSettings(t *testing.T) {
 	}
 }
 
-// The label set of a built-in runtime is the one that running pods and placed models have. [modelmesh-31]
+// The labels of a built-in runtime equal those of running pods and placed models. [modelmesh-31]
 func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 	want := map[string]string{
 		"mlserver-1.x":   "mt:lightgbm,mt:lightgbm:3,mt:sklearn,mt:sklearn:0,mt:xgboost,mt:xgboost:1,pv:grpc-v2,rt:mlserver-1.x",
@@ -100,7 +100,7 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 	}
 }
 
-// Every sample of a runtime is one that pods are made of, without a word about it.
+// Each sample runtime is built without a notice.
 func TestSampleRuntimesHaveNoNotices(t *testing.T) {
 	files, err := filepath.Glob("../../../config/samples/modelmesh_runtime_*.yaml")
 	if err != nil || len(files) < 2 {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The variables of the mesh with everything that the settings can say, in their order.
+// All variables that the settings can enable, in their order.
 func TestMeshEnvironment(t *testing.T) {
 	in := inputs(runtimeSpec(onSockets, pullerless), encrypted)
 	s := &in.Settings
@@ -53,7 +53,6 @@ func TestMeshEnvironment(t *testing.T) {
 	}
 }
 
-// What the settings can leave out is left out.
 func TestMeshEnvironmentMinimal(t *testing.T) {
 	in := inputs(runtimeSpec(), plainMesh)
 	in.Settings.GRPCMaxMessageSizeBytes = 0
@@ -75,7 +74,7 @@ func TestMeshEnvironmentMinimal(t *testing.T) {
 	}
 }
 
-// Variables of the settings reach the mesh. They replace others, but not those that it could not do without. [modelmesh-20] [modelmesh-21]
+// Variables of the settings override others, except those that the mesh requires. [modelmesh-20] [modelmesh-21]
 func TestInternalModelMeshEnvVars(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{
@@ -100,7 +99,7 @@ func TestInternalModelMeshEnvVars(t *testing.T) {
 	}
 }
 
-// The metrics of the settings reach ports, annotations and variables alike. [modelmesh-32]
+// The metrics settings affect ports, annotations and variables. [modelmesh-32]
 func TestMetrics(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
@@ -117,7 +116,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// What the mesh mounts. [modelmesh-17]
+// [modelmesh-17]
 func TestMeshMounts(t *testing.T) {
 	base := []string{"tc-config /etc/watson/mmesh/config", "etcd-config /opt/kserve/mmesh/etcd"}
 	for name, c := range map[string]struct {
@@ -134,7 +133,7 @@ func TestMeshMounts(t *testing.T) {
 	}
 }
 
-// [modelmesh-35] The REST proxy has a container of its own, and the runtime a label more.
+// [modelmesh-35] The REST proxy is a container, and adds a label to the runtime.
 func TestRESTProxy(t *testing.T) {
 	in := inputs(runtimeSpec(), encrypted)
 	in.Spec.ProtocolVersions = []string{"grpc-v2"}
@@ -163,7 +162,7 @@ func TestRESTProxy(t *testing.T) {
 	}
 }
 
-// [modelmesh-23] The puller of a server that gets models through a port.
+// [modelmesh-23] A server with a management port gets a puller.
 func TestPuller(t *testing.T) {
 	in := inputs(runtimeSpec(), claiming("shelf"))
 	in.Settings.StorageHelper.Command = nil
@@ -191,7 +190,7 @@ func TestPuller(t *testing.T) {
 	}
 }
 
-// The version of a server is the tag of its image. The original took what follows the first colon. [M37]
+// The version is the tag of the image. The legacy controller used the part after the first colon. [M37]
 func TestRuntimeVersion(t *testing.T) {
 	for image, want := range map[string]struct{ current, original string }{
 		"triton:2.34":                    {"2.34", "2.34"},

@@ -16,7 +16,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// guardsOf are the guards of a namespace on a platform as they would be written.
+// guardsOf returns the guards of a namespace on a platform as they would be applied.
 func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
 	t.Helper()
 	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.OpenShift() })
@@ -37,7 +37,7 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// [M34] [O4] What is made, and that the policy which the original installed is taken over and that of a user is not.
+// [M34] [O4] The NetworkPolicy of the legacy installation is adopted, that of a user is not.
 func TestGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	off := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
@@ -66,7 +66,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// [O6] Restricted, only clients that cannot be distinguished otherwise reach the ports that do not authenticate.
+// [O6] With restricted settings only trusted peers reach the ports without authentication.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)

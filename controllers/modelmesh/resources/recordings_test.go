@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Each file of testdata/recordings holds what the original controller made of a runtime on Kubernetes 1.36.3: the runtime, the
+// Each file of testdata/recordings holds the objects of the legacy controller for a runtime on Kubernetes 1.36.3: the runtime, the
 // settings if they are not the defaults, and the objects of its namespace as the API server returned them.
 
-// filledIn are fields that the API server fills in, so that builders leave them out.
+// filledIn lists fields that the API server fills in, so that builders leave them out.
 var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
@@ -95,7 +95,7 @@ func recordings(t *testing.T) []recording {
 	return all
 }
 
-// livedOn is what the namespace of a recording held beside the runtime: models and claims.
+// liveInputs adds the models and claims in the namespace of a recording.
 func (r *recording) liveInputs(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
@@ -117,7 +117,7 @@ func (r *recording) liveInputs(form Form) {
 	})
 }
 
-// built is everything that there would be for a recording.
+// buildObjects returns all objects for a recording.
 func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	in := NamespaceInputs{Namespace: r.in.Namespace, Settings: r.in.Settings, TLS: r.in.TLS}
@@ -151,7 +151,7 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// TestRecordings holds the builders against the original, field by field, in both forms. [modelmesh-31]
+// TestRecordings compares built objects with those of the legacy controller, field by field, in both forms. [modelmesh-31]
 func TestRecordings(t *testing.T) {
 	for form, accepted := range map[Form][]acceptedDifference{Legacy: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
 		met := map[int]bool{}

@@ -55,7 +55,7 @@ func TestDecideReplicas(t *testing.T) {
 	}
 }
 
-// Whatever happens, pods go only after the whole grace period without models, and come with the first model.
+// A runtime is scaled to zero only after a whole grace period without models, and scaled up for the first model.
 func TestScaleToZeroGracePeriod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, idle, idleFor := noon, time.Time{}, time.Duration(0)

@@ -15,7 +15,7 @@ import (
 func restricted(in *RuntimeInputs)  { in.Restricted = true }
 func onOpenShift(in *RuntimeInputs) { in.OpenShift = true }
 
-// violations are what the restricted level of Pod Security objects to in a container.
+// violations returns the violations of the restricted Pod Security Standard in a container.
 func violations(pod corev1.PodSpec, c corev1.Container) []string {
 	var all []string
 	s := c.SecurityContext
@@ -41,8 +41,8 @@ func violations(pod corev1.PodSpec, c corev1.Container) []string {
 	return all
 }
 
-// Containers of ours are admitted everywhere. Those of runtimes are, where the namespace demands it or the platform gives them a
-// user; elsewhere they may continue to run as root, since that is what images of servers do. [M40]
+// ModelMesh containers always meet the restricted standard. Runtime containers meet it if the namespace enforces it or the platform
+// assigns a user; elsewhere they can run as root, as the images of model servers do. [M40]
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -68,7 +68,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// A user ID is set only where neither the runtime nor the platform gives one: OpenShift refuses numbers that are not its own.
+// runAsUser is set only if neither the runtime nor the platform sets it: OpenShift rejects other user IDs.
 func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -87,7 +87,7 @@ func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 	}
 }
 
-// What the author of a runtime says stands; a restricted namespace adds what is not said.
+// Fields of the runtime are kept; missing ones are added in a restricted namespace.
 func TestRuntimeSecurityContextIsKept(t *testing.T) {
 	root := &corev1.SecurityContext{RunAsUser: new(int64(0))}
 	added := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}, ReadOnlyRootFilesystem: new(true)}
@@ -124,7 +124,7 @@ func inServer(change func(*corev1.Container)) func(*v1alpha1.ServingRuntimeSpec)
 	return func(s *v1alpha1.ServingRuntimeSpec) { change(&s.Containers[0]) }
 }
 
-// In the form of the original only some containers have a security context, and the pod has none.
+// In the legacy form only some containers have a security context, and the pod has none.
 func TestLegacySecurityContext(t *testing.T) {
 	drop := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	for kind, want := range map[*v1alpha1.ServingRuntimeSpec]map[string]*corev1.SecurityContext{
@@ -143,8 +143,7 @@ func TestLegacySecurityContext(t *testing.T) {
 	}
 }
 
-// The proxy for authentication stands behind the mesh, so that the exchange brings it to the second place. Its volumes come
-// after those of the runtime.
+// The proxy is added after the mesh and becomes the second container. Its volumes follow those of the runtime.
 func TestAuthenticationProxy(t *testing.T) {
 	proxied := func(in *RuntimeInputs) { in.Proxy = withOAuthProxy() }
 	for want, in := range map[string]RuntimeInputs{
@@ -178,7 +177,6 @@ func TestAuthenticationProxy(t *testing.T) {
 	}
 }
 
-// The account of the pods is that of the settings.
 func TestServiceAccount(t *testing.T) {
 	in := inputs(runtimeSpec())
 	if got := podOf(t, in).ServiceAccountName; got != "" {

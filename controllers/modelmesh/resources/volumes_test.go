@@ -15,7 +15,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// [modelmesh-24] [modelmesh-16] Which volumes there are, in their order.
+// [modelmesh-24] [modelmesh-16] The volumes in their order.
 func TestVolumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
@@ -38,7 +38,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// Models may take one and a half times the memory of the servers.
+// The limit is 1.5 times the memory limits of the servers.
 func TestModelsSizeLimit(t *testing.T) {
 	for want, limits := range map[string][]string{
 		"0": {""}, "1536Mi": {"1Gi"}, "3Gi": {"1Gi", "1Gi"}, "1500": {"1k"}, "1": {"1"}, "4": {"3"}, "768Mi": {"", "512Mi"},
@@ -59,7 +59,7 @@ func TestModelsSizeLimit(t *testing.T) {
 	}
 }
 
-// However many claims there are, each container has its own mounts: no server sees the credentials of the storage. [M3]
+// Each container has its own list of mounts, so that no model server sees the storage credentials. [M3]
 func TestClaimMountsPerContainer(t *testing.T) {
 	for n := range 12 {
 		var claims []string
@@ -88,7 +88,7 @@ func onDataSocket(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCDataEndpoint = new("unix:/tmp/own/data.sock")
 }
 
-// A claim whose name is none for a volume, or is taken, is mounted all the same, where the puller looks for it. [M39]
+// A claim with a name that no volume can have, or that another volume has, is mounted at the path of its name. [M39]
 func TestClaimVolumeNames(t *testing.T) {
 	long := strings.Repeat("long-", 20) + "a"
 	claims := []string{"plain", "with.dots", "with-dots", "own", "tc-config", "tls-certs", long, long + "b"}
@@ -115,7 +115,7 @@ func TestClaimVolumeNames(t *testing.T) {
 	}
 }
 
-// No claims of any names make two volumes of one name.
+// No two claims get the same volume name.
 func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`), rapid.SampledFrom([]string{"models-dir", "etcd-config", "a.b", "a-b"}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +142,7 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	})
 }
 
-// Pods start without credentials; models that need some say so themselves. [M39]
+// Pods start without storage credentials. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
 		for _, v := range podOf(t, inputs(runtimeSpec(), change)).Volumes {

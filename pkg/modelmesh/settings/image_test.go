@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// [modelmesh-40] How the parts of an image come together over layers.
+// [modelmesh-40] Merging of image parts.
 func TestImages(t *testing.T) {
 	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
 	for name, tc := range map[string]struct {
@@ -80,7 +80,6 @@ func TestImageErrors(t *testing.T) {
 	refused(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
 }
 
-// Taking a reference apart and putting it together again changes nothing.
 func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every refusal names the key, the value and what is right.
+// Each error names the key, its value and the valid values.
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"inferenceServiceName: Served":                                `inferenceServiceName "Served": must be the name of a Service`,
@@ -78,13 +78,13 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// What does not run needs no port of its own.
+// A disabled listener does not conflict.
 func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
 }
 
-// All mistakes are reported at once, in the order of the document.
+// All errors are reported, in the order of the document.
 func TestAllErrorsAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
@@ -92,7 +92,7 @@ func TestAllErrorsAreReported(t *testing.T) {
 	}
 }
 
-// Anchors and merged keys are plain YAML.
+// YAML anchors and merge keys are supported.
 func TestAnchors(t *testing.T) {
 	got := mustRead(t, Default(), "modelMeshResources: &r {limits: &l {cpu: 4, memory: 2Gi}}\nstorageHelperResources: *r\nrestProxy: {resources: {limits: {<<: *l, cpu: 5}}}")
 	for name, have := range map[string]string{
@@ -106,7 +106,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// Keys without effect are named with their path and the key that may have been meant.
+// Keys without effect are reported with their path and a similar key.
 func TestUnknownKeys(t *testing.T) {
 	_, notes, err := Read(Default(), `
 podsPerRuntimes: 3
@@ -136,10 +136,10 @@ restProxy: {image: {command: [x]}}
 	}
 }
 
-// A namespace may say how much and how many, and nothing about code, identity, credentials and addresses.
+// A namespace can set amounts, but not code, identity, credentials and addresses.
 func TestNamespaceAuthority(t *testing.T) {
 	var allowed, all []string
-	for line := range strings.Lines(everything) {
+	for line := range strings.Lines(allKeysDocument) {
 		if !strings.HasPrefix(line, " ") && strings.Contains(line, ":") {
 			all = append(all, line)
 		}
