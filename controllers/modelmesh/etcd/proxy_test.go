@@ -31,7 +31,7 @@ func TestProxyIsIgnored(t *testing.T) {
 			_ = connection.Close()
 		}
 	}()
-	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsUsed$")
+	command := exec.Command(os.Args[0], "-test.run=^TestProxyIsIgnored$")
 	command.Env = append(os.Environ(), childEnv+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
