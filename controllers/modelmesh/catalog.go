@@ -49,7 +49,7 @@ func (c *Catalog) UsesClusterRuntimes() bool {
 // Runtimes returns the runtimes of a namespace by name: its ServingRuntimes and all multi-model ClusterServingRuntimes. A
 // ServingRuntime takes precedence over a ClusterServingRuntime of the same name.
 func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Runtime, error) {
-	out := map[string]Runtime{}
+	runtimes := map[string]Runtime{}
 	apis := c.Served()
 	if apis.Has(capability.ClusterServingRuntime) && c.UsesClusterRuntimes() {
 		list := &v1alpha1.ClusterServingRuntimeList{}
@@ -58,7 +58,7 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 		}
 		for i := range list.Items {
 			if r := &list.Items[i]; mm.IsMultiModel(&r.Spec) {
-				out[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+				runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 			}
 		}
 	}
@@ -69,10 +69,10 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			out[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+			runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 		}
 	}
-	return out, nil
+	return runtimes, nil
 }
 
 // HasSupportingRuntime reports whether an enabled runtime of the namespace supports models with the given label. Its pods may not have
@@ -107,16 +107,16 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 // Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. It skips an InferenceService that
 // cannot be converted: it needs no runtime.
 func (c *Catalog) Models(ctx context.Context, namespace string) ([]mm.Model, error) {
-	var out []mm.Model
+	var models []mm.Model
 	predictors := &v1alpha1.PredictorList{}
 	if err := c.Cached.List(ctx, predictors, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Predictors: %w", err)
 	}
 	for i := range predictors.Items {
-		out = append(out, mm.FromPredictor(&predictors.Items[i]))
+		models = append(models, mm.FromPredictor(&predictors.Items[i]))
 	}
 	if c.Config.IgnoreInferenceServices || !c.Served().Has(capability.InferenceService) {
-		return out, nil
+		return models, nil
 	}
 	services := &v1beta1.InferenceServiceList{}
 	if err := c.Cached.List(ctx, services, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -125,8 +125,8 @@ func (c *Catalog) Models(ctx context.Context, namespace string) ([]mm.Model, err
 	for i := range services.Items {
 		model, isModelMesh, err := mm.FromInferenceService(&services.Items[i])
 		if isModelMesh && err == nil {
-			out = append(out, model)
+			models = append(models, model)
 		}
 	}
-	return out, nil
+	return models, nil
 }

@@ -122,17 +122,17 @@ func (n *Namespaces) List(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var namespaces []string
 	for i := range labelled {
 		if isEnabled(&labelled[i]) {
-			out = append(out, labelled[i].Name)
+			namespaces = append(namespaces, labelled[i].Name)
 		}
 	}
 	if !slices.ContainsFunc(labelled, func(m metav1.PartialObjectMetadata) bool { return m.Name == n.OperatorNamespace }) {
-		out = append(out, n.OperatorNamespace)
+		namespaces = append(namespaces, n.OperatorNamespace)
 	}
-	slices.Sort(out)
-	return out, nil
+	slices.Sort(namespaces)
+	return namespaces, nil
 }
 
 // Source returns a source of events for namespaces with LabelEnabled, or false if only the operator's namespace can be enabled.
@@ -213,11 +213,11 @@ func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that are served")
 	}
-	var out []reconcile.Request
+	var requests []reconcile.Request
 	for _, name := range list {
-		out = append(out, RequestFor(name))
+		requests = append(requests, RequestFor(name))
 	}
-	return out
+	return requests
 }
 
 // CreatedOrDeleted drops updates, except those that show another UID.

@@ -41,44 +41,44 @@ const preStopPort = 8090
 // buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so that the images of the
 // model server are pulled first: the mesh is swapped with the last container, before the puller is appended.
 func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
-	all := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
+	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
 		sidecar, err := p.Proxy.Container()
 		if err != nil {
 			return nil, fmt.Errorf("the authentication proxy: %w", err)
 		}
-		all = append(all, sidecar)
+		containers = append(containers, sidecar)
 	}
-	ownCount := len(all)
+	ownCount := len(containers)
 	for i := range p.Spec.Containers {
 		c := p.buildRuntime(&p.Spec.Containers[i])
-		if slices.ContainsFunc(all[:ownCount], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
+		if slices.ContainsFunc(containers[:ownCount], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
 			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
 		}
-		all = replaceOrAppend(all, c)
+		containers = replaceOrAppend(containers, c)
 	}
 	if p.Spec.BuiltInAdapter != nil {
-		all = replaceOrAppend(all, p.buildAdapter())
+		containers = replaceOrAppend(containers, p.buildAdapter())
 	}
 	if p.Settings.RESTProxy.Enabled {
-		all = append(all, p.buildRESTProxy())
+		containers = append(containers, p.buildRESTProxy())
 	}
-	last := len(all) - 1
-	all[0], all[last] = all[last], all[0]
+	last := len(containers) - 1
+	containers[0], containers[last] = containers[last], containers[0]
 	if p.needsPuller() {
-		all = append(all, p.buildPuller())
+		containers = append(containers, p.buildPuller())
 	}
-	return all, nil
+	return containers, nil
 }
 
 // replaceOrAppend replaces the container of the same name, or appends the container.
-func replaceOrAppend(all []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
-	index := slices.IndexFunc(all, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
+func replaceOrAppend(containers []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
+	index := slices.IndexFunc(containers, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
 	if index < 0 {
-		return append(all, c)
+		return append(containers, c)
 	}
-	all[index] = c
-	return all
+	containers[index] = c
+	return containers
 }
 
 // buildRuntime builds a container of the runtime. It has no readiness probe: the mesh decides about the readiness of the pod.

@@ -81,7 +81,7 @@ func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	if p.isLegacy() {
 		reserved = reserved[:2]
 	}
-	all := maps.Clone(labels)
+	podLabels := maps.Clone(labels)
 	for _, extra := range []struct {
 		from   string
 		labels map[string]string
@@ -91,23 +91,23 @@ func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", extra.from, key)
 				continue
 			}
-			all[key] = extra.labels[key]
+			podLabels[key] = extra.labels[key]
 		}
 	}
-	return all
+	return podLabels
 }
 
 func (p *podBuilder) podAnnotations() map[string]string {
-	all := map[string]string{}
+	annotations := map[string]string{}
 	if m := p.Settings.Metrics; m.Enabled {
-		all["prometheus.io/path"] = "/metrics"
-		all["prometheus.io/port"] = strconv.Itoa(int(m.Port))
-		all["prometheus.io/scheme"] = m.Scheme
-		all["prometheus.io/scrape"] = "true"
+		annotations["prometheus.io/path"] = "/metrics"
+		annotations["prometheus.io/port"] = strconv.Itoa(int(m.Port))
+		annotations["prometheus.io/scheme"] = m.Scheme
+		annotations["prometheus.io/scrape"] = "true"
 	}
-	maps.Copy(all, p.Settings.RuntimePodAnnotations)
-	maps.Copy(all, p.Spec.Annotations)
-	return all
+	maps.Copy(annotations, p.Settings.RuntimePodAnnotations)
+	maps.Copy(annotations, p.Spec.Annotations)
+	return annotations
 }
 
 func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
@@ -145,14 +145,14 @@ func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 // pullSecrets returns the image pull secrets of the settings and of the runtime, without duplicates.
 func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	seen := map[string]bool{}
-	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
+	var secrets []*corev1ac.LocalObjectReferenceApplyConfiguration
 	for _, secret := range slices.Concat(p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets) {
 		if secret.Name != "" && !seen[secret.Name] {
 			seen[secret.Name] = true
-			all = append(all, corev1ac.LocalObjectReference().WithName(secret.Name))
+			secrets = append(secrets, corev1ac.LocalObjectReference().WithName(secret.Name))
 		}
 	}
-	return all
+	return secrets
 }
 
 // validateNames returns an error for duplicate volumes, duplicate mount paths and mounts of unknown volumes. The API server would reject
@@ -181,11 +181,11 @@ func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes [
 }
 
 func toPointers[T any](values []T) []*T {
-	all := make([]*T, len(values))
+	pointers := make([]*T, len(values))
 	for i := range values {
-		all[i] = &values[i]
+		pointers[i] = &values[i]
 	}
-	return all
+	return pointers
 }
 
 // buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each

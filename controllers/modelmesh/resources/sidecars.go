@@ -178,15 +178,15 @@ func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfig
 	if len(lastIndex) == len(env) {
 		return env
 	}
-	var kept []corev1ac.EnvVarApplyConfiguration
+	var deduplicated []corev1ac.EnvVarApplyConfiguration
 	for i, v := range env {
 		if lastIndex[*v.Name] == i {
-			kept = append(kept, v)
+			deduplicated = append(deduplicated, v)
 			continue
 		}
 		p.addNotice("spec.containers[%s].env: %s stands there more than once, the last one counts: remove the others", container, *v.Name)
 	}
-	return kept
+	return deduplicated
 }
 
 // withName sets an unset name to "".
@@ -204,7 +204,7 @@ func (p *podBuilder) dedupPorts(container string, ports []corev1ac.ContainerPort
 		protocol corev1.Protocol
 	}
 	seen := map[key]bool{}
-	var kept []corev1ac.ContainerPortApplyConfiguration
+	var deduplicated []corev1ac.ContainerPortApplyConfiguration
 	for _, port := range ports {
 		k := key{protocol: corev1.ProtocolTCP}
 		if port.ContainerPort != nil {
@@ -218,7 +218,7 @@ func (p *podBuilder) dedupPorts(container string, ports []corev1ac.ContainerPort
 			continue
 		}
 		seen[k] = true
-		kept = append(kept, port)
+		deduplicated = append(deduplicated, port)
 	}
-	return kept
+	return deduplicated
 }

@@ -19,32 +19,32 @@ import (
 
 // buildVolumes returns the volumes of the pod, those of the runtime first.
 func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
-	all := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
-	for i, v := range all {
+	volumes := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
+	for i, v := range volumes {
 		v.WithName(p.Spec.Volumes[i].Name) // the conversion omits an empty name
 	}
 	if p.Proxy != nil {
-		all = append(all, p.Proxy.Volumes()...)
+		volumes = append(volumes, p.Proxy.Volumes()...)
 	}
-	all = append(all, corev1ac.Volume().WithName(mm.ModelsVolume).
+	volumes = append(volumes, corev1ac.Volume().WithName(mm.ModelsVolume).
 		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSizeLimit(p.Spec.Containers))))
 	if p.endpoints.SocketDir() != "" {
-		all = append(all, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+		volumes = append(volumes, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	}
 	if p.Spec.BuiltInAdapter != nil || p.needsPuller() {
-		all = append(all, p.storageVolume())
+		volumes = append(volumes, p.storageVolume())
 	}
 	for _, c := range p.claims {
-		all = append(all, corev1ac.Volume().WithName(c.volume).
+		volumes = append(volumes, corev1ac.Volume().WithName(c.volume).
 			WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(c.claim).WithReadOnly(true)))
 	}
-	all = append(all,
+	volumes = append(volumes,
 		corev1ac.Volume().WithName(volumeConstraints).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(ConstraintsName)),
 		secretVolume(volumeEtcd, p.Settings.EtcdSecretName))
 	if p.TLS != nil {
-		all = append(all, secretVolume(volumeTLS, p.TLS.SecretName))
+		volumes = append(volumes, secretVolume(volumeTLS, p.TLS.SecretName))
 	}
-	return all
+	return volumes
 }
 
 func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
@@ -93,15 +93,15 @@ func (p *podBuilder) claimVolumes() []claimVolume {
 			usedNames[*v.Name] = true
 		}
 	}
-	var all []claimVolume
+	var volumes []claimVolume
 	for _, claim := range slices.Compact(slices.Sorted(slices.Values(p.Claims))) {
 		volume := claim
 		if usedNames[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
 			volume = hashedVolumeName(claim)
 		}
-		all = append(all, claimVolume{claim, volume})
+		volumes = append(volumes, claimVolume{claim, volume})
 	}
-	return all
+	return volumes
 }
 
 // hashedVolumeName returns a volume name that is unique to the claim.
@@ -112,11 +112,11 @@ func hashedVolumeName(claim string) string {
 }
 
 func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
-	var all []*corev1ac.VolumeMountApplyConfiguration
+	var mounts []*corev1ac.VolumeMountApplyConfiguration
 	for _, c := range p.claims {
-		all = append(all, readOnlyMount(c.volume, claimsDir+"/"+c.claim))
+		mounts = append(mounts, readOnlyMount(c.volume, claimsDir+"/"+c.claim))
 	}
-	return all
+	return mounts
 }
 
 // ClaimInputs are the inputs for the claims of a runtime.

@@ -221,13 +221,13 @@ func (in RenderInputs) validateSpec(rt modelmesh.Runtime) error {
 
 // specsByName returns the specs of the runtimes that are not terminating.
 func specsByName(runtimes map[string]modelmesh.Runtime) map[string]*v1alpha1.ServingRuntimeSpec {
-	out := make(map[string]*v1alpha1.ServingRuntimeSpec, len(runtimes))
+	specs := make(map[string]*v1alpha1.ServingRuntimeSpec, len(runtimes))
 	for name, r := range runtimes {
 		if r.Object.GetDeletionTimestamp().IsZero() {
-			out[name] = r.Spec
+			specs[name] = r.Spec
 		}
 	}
-	return out
+	return specs
 }
 
 // hasModelFor reports whether a runtime with the given labels supports one of the models.

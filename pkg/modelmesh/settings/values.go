@@ -85,13 +85,13 @@ func listOf[T any](target *[]T, expected string, parseItem func(r *parser, path 
 		if value, ok := raw.(string); ok && strings.TrimSpace(value) == "" {
 			raw = []any{}
 		}
-		all, ok := raw.([]any)
+		list, ok := raw.([]any)
 		if !ok {
 			r.refuse(path, raw, expected)
 			return
 		}
-		*target = make([]T, len(all))
-		for i, item := range all {
+		*target = make([]T, len(list))
+		for i, item := range list {
 			parseItem(r, fmt.Sprintf("%s[%d]", path, i), item, &(*target)[i])
 		}
 	}
