@@ -20,7 +20,7 @@ func TestMissingReferences(t *testing.T) {
 		missing map[string][]reference.Missing
 		want    []string
 	}{
-		{nil, []string{"ns/"}}, // what was unknown is known
+		{nil, []string{"ns/"}}, // the namespace is set for the first time
 		{nil, nil},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, []string{"ns/a", "ns/b"}},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, nil},

@@ -153,7 +153,7 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 				t.Fatalf("%s (-want +got):\n%s", model, diff)
 			}
 		}
-		for _, model := range wanted(labels) {
+		for _, model := range supportedModelLabels(labels) {
 			if _, found := known[model]; !found {
 				t.Fatalf("%s is supported by %q and not in %q", model, labels, slices.Sorted(maps.Keys(known)))
 			}
@@ -161,8 +161,8 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 	})
 }
 
-// wanted are the labels of all models that a runtime with these labels supports.
-func wanted(labels []string) []string {
+// supportedModelLabels returns the labels of all models that a runtime with these labels supports.
+func supportedModelLabels(labels []string) []string {
 	var all []string
 	for _, l := range labels {
 		switch {

@@ -19,9 +19,9 @@ import (
 
 var (
 	openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
-	// noOAuth is an OpenShift whose users come from elsewhere.
-	noOAuth = capability.NewSet(capability.Route, capability.OpenShiftIngress)
-	plain   = capability.NewSet(capability.ServiceMonitor)
+	// openShiftWithoutOAuth is an OpenShift cluster with an external identity provider.
+	openShiftWithoutOAuth = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+	plain                 = capability.NewSet(capability.ServiceMonitor)
 )
 
 func newSettings(changes ...func(*meshsettings.Settings)) meshsettings.Settings {
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"OpenShift":                     {newSettings(), openShift, "oauth-proxy", "http://localhost:8008", true},
 		"another port":                  {newSettings(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
-		"OpenShift without OAuth":       {newSettings(), noOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
+		"OpenShift without OAuth":       {newSettings(), openShiftWithoutOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
 		"Kubernetes":                    {newSettings(), plain, "", "", false},
 		"Kubernetes, asked for":         {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
 		"OpenShift, not wanted":         {newSettings(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},

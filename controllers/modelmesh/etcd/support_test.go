@@ -42,7 +42,7 @@ type fakeServer struct {
 	mu     sync.Mutex
 	token  string
 	logins int
-	leader []string // what watches said about the leader that they need
+	leader []string // the leader requirements of watches
 }
 
 func must(t *testing.T, err error) {

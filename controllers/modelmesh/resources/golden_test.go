@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// builtIn are the runtimes that come with ModelMesh, with the images that kustomize gives them.
+// builtIn returns the built-in runtimes of ModelMesh with the images that kustomize sets.
 func builtIn(t *testing.T) []RuntimeInputs {
 	t.Helper()
 	files, err := filepath.Glob("../../../config/runtimes/*-*.yaml")

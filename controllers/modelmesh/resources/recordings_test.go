@@ -34,7 +34,7 @@ var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Secret/.*\.type$`,
 }, "|"))
 
-// accepted are the differences that are meant in each form, and why.
+// acceptedDifference is an intended difference to the legacy controller, with its reason.
 type acceptedDifference struct {
 	path *regexp.Regexp
 	why  string

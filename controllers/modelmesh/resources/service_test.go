@@ -125,7 +125,7 @@ func TestBuildConstraints(t *testing.T) {
 	}
 }
 
-// The autoscaler has the numbers of the annotations, and of the annotations only those that say how to scale. [modelmesh-100] [M18]
+// The autoscaler has the values of the annotations, and the annotations of KServe only. [modelmesh-100] [M18]
 func TestBuildAutoscaler(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Annotations = map[string]string{

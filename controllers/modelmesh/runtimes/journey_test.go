@@ -21,7 +21,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// namespaceModel applies random changes to a namespace and knows the objects that must exist.
+// namespaceModel applies random changes to a namespace and computes the expected objects.
 type namespaceModel struct {
 	*world
 	rapid *rapid.T

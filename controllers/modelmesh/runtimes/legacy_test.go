@@ -107,8 +107,8 @@ type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// createLegacyDeployment creates the Deployment of the legacy controller for a runtime in ns, with a third-party container.
-func createLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+// newLegacyDeployment returns the Deployment of the legacy controller for a runtime in ns, with a third-party container.
+func newLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	f, err := w.collectState(t.Context(), "ns")
 	if err != nil {
@@ -151,55 +151,55 @@ func (w *world) hasCurrentForm(runtime string) bool {
 // [M40] The form of the pod template of an adopted Deployment.
 func TestFormOfAdoptedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// left changes what the original left, later what happens after the take-over.
-		left, later func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
-		// atOnce and afterwards tell whether the pods have the form of ours.
-		atOnce, afterwards bool
+		// beforeAdoption changes the legacy Deployment, afterAdoption the adopted one, the runtime or the settings.
+		beforeAdoption, afterAdoption func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
+		// The fields report whether the pods have the current form.
+		currentAfterAdoption, currentAfterChange bool
 	}{
 		"nothing happens": {},
-		"the runtime changes": {later: func(w *world, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+		"the runtime changes": {afterAdoption: func(w *world, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			r.Spec.Containers[0].Image = "registry.example.com/server:2"
 			w.must(w.api.Update(w.Context(), r))
-		}, afterwards: true},
-		"the settings change": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+		}, currentAfterChange: true},
+		"the settings change": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			w.settings.EnableAccessLogging = true
-		}, afterwards: true},
-		"a user removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+		}, currentAfterChange: true},
+		"a user removes the annotation": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
 			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationLegacyTemplate+`":null}}}`))))
-		}, afterwards: true},
-		"a restart": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
-		"pods roll anyway": {left: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+		}, currentAfterChange: true},
+		"a restart": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
+		"pods roll anyway": {beforeAdoption: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
 			d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
-		}, atOnce: true, afterwards: true},
+		}, currentAfterAdoption: true, currentAfterChange: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
 			w := newWorld(t, r, predictorOf("m", "onnx"))
-			d := createLegacyDeployment(t, w, r)
-			if tc.left != nil {
-				tc.left(w, r, d)
+			d := newLegacyDeployment(t, w, r)
+			if tc.beforeAdoption != nil {
+				tc.beforeAdoption(w, r, d)
 			}
 			w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
 			w.restart()
 			w.reconcileUntilStable("ns")
-			if got := w.hasCurrentForm("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.atOnce {
+			if got := w.hasCurrentForm("r"); got != tc.currentAfterAdoption || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterAdoption {
 				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
-			if tc.later != nil {
-				tc.later(w, r, w.deploymentOf("r"))
+			if tc.afterAdoption != nil {
+				tc.afterAdoption(w, r, w.deploymentOf("r"))
 			}
 			w.reconcileUntilStable("ns")
-			if got := w.hasCurrentForm("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.afterwards {
+			if got := w.hasCurrentForm("r"); got != tc.currentAfterChange || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterChange {
 				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 		})
 	}
 }
 
-// createLegacyDeploymentWithProxy is createLegacyDeployment with the OAuth proxy of Open Data Hub, whose cookie key is "SECRET".
-func createLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+// newLegacyDeploymentWithProxy is newLegacyDeployment with the OAuth proxy of Open Data Hub, whose cookie key is "SECRET".
+func newLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
-	d := createLegacyDeployment(t, w, r)
+	d := newLegacyDeployment(t, w, r)
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
 		Name: "oauth-proxy", Image: "registry.example.com/oauth:1", Args: []string{"--cookie-secret=SECRET"},
 	})
@@ -211,16 +211,16 @@ func createLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.Serving
 func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	always := func(*world) {}
 	for name, tc := range map[string]struct {
-		ours  bool // an earlier release took it over
-		world func(*world)
-		model bool
+		managed bool // adopted by an earlier release
+		world   func(*world)
+		model   bool
 		// waits: nothing is written until the Secret is there. note is how the Event describes the new proxy.
 		waits bool
 		note  string
 	}{
 		"a model waits for it": {world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"no model":             {world: always, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"taken over earlier":   {ours: true, world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"taken over earlier":   {managed: true, world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"an OpenShift without OAuth": {world: func(w *world) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},
@@ -234,8 +234,8 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			}
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
 			tc.world(w)
-			d := createLegacyDeploymentWithProxy(t, w, r)
-			if tc.ours {
+			d := newLegacyDeploymentWithProxy(t, w, r)
+			if tc.managed {
 				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
 				d.Annotations = map[string]string{AnnotationLegacyTemplate: "0123456789abcdef"}
 				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
@@ -278,7 +278,7 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
 	})
 	w := newWorld(t, r, predictorOf("m", "onnx"))
-	w.must(w.api.Create(t.Context(), createLegacyDeployment(t, w, r), client.FieldOwner("manager")))
+	w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 	w.restart()
 	w.reconcileUntilStable("ns")
 	if said := recordedEvents(w.events); len(said) > 0 || w.hasCurrentForm("r") {
@@ -298,7 +298,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
 			w := newWorld(t, r, predictorOf("m", "onnx"))
-			w.must(w.api.Create(t.Context(), createLegacyDeployment(t, w, r), client.FieldOwner("manager")))
+			w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 			leave(w, r)
 			w.restart()
 			w.behind = true

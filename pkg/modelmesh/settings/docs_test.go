@@ -69,7 +69,7 @@ func TestDocumentation(t *testing.T) {
 		*r = resources("0", "0", "0", "0")
 	}
 	got := mustRead(t, zero, text.String())
-	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} says nothing
+	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} changes nothing
 	same(t, got, Default())
 }
 
