@@ -32,7 +32,7 @@ func mlflowRow(env *Env) row {
 			Name:     mlflow.ComponentName,
 			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{mlflowv1.GroupVersion.WithKind("MLflow")},
-			Optional: mlflow.Optional(),
+			Optional: mlflow.OptionalKinds(),
 			Caches:   mlflow.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, settings.Namespace)

@@ -20,8 +20,8 @@ import (
 
 // checkArtifactsServer holds back everything while a server for artifacts could not work: nothing would lead to it, or it would open
 // the files of another server. What runs continues as it is.
-func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) error {
-	if !resources.Splits(m) {
+func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) error {
+	if !resources.HasArtifactsServer(m) {
 		return nil
 	}
 	in := r.inputs()
@@ -31,7 +31,7 @@ func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) 
 		return &reconciler.Wait{For: "the HTTPRoute API"}
 	}
 	for _, store := range resources.Stores(m) {
-		problem, err := r.stores.judge(ctx, in.Namespace, store)
+		problem, err := r.stores.check(ctx, in.Namespace, store)
 		if err != nil {
 			fail(m, ReasonMetadataStore, fmt.Sprintf("Failed to check spec.%sFrom: %v", store.Field, err))
 			return err
@@ -46,14 +46,14 @@ func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) 
 
 // storeJudge says whether the stores in Secrets are such that two servers may use them. It remembers what it said about the last version
 // of each Secret, and nothing of its content.
-type storeJudge struct {
+type storeChecker struct {
 	// cached holds the metadata of Secrets, live their content.
-	cached, live client.Reader
-	verdicts     sync.Map // of fields of the spec to storeVerdict
+	cached, apiReader client.Reader
+	results           sync.Map // of fields of the spec to storeVerdict
 }
 
 // storeVerdict is what is wrong with a key in one version of a Secret.
-type storeVerdict struct {
+type storeResult struct {
 	key     string
 	uid     types.UID
 	version string
@@ -61,7 +61,7 @@ type storeVerdict struct {
 }
 
 // judge says what is wrong with a store; empty when nothing is. A Secret that the pods may do without is needed here.
-func (j *storeJudge) judge(ctx context.Context, namespace string, store resources.Store) (string, error) {
+func (j *storeChecker) check(ctx context.Context, namespace string, store resources.Store) (string, error) {
 	if store.From == nil {
 		return "", nil // what stands in the spec, the schema judges
 	}
@@ -71,30 +71,30 @@ func (j *storeJudge) judge(ctx context.Context, namespace string, store resource
 		return "", err
 	}
 	if head == nil {
-		return missing(namespace, store, ""), nil
+		return missingStoreMessage(namespace, store, ""), nil
 	}
-	verdict := storeVerdict{key: store.From.Key, uid: head.UID, version: head.ResourceVersion}
-	if last, known := j.verdicts.Load(store.Field); known {
-		if before, _ := last.(storeVerdict); before.key == verdict.key && before.uid == verdict.uid && before.version == verdict.version {
+	verdict := storeResult{key: store.From.Key, uid: head.UID, version: head.ResourceVersion}
+	if last, known := j.results.Load(store.Field); known {
+		if before, _ := last.(storeResult); before.key == verdict.key && before.uid == verdict.uid && before.version == verdict.version {
 			return before.problem, nil
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := j.live.Get(ctx, name, secret); err != nil {
+	if err := j.apiReader.Get(ctx, name, secret); err != nil {
 		return "", fmt.Errorf("reading Secret %s: %w", name, err)
 	}
 	if uri, found := secret.Data[store.From.Key]; !found {
-		verdict.problem = missing(namespace, store, store.From.Key)
-	} else if !resources.IsShared(string(uri)) {
+		verdict.problem = missingStoreMessage(namespace, store, store.From.Key)
+	} else if !resources.IsSQLServer(string(uri)) {
 		verdict.problem = fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
 			"spec.artifactsServer.enabled two servers use the store at once: write such a URI, or set spec.artifactsServer.enabled to false",
 			store.Field, store.From.Key, name)
 	}
-	j.verdicts.Store(store.Field, verdict)
+	j.results.Store(store.Field, verdict)
 	return verdict.problem, nil
 }
 
-func missing(namespace string, store resources.Store, key string) string {
+func missingStoreMessage(namespace string, store resources.Store, key string) string {
 	what := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: store.From.Name}, Key: key}
 	return fmt.Sprintf("spec.%sFrom: in namespace %s: %s; spec.artifactsServer.enabled needs it to know the store",
 		store.Field, namespace, what)
@@ -102,8 +102,8 @@ func missing(namespace string, store resources.Store, key string) string {
 
 // stopArtifacts scales a server for artifacts that is no longer wanted to zero while a migration needs the database for itself. Its
 // Deployment stays until the migration is over, so that it is waited for.
-func (r *objects) stopArtifacts(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
-	if resources.Splits(m) || d.Workloads != migration.ScaleToZero {
+func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
+	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil
 	}
 	unwanted, err := r.deployment(ctx, resources.Artifacts(m), r.cached)

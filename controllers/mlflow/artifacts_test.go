@@ -297,10 +297,10 @@ func TestStoresAreReadOnce(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	j := &storeJudge{cached: server, live: live}
+	j := &storeChecker{cached: server, apiReader: live}
 	judge := func(want string) {
 		t.Helper()
-		problem, err := j.judge(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := j.check(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}
@@ -333,10 +333,10 @@ func TestStoresAreReadOnce(t *testing.T) {
 func TestRefusedRouteOfArtifacts(t *testing.T) {
 	m := split()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
-	if withdraw(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
+	if clearURL(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
 		t.Errorf("status %+v", m.Status)
 	}
-	if withdraw(m, "mlflow"); m.Status.URL != "" {
+	if clearURL(m, "mlflow"); m.Status.URL != "" {
 		t.Errorf("status %+v", m.Status)
 	}
 	w := newFixture(t, split())

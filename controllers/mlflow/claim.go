@@ -24,23 +24,23 @@ import (
 
 // keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
 // What the API server refuses of that is reported in a condition and keeps nothing else from being done.
-func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, aside *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
 		reportClaim(m, "")
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.read(ctx, resources.ClaimName(m), claim, r.cached, r.live)
+	err := r.read(ctx, resources.ClaimName(m), claim, r.cached, r.apiReader)
 	if apierrors.IsNotFound(err) {
 		reportClaim(m, "")
-		return notApplied(m, r.applier.Apply(ctx, m, apply.Desired{resources.PVC(m, r.inputs())}))
+		return reportApplyError(m, r.applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
 	}
 	if err != nil {
-		return notApplied(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+		return reportApplyError(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
 	}
 	difference := claimDifference(claim, m)
-	if ownsClaim(claim) {
-		err = r.adjustClaim(ctx, m, claim)
+	if isManagedClaim(claim) {
+		err = r.updateClaim(ctx, m, claim)
 		aside.add("keeping the volume claim", err)
 	}
 	if err == nil || apierrors.IsConflict(err) {
@@ -50,10 +50,10 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *trou
 }
 
 // adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
-func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { markClaim(claim, m) })
+func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
+	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
 	if err == nil {
-		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { growClaim(claim, m) })
+		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
 		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
@@ -71,7 +71,7 @@ func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *co
 
 // ownsClaim reports whether a live claim was made by this operator or by the one it replaces. Any other claim of the name
 // is used as it is and never changed.
-func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
+func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Labels[names.OperatorLabel] == names.OperatorName {
 		return true
 	}
@@ -80,7 +80,7 @@ func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // markClaim gives a live claim of ours the marks and the owner that it should have.
-func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
@@ -94,7 +94,7 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 }
 
 // growClaim asks for the size of the spec where that is larger. The API server lets only a bound claim grow.
-func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if common.Unbound(claim) {
 		return
 	}

@@ -63,7 +63,7 @@ func TestOwnsClaim(t *testing.T) {
 		"made by a user":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
 		"made by a user, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
-		if got := ownsClaim(c.claim); got != c.want {
+		if got := isManagedClaim(c.claim); got != c.want {
 			t.Errorf("%s: ownsClaim = %t, want %t", name, got, c.want)
 		}
 	}
@@ -89,8 +89,8 @@ func TestAdjustClaim(t *testing.T) {
 		"smaller": {liveClaim(), withStorageSpec("1Gi"), nil, "7Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			markClaim(c.claim, c.mlflow)
-			growClaim(c.claim, c.mlflow)
+			setClaimMetadata(c.claim, c.mlflow)
+			expandClaim(c.claim, c.mlflow)
 			var owners []string
 			for _, o := range c.claim.OwnerReferences {
 				owners = append(owners, string(o.UID))
@@ -105,8 +105,8 @@ func TestAdjustClaim(t *testing.T) {
 				t.Errorf("labels = %v", c.claim.Labels)
 			}
 			again := c.claim.DeepCopy()
-			markClaim(again, c.mlflow)
-			growClaim(again, c.mlflow)
+			setClaimMetadata(again, c.mlflow)
+			expandClaim(again, c.mlflow)
 			if diff := cmp.Diff(c.claim, again); diff != "" {
 				t.Errorf("a second pass changes the claim:\n%s", diff)
 			}

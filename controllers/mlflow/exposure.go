@@ -18,12 +18,12 @@ import (
 )
 
 // publication is what the status says of one kind that leads to the server or looks at it, while it cannot be written.
-type publication struct{ condition, reason, what string }
+type exposureError struct{ condition, reason, what string }
 
-var publications = map[string]publication{
+var exposureErrors = map[string]exposureError{
 	capability.HTTPRoute.Kind:        {ConditionRoute, ReasonHTTPRouteFailed, "HttpRoute"},
 	capability.ConsoleLink.Kind:      {ConditionConsoleLink, ReasonConsoleLinkFailed, "ConsoleLink"},
-	budgetKind.Kind:                  {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
+	disruptionBudgetKind.Kind:        {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
 	capability.ServiceMonitor.Kind:   {ConditionMonitor, ReasonServiceMonitorFailed, "ServiceMonitor"},
 	capability.BackendTLSPolicy.Kind: {ConditionRoute, ReasonHTTPRouteFailed, "BackendTLSPolicy"},
 	configMapKind.Kind:               {ConditionRoute, ReasonHTTPRouteFailed, "the ConfigMap of the BackendTLSPolicy"},
@@ -32,7 +32,7 @@ var publications = map[string]publication{
 
 // expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
 // its own that it could not be written. The error for the Service, without which the server is unreachable, comes apart.
-func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *troubles) (service error) {
+func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *nonFatalErrors) (service error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {
 		err := r.applier.Apply(ctx, m, apply.Desired{object})
@@ -40,7 +40,7 @@ func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 		if err == nil || apply.IsTerminating(err) {
 			continue
 		}
-		condition, ok := reportPublication(m, err)
+		condition, ok := reportExposureError(m, err)
 		if !ok {
 			service = err
 		}
@@ -56,28 +56,28 @@ func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 }
 
 // reportPublication shows what could not be published, and returns the condition; false when the error is about something else.
-func reportPublication(m *mlflowv1.MLflow, err error) (condition string, ok bool) {
+func reportExposureError(m *mlflowv1.MLflow, err error) (condition string, ok bool) {
 	failed, ok := errors.AsType[*apply.Error](err)
 	if !ok {
 		return "", false
 	}
-	p, ok := publications[failed.Kind]
+	p, ok := exposureErrors[failed.Kind]
 	if !ok {
 		return "", false
 	}
 	if p.condition == ConditionRoute {
-		withdraw(m, failed.Name)
+		clearURL(m, failed.Name)
 	}
 	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf("Failed to reconcile %s: %v", p.what, failed.Err))
 	return p.condition, true
 }
 
 // checkRoutes takes an external URL back while the gateway refuses what leads there, and reports why, unless the condition is taken.
-func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
-	report, err := routestatus.Read(ctx, r.whole, in.Gateway(), exposed, r.clock.Now())
+func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
+	report, err := routestatus.Read(ctx, r.fullObjects, in.Gateway(), exposed, r.clock.Now())
 	for _, p := range report.Problems {
 		if p.Refused {
-			withdraw(m, p.Name)
+			clearURL(m, p.Name)
 		}
 	}
 	switch {
@@ -94,8 +94,8 @@ func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resour
 }
 
 // withdraw takes the external URL back to which an object should lead that does not.
-func withdraw(m *mlflowv1.MLflow, object string) {
-	if strings.TrimSuffix(object, resources.TrustSuffix) == resources.Artifacts(m).Name {
+func clearURL(m *mlflowv1.MLflow, object string) {
+	if strings.TrimSuffix(object, resources.BackendTLSSuffix) == resources.Artifacts(m).Name {
 		m.Status.ArtifactsURL = ""
 		return
 	}

@@ -30,29 +30,29 @@ import (
 )
 
 // ConditionModule says whether the platform has handed MLflow over. It exists only while the component platform is on.
-const ConditionModule = "MLflowOperatorReady"
+const ConditionMLflowOperator = "MLflowOperatorReady"
 
 // Reasons of ConditionModule beside those of the MLflowOperator itself.
 const (
-	ReasonModuleReady    = "Ready"
-	ReasonModuleMissing  = "MLflowOperatorMissing"
-	ReasonModuleStale    = "MLflowOperatorStatusStale"
-	ReasonModuleNotReady = "MLflowOperatorNotReady"
+	ReasonMLflowOperatorReady    = "Ready"
+	ReasonMLflowOperatorMissing  = "MLflowOperatorMissing"
+	ReasonMLflowOperatorStale    = "MLflowOperatorStatusStale"
+	ReasonMLflowOperatorNotReady = "MLflowOperatorNotReady"
 
 	// reasonInstancesPresent is the reason of an MLflowOperator whose deletion waits for the MLflow objects.
 	reasonInstancesPresent = "MLflowInstancesPresent"
 )
 
 const (
-	messageModuleWaiting = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
-	messageModuleReady   = "MLflowOperator is ready to manage MLflow custom resources"
+	messageMLflowOperatorWaiting = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
+	messageMLflowOperatorReady   = "MLflowOperator is ready to manage MLflow custom resources"
 )
 
 // mlflowOperatorKind is the resource with which the platform hands MLflow over.
 var mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 
 // verdict is what an MLflowOperator means for the MLflow objects.
-type verdict struct {
+type gateState struct {
 	// open: they are reconciled.
 	open bool
 	// ready, reason and message are those of ConditionModule, which stays as it is where ready is empty.
@@ -60,15 +60,15 @@ type verdict struct {
 	reason, message string
 }
 
-func closed(reason, detail string) verdict {
-	return verdict{ready: metav1.ConditionFalse, reason: reason, message: migration.WithCause(messageModuleWaiting, detail)}
+func closedGate(reason, detail string) gateState {
+	return gateState{ready: metav1.ConditionFalse, reason: reason, message: migration.WithCause(messageMLflowOperatorWaiting, detail)}
 }
 
 // judge decides from the MLflowOperator, or nil when there is none. One that is being deleted keeps the servers
 // that it let in: their end was not requested, so they are repaired like all others.
-func judge(module *platformv1alpha1.MLflowOperator) verdict {
+func gateStateOf(module *platformv1alpha1.MLflowOperator) gateState {
 	if module == nil {
-		return closed(ReasonModuleMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
+		return closedGate(ReasonMLflowOperatorMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
 	}
 	var ready platformv1alpha1.Condition
 	if i := slices.IndexFunc(module.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
@@ -77,19 +77,19 @@ func judge(module *platformv1alpha1.MLflowOperator) verdict {
 	deleting, isReady := module.DeletionTimestamp != nil, ready.Status == metav1.ConditionTrue
 	switch observed := module.Status.ObservedGeneration; {
 	case deleting && ready.Reason == reasonInstancesPresent:
-		return verdict{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
+		return gateState{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
 	case deleting && isReady: // its status is about to report more
-		return verdict{open: true}
+		return gateState{open: true}
 	case observed > 0 && observed < module.Generation:
-		return closed(ReasonModuleStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, module.Generation))
+		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, module.Generation))
 	case isReady:
-		return verdict{open: true, ready: metav1.ConditionTrue, reason: ReasonModuleReady, message: messageModuleReady}
+		return gateState{open: true, ready: metav1.ConditionTrue, reason: ReasonMLflowOperatorReady, message: messageMLflowOperatorReady}
 	}
-	return closed(cmp.Or(ready.Reason, ReasonModuleNotReady), ready.Message)
+	return closedGate(cmp.Or(ready.Reason, ReasonMLflowOperatorNotReady), ready.Message)
 }
 
 // module is the gate between the platform and the MLflow objects. With the component platform off it is always open.
-type module struct {
+type platformGate struct {
 	settings Settings
 	cached   client.Reader
 	served   func() capability.Set
@@ -98,17 +98,17 @@ type module struct {
 }
 
 // pass is the phase that lets an MLflow through, or says what it waits for. Events of the MLflowOperator and its API wake it.
-func (g *module) pass(ctx context.Context, m *mlflowv1.MLflow) error {
+func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
 	if !g.settings.Platform {
-		conditions.Remove(&m.Status.Conditions, ConditionModule)
+		conditions.Remove(&m.Status.Conditions, ConditionMLflowOperator)
 		return nil
 	}
-	v, err := g.look(ctx)
+	v, err := g.currentState(ctx)
 	if err != nil {
 		return err
 	}
 	if v.ready != "" {
-		setCondition(m, ConditionModule, v.ready, v.reason, v.message)
+		setCondition(m, ConditionMLflowOperator, v.ready, v.reason, v.message)
 	}
 	if v.open {
 		return nil
@@ -119,39 +119,39 @@ func (g *module) pass(ctx context.Context, m *mlflowv1.MLflow) error {
 }
 
 // look judges the MLflowOperator that the cache has, and remembers its spec for the inputs of this reconciliation.
-func (g *module) look(ctx context.Context) (verdict, error) {
+func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
 	g.spec.Store(nil)
 	if !g.served().Has(mlflowOperatorKind) {
-		return closed(ReasonModuleMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition"), nil
+		return closedGate(ReasonMLflowOperatorMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition"), nil
 	}
 	found := &platformv1alpha1.MLflowOperator{}
 	err := g.cached.Get(ctx, client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return judge(nil), nil
+		return gateStateOf(nil), nil
 	case err != nil:
-		return verdict{}, fmt.Errorf("reading MLflowOperator %s: %w", platformv1alpha1.MLflowOperatorName, err)
+		return gateState{}, fmt.Errorf("reading MLflowOperator %s: %w", platformv1alpha1.MLflowOperatorName, err)
 	}
 	g.spec.Store(&found.Spec)
-	return judge(found), nil
+	return gateStateOf(found), nil
 }
 
 // inputs joins the settings, what the cluster serves and what the platform decided, as far as it decided anything.
-func (g *module) inputs() resources.Inputs {
-	in, spec := g.settings.On(g.served()), g.spec.Load()
+func (g *platformGate) inputs() resources.Inputs {
+	in, spec := g.settings.InputsFor(g.served()), g.spec.Load()
 	if spec == nil {
 		return in
 	}
 	in.GatewayName = cmp.Or(strings.TrimSpace(spec.GatewayName), in.GatewayName)
 	in.SectionTitle = cmp.Or(strings.TrimSpace(spec.SectionTitle), in.SectionTitle)
 	if spec.Gateway != nil && !in.Exposure.Ingress() {
-		in.ExternalURL = cmp.Or(domainURL(spec.Gateway.Domain), in.ExternalURL)
+		in.ExternalURL = cmp.Or(gatewayURL(spec.Gateway.Domain), in.ExternalURL)
 	}
 	return in
 }
 
 // domainURL makes the base of public URLs of the domain of a gateway; "" when it names none.
-func domainURL(domain string) string {
+func gatewayURL(domain string) string {
 	domain = strings.TrimRightFunc(strings.TrimSpace(domain), func(r rune) bool { return r == '/' || unicode.IsSpace(r) })
 	if domain == "" || strings.HasPrefix(domain, "http://") || strings.HasPrefix(domain, "https://") {
 		return domain
@@ -160,18 +160,18 @@ func domainURL(domain string) string {
 }
 
 // isModule admits events of the one MLflowOperator that counts.
-func isModule() predicate.Predicate {
+func isDefaultMLflowOperator() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
 }
 
 // follow wakes every MLflow when the MLflowOperator changes. Without the component platform no controller looks after the
 // finalizer of an MLflowOperator that it left behind, so it is taken off when that one is deleted.
-func (g *module) follow(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
+func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
 	if !g.settings.Platform {
-		return releaseModule(ctx, mgr, served)
+		return setupFinalizerRemover(ctx, mgr, served)
 	}
 	served.Watch(ctx, c, mlflowOperatorKind, func() source.Source {
-		return source.Kind(mgr.GetCache(), client.Object(&platformv1alpha1.MLflowOperator{}), every, isModule())
+		return source.Kind(mgr.GetCache(), client.Object(&platformv1alpha1.MLflowOperator{}), every, isDefaultMLflowOperator())
 	})
 	return nil
 }
@@ -182,11 +182,11 @@ func (g *module) follow(ctx context.Context, mgr ctrl.Manager, served *capabilit
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,resourceNames=default-mlflowoperator,verbs=patch
 
 // releaser takes our finalizer off an MLflowOperator that is being deleted.
-type releaser struct{ client client.Client }
+type finalizerRemover struct{ client client.Client }
 
 // releaseModule runs a releaser for as long as the API is served.
-func releaseModule(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
-	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&releaser{client: mgr.GetClient()}))
+func setupFinalizerRemover(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
+	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&finalizerRemover{client: mgr.GetClient()}))
 	if err != nil {
 		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
 	}
@@ -195,7 +195,7 @@ func releaseModule(ctx context.Context, mgr ctrl.Manager, served *capability.Wat
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *releaser) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	head := capability.MetadataOf(mlflowOperatorKind)
 	if err := r.client.Get(ctx, request.NamespacedName, head); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

@@ -55,33 +55,33 @@ func observed(generation int64) func(*platformv1alpha1.MLflowOperator) {
 
 // [mlflow-65] What an MLflowOperator means for the servers, reason by reason.
 func TestGateVerdicts(t *testing.T) {
-	shut := func(reason, message string) verdict {
-		return verdict{ready: metav1.ConditionFalse, reason: reason, message: message}
+	shut := func(reason, message string) gateState {
+		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
 	}
 	const blocked = "cannot delete MLflowOperator while 1 MLflow instance(s) still exist"
 	for name, c := range map[string]struct {
 		module *platformv1alpha1.MLflowOperator
-		want   verdict
+		want   gateState
 	}{
 		"missing": {nil, shut("MLflowOperatorMissing", waiting+": there is no MLflowOperator default-mlflowoperator")},
-		"ready": {moduleWith(), verdict{open: true, ready: metav1.ConditionTrue, reason: "Ready",
+		"ready": {moduleWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
 		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
-		"generation not reported": {moduleWith(observed(0)), verdict{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
+		"generation not reported": {moduleWith(observed(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
 			shut("MLflowOperatorNotReady", waiting)},
 		"no status":           {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
 		"pending":             {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
 		"unknown":             {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
 		"without a reason":    {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
-		"being deleted":       {moduleWith(moduleDeleting), verdict{open: true}},
-		"deletion waits":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), verdict{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
+		"being deleted":       {moduleWith(moduleDeleting), gateState{open: true}},
+		"deletion waits":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
 		"deleted, unfit":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
 		"reason, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, judge(c.module), cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := cmp.Diff(c.want, gateStateOf(c.module), cmp.AllowUnexported(gateState{})); diff != "" {
 				t.Errorf("verdict differs (-want +got):\n%s", diff)
 			}
 		})
@@ -91,14 +91,14 @@ func TestGateVerdicts(t *testing.T) {
 var gateSettings = resources.Inputs{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
 
 // gateOn is a gate of the component platform before the given objects.
-func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *module {
+func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *platformGate {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &module{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
+	return &platformGate{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
 }
 
 var handedOver = capability.NewSet(mlflowOperatorKind)
@@ -108,7 +108,7 @@ var handedOver = capability.NewSet(mlflowOperatorKind)
 func TestGatePass(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"
 	for name, c := range map[string]struct {
-		gate *module
+		gate *platformGate
 		want []string
 		open bool
 	}{
@@ -128,15 +128,15 @@ func TestGatePass(t *testing.T) {
 		"deletion waits": {gateOn(t, handedOver, moduleWith(moduleDeleting, readyIs("False", "MLflowInstancesPresent", "m"))),
 			[]string{before, "MLflowOperatorReady=False MLflowInstancesPresent: m"}, true},
 		"being deleted": {gateOn(t, handedOver, moduleWith(moduleDeleting)), []string{before}, true},
-		"off":           {&module{}, []string{before}, true},
+		"off":           {&platformGate{}, []string{before}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow", Generation: 5}}
 			setCondition(m, "Available", metav1.ConditionTrue, "DeploymentReady", "up")
 			if name == "off" {
-				setCondition(m, ConditionModule, metav1.ConditionTrue, "Ready", "left over")
+				setCondition(m, ConditionMLflowOperator, metav1.ConditionTrue, "Ready", "left over")
 			}
-			err := c.gate.pass(t.Context(), m)
+			err := c.gate.wait(t.Context(), m)
 			wait, waits := errors.AsType[*reconciler.Wait](err)
 			if open := err == nil; open != c.open || !open && (!waits || wait.Retry != 0) {
 				t.Errorf("open %t, want %t; %v must be a wait without a timer", open, c.open, err)
@@ -146,8 +146,8 @@ func TestGatePass(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
-			if got, ok := conditions.Get(m.Status.Conditions, ConditionModule); ok && got.ObservedGeneration != 5 {
-				t.Errorf("%s is about generation %d", ConditionModule, got.ObservedGeneration)
+			if got, ok := conditions.Get(m.Status.Conditions, ConditionMLflowOperator); ok && got.ObservedGeneration != 5 {
+				t.Errorf("%s is about generation %d", ConditionMLflowOperator, got.ObservedGeneration)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestGateReadFails(t *testing.T) {
 		},
 	})
 	m := &mlflowv1.MLflow{}
-	if err := gate.pass(t.Context(), m); err == nil || len(m.Status.Conditions) > 0 {
+	if err := gate.wait(t.Context(), m); err == nil || len(m.Status.Conditions) > 0 {
 		t.Errorf("error %v, conditions %v: nothing is known, so nothing is reported", err, m.Status.Conditions)
 	}
 }
@@ -172,7 +172,7 @@ func TestGateInputs(t *testing.T) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: text} }
 	}
 	for name, c := range map[string]struct {
-		gate                *module
+		gate                *platformGate
 		gateway, title, url string
 	}{
 		"on":         {gateOn(t, handedOver, moduleWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
@@ -181,11 +181,11 @@ func TestGateInputs(t *testing.T) {
 		"empty spec": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
 		"missing":    {gateOn(t, handedOver), "env-gateway", "Env", "https://env.example.com"},
 		"not served": {gateOn(t, capability.NewSet(), moduleWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
-		"off": {&module{settings: Settings{Inputs: gateSettings}, cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached,
+		"off": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached,
 			served: func() capability.Set { return handedOver }}, "env-gateway", "Env", "https://env.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_ = c.gate.pass(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
+			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
 			in := c.gate.inputs()
 			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
 				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
@@ -205,13 +205,13 @@ func TestDomainURL(t *testing.T) {
 		"http://apps.example.com":     "http://apps.example.com",
 		"apps.example.com:8443/base/": "https://apps.example.com:8443/base",
 	} {
-		if got := domainURL(domain); got != want {
+		if got := gatewayURL(domain); got != want {
 			t.Errorf("domainURL(%q) = %q, want %q", domain, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		once := domainURL(rapid.String().Draw(t, "domain"))
-		if again := domainURL(once); again != once {
+		once := gatewayURL(rapid.String().Draw(t, "domain"))
+		if again := gatewayURL(once); again != once {
 			t.Fatalf("%q becomes %q: it must be settled after the first time", once, again)
 		}
 	})
@@ -221,13 +221,13 @@ func TestDomainURL(t *testing.T) {
 func TestModuleWatchIgnoresOtherNames(t *testing.T) {
 	other := moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
 	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{moduleWith(): true, other: false} {
-		if got := isModule().Create(event.CreateEvent{Object: object}); got != want {
+		if got := isDefaultMLflowOperator().Create(event.CreateEvent{Object: object}); got != want {
 			t.Errorf("%s wakes: %t", object.Name, got)
 		}
-		if got := isModule().Delete(event.DeleteEvent{Object: object}); got != want {
+		if got := isDefaultMLflowOperator().Delete(event.DeleteEvent{Object: object}); got != want {
 			t.Errorf("the end of %s wakes: %t", object.Name, got)
 		}
-		if got := isModule().Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}); got != want {
+		if got := isDefaultMLflowOperator().Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}); got != want {
 			t.Errorf("a change of %s wakes: %t", object.Name, got)
 		}
 	}

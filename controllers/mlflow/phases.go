@@ -31,31 +31,31 @@ import (
 
 // diagnoseAfter is how often the pods of a server that is not ready are read for the cause. A waiting pod changes
 // nothing on its Deployment, so there is no event to wait for.
-const diagnoseAfter = 30 * time.Second
+const diagnoseInterval = 30 * time.Second
 
 // objects reconciles the children of an MLflow. Its phases run in the order in which they stand here.
-type objects struct {
-	cached     client.Client
-	live       client.Reader
-	applier    *apply.Applier
-	references *reference.Tracker
-	inputs     func() resources.Inputs
-	module     *module
-	authors    admission.Rules
-	feedback   Feedback
-	clock      clock.PassiveClock
+type mlflowReconciler struct {
+	cached      client.Client
+	apiReader   client.Reader
+	applier     *apply.Applier
+	references  *reference.Tracker
+	inputs      func() resources.Inputs
+	platform    *platformGate
+	authorRules admission.Rules
+	feedback    Feedback
+	clock       clock.PassiveClock
 	// whole reads objects of which the others hold the metadata only.
-	whole client.Reader
+	fullObjects client.Reader
 	// certificates keep the serving certificates where no platform makes them, one for each server that there may be.
 	certificates []*servingcert.Keeper
-	stores       *storeJudge
+	stores       *storeChecker
 }
 
-func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
+func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
-		{Name: "relaying feedback", Run: relay(r.feedback)},
-		{Name: "passing the gate", Run: r.module.pass},
-		{Name: "checking what the pods use", Run: r.checkUses},
+		{Name: "relaying feedback", Run: reportFeedback(r.feedback)},
+		{Name: "passing the gate", Run: r.platform.wait},
+		{Name: "checking what the pods use", Run: r.checkReferences},
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the server for artifacts", Run: r.checkArtifactsServer},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
@@ -66,20 +66,20 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 // reconcile brings an MLflow to its desired state: first all that the server needs, then the server, the migration of its
 // database, and what leads to it. Only the guards of the server keep it from being written, and nothing that leads to it keeps
 // its database from being migrated.
-func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
-	aside := &troubles{}
-	return aside.conclude(ctx, r.run(ctx, m, aside))
+func (r *mlflowReconciler) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
+	aside := &nonFatalErrors{}
+	return aside.join(ctx, r.run(ctx, m, aside))
 }
 
-func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+func (r *mlflowReconciler) run(ctx context.Context, m *mlflowv1.MLflow, aside *nonFatalErrors) error {
 	if err := resources.Check(m, r.inputs()); err != nil {
 		fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
 		return &reconciler.Wait{For: "a valid spec", Stalled: true}
 	}
-	if err := r.keepClaim(ctx, m, aside); err != nil {
+	if err := r.reconcileClaim(ctx, m, aside); err != nil {
 		return fmt.Errorf("keeping the volume claim: %w", err)
 	}
-	aside.add("keeping the serving certificate", r.keepCertificates(ctx, m))
+	aside.add("keeping the serving certificate", r.reconcileCertificates(ctx, m))
 	if err := r.applyObjects(ctx, m, aside); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
@@ -91,13 +91,13 @@ func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) 
 }
 
 // refusedRetry is how often something is tried again that the API server refused: no event reports when it would not any more.
-const refusedRetry = time.Minute
+const refusalRequeueAfter = time.Minute
 
 // troubles are the failures of a reconciliation that keep nothing else from being done. Each stands in a condition of its own.
-type troubles []error
+type nonFatalErrors []error
 
 // add notes a failure; nil is none.
-func (t *troubles) add(what string, err error) {
+func (t *nonFatalErrors) add(what string, err error) {
 	if err != nil {
 		*t = append(*t, fmt.Errorf("%s: %w", what, err))
 	}
@@ -105,7 +105,7 @@ func (t *troubles) add(what string, err error) {
 
 // conclude joins the troubles with how the reconciliation ended. What the API server refuses is tried again after a minute, so that
 // its back-off delays nothing that is waited for; all else is an error.
-func (t *troubles) conclude(ctx context.Context, end error) error {
+func (t *nonFatalErrors) join(ctx context.Context, end error) error {
 	for _, err := range *t {
 		wait, waits := reconciler.AsWait(err)
 		switch {
@@ -113,7 +113,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 			err = wait
 		case apply.OnlyErrors(err, isRefusal):
 			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
-			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
+			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusalRequeueAfter}
 		}
 		end = errors.Join(end, err)
 	}
@@ -130,7 +130,7 @@ func isRefusal(err error) bool {
 }
 
 // forget drops what is remembered of an MLflow that is gone.
-func (r *objects) forget(uid types.UID) {
+func (r *mlflowReconciler) onDeleted(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	for _, keeper := range r.certificates {
@@ -140,8 +140,8 @@ func (r *objects) forget(uid types.UID) {
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
 // runs continues as it is.
-func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
-	err := r.authors.Forbidden(webhook.Uses(r.authors, m, r.inputs().Namespace))
+func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow) error {
+	err := r.authorRules.Forbidden(webhook.Uses(r.authorRules, m, r.inputs().Namespace))
 	if err == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 }
 
 // publishAddresses reports where the server is reached, as soon as that is decided, and which password the spec shows.
-func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
+func (r *mlflowReconciler) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := resources.AddressURL(m, in); url != "" {
@@ -163,7 +163,7 @@ func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error 
 }
 
 // checkCABundle waits for the ConfigMap that the user named: without it the server would trust less than asked for.
-func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
+func (r *mlflowReconciler) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 	if m.Spec.CABundleConfigMap == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 
 // applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, does what the
 // migration needs next, and removes what is no longer wanted.
-func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *nonFatalErrors) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, resources.PlatformCAName)
 	if err != nil {
@@ -192,15 +192,15 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		return err
 	}
 	in.PlatformCABundle = exists
-	running, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.live) // the cache does not show one that has lost our label
+	running, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.apiReader) // the cache does not show one that has lost our label
 	if client.IgnoreNotFound(err) != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
-	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(running), r.authorities(m)
+	in.VerifyPostgreSQL, in.Authorities = resources.VerifiesPostgres(running), r.authorities(m)
 	m.Status.Scale = common.Scaled(running, resources.Tracking(m).Selector())
-	stamps, err := r.stamps(ctx, m, in.Namespace)
+	stamps, err := r.rolloutHashes(ctx, m, in.Namespace)
 	if err != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
 	p := resources.NewPlan(m, in)
 	for name, stamp := range stamps {
@@ -210,22 +210,22 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 	if err != nil {
 		return err
 	}
-	server, chores := workloadsFor(&p, &d)
+	server, chores := applyDecision(&p, &d)
 	if err := r.applier.Apply(ctx, m, server); err != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
-	if err := r.stopArtifacts(ctx, m, &d); err != nil {
-		return notApplied(m, err)
+	if err := r.scaleDownArtifactsServer(ctx, m, &d); err != nil {
+		return reportApplyError(m, err)
 	}
-	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
+	aside.add("scheduling jobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
-	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
+	aside.add("removing objects that are no longer wanted", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
 		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All(), &d)))
-	end := r.carryOut(ctx, m, in, &d)
+	end := r.executeDecision(ctx, m, in, &d)
 	if end == nil {
-		end = r.follow(ctx, m, &d)
+		end = r.waitForRollout(ctx, m, &d)
 	}
-	if unreachable := r.expose(ctx, m, in, p.Exposed, aside); unreachable != nil {
+	if unreachable := r.applyExposure(ctx, m, in, p.Exposure, aside); unreachable != nil {
 		failApply(m, unreachable)
 	}
 	return end
@@ -233,12 +233,12 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 
 // prune removes what is no longer wanted, also of what an operator before this one may have left. A server for artifacts goes once no
 // migration waits for its end, and its certificate with it.
-func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
-	kinds, united := prunable(in), !resources.Splits(m) && d.Workloads == migration.RunAsSpecified
+func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
+	kinds, united := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
 	if united {
 		kinds = append(kinds, serviceKind, deploymentKind)
 	}
-	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: ofServers(m).Selector})
+	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
 	if err != nil || !united {
 		return err
 	}
@@ -250,7 +250,7 @@ func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.In
 }
 
 // notApplied reports what could not be written, if anything. What is just going away is no fault of anything, and waited for.
-func notApplied(m *mlflowv1.MLflow, err error) error {
+func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -263,7 +263,7 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 
 // stamps decides for each server whether running pods must be replaced because something they consume has changed since its Deployment
 // was written, and says what of it does not exist.
-func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
+func (r *mlflowReconciler) rolloutHashes(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
 	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
 	if err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 	}
 	stamps := map[string]reference.RolloutHash{}
 	for _, s := range resources.Servers(m) {
-		d, err := r.deployment(ctx, s, r.cached, r.live)
+		d, err := r.deployment(ctx, s, r.cached, r.apiReader)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -290,13 +290,13 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 }
 
 // observeRollout reports how far the Deployments are, and why they are not further.
-func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
+func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
 	for _, s := range resources.Servers(m) {
-		if ready, err := r.observe(ctx, m, s); !ready {
+		if ready, err := r.observeServer(ctx, m, s); !ready {
 			return err
 		}
 	}
-	if _, is := keptAsIs(m); !is { // else the servers that are ready are those of before
+	if _, is := pinnedCondition(m); !is { // else the servers that are ready are those of before
 		if err := r.concludeMigration(ctx, m); err != nil {
 			return err
 		}
@@ -306,8 +306,8 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 }
 
 // observe reports how far the Deployment of a server is, unless it is ready.
-func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
-	from := []client.Reader{r.cached, r.live}
+func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
+	from := []client.Reader{r.cached, r.apiReader}
 	if rolloutPending(m) {
 		from = from[1:] // the cache may still show the server of before the migration
 	}
@@ -320,7 +320,7 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		d.Spec.Replicas = &s.Replicas // it is kept from being made
 	}
 	state := conditions.Rollout(d)
-	if _, is := keptAsIs(m); !is && state.Desired == 0 {
+	if _, is := pinnedCondition(m); !is && state.Desired == 0 {
 		// This reconciliation has started what the migration had stopped, and the cache does not show it yet.
 		state.Ready, state.Desired = false, s.Replicas
 	}
@@ -343,22 +343,22 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		return false, err
 	}
 	return false, &reconciler.Wait{
-		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
+		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseInterval, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
 	}
 }
 
 // diagnose names what keeps the pods of a server from running; empty when nothing is known.
-func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
+func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
 	pods := &corev1.PodList{}
 	ofServer := client.MatchingLabels{resources.LabelApp: s.Name}
-	if err := r.live.List(ctx, pods, client.InNamespace(r.inputs().Namespace), ofServer, client.Limit(20)); err != nil {
+	if err := r.apiReader.List(ctx, pods, client.InNamespace(r.inputs().Namespace), ofServer, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
-	return r.causeOf(ctx, m, pods.Items)
+	return r.podFailureCause(ctx, m, pods.Items)
 }
 
 // deployment is the Deployment of a server as the first reader that has it shows it; an empty one beside the error NotFound.
-func (r *objects) deployment(ctx context.Context, s resources.Server, from ...client.Reader) (*appsv1.Deployment, error) {
+func (r *mlflowReconciler) deployment(ctx context.Context, s resources.Server, from ...client.Reader) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	if err := r.read(ctx, s.Name, d, from...); err != nil {
 		return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
@@ -367,7 +367,7 @@ func (r *objects) deployment(ctx context.Context, s resources.Server, from ...cl
 }
 
 // read gets a child from the first reader that has it.
-func (r *objects) read(ctx context.Context, name string, child client.Object, from ...client.Reader) (err error) {
+func (r *mlflowReconciler) read(ctx context.Context, name string, child client.Object, from ...client.Reader) (err error) {
 	for _, reader := range from {
 		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, child)
 		if !apierrors.IsNotFound(err) {
@@ -377,7 +377,7 @@ func (r *objects) read(ctx context.Context, name string, child client.Object, fr
 	return err
 }
 
-func (r *objects) configMapExists(ctx context.Context, name string) (bool, error) {
+func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {
 	head, err := capability.GetMetadata(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
 	return head != nil, err
 }

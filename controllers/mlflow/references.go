@@ -36,17 +36,17 @@ func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Ref
 }
 
 // isServing reports whether a Secret holds the serving certificate of a server.
-func isServing(m *mlflowv1.MLflow, secret string) bool {
+func isServingCertificate(m *mlflowv1.MLflow, secret string) bool {
 	return slices.ContainsFunc(resources.Servers(m), func(s resources.Server) bool { return s.Secret == secret })
 }
 
 // reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
 // run on without it. The serving certificate is left out unless the user provides it: the operator or the platform is about to make it.
-func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
+func (r *mlflowReconciler) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return isServing(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
+		return isServingCertificate(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
 	})
-	absent, err := r.references.FindMissing(ctx, namespace, mounted(m))
+	absent, err := r.references.FindMissing(ctx, namespace, mountedReferences(m))
 	if err != nil {
 		return err
 	}
@@ -55,29 +55,29 @@ func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespa
 }
 
 // mounted are what pods cannot start without, and follow by themselves.
-func mounted(m *mlflowv1.MLflow) []reference.Reference {
+func mountedReferences(m *mlflowv1.MLflow) []reference.Reference {
 	pods := resources.Pods(m)
 	return reference.OfPods(&pods)
 }
 
 // refersTo reports whether the spec names an object that the server's pods consume.
-func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
-	all := append(references(m, resources.Servers(m)...), mounted(m)...)
+func consumes(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
+	all := append(references(m, resources.Servers(m)...), mountedReferences(m)...)
 	return slices.ContainsFunc(all, func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
 }
 
 const certificateAuthority = "odh-platform-operator-mlflow-ca"
 
 // keepers make what keeps the certificates of one MLflow, in the order of its servers.
-func (r *objects) keepers() (keepers []*servingcert.Keeper) {
+func (r *mlflowReconciler) certificateKeepers() (keepers []*servingcert.Keeper) {
 	for range 2 {
-		keepers = append(keepers, &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock})
+		keepers = append(keepers, &servingcert.Keeper{Cached: r.cached, Live: r.apiReader, Applier: r.applier, Clock: r.clock})
 	}
 	return keepers
 }
 
 // authorities are the CAs of the certificates that were issued here, by the names of servers.
-func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
+func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 	all := map[string][]byte{}
 	for i, s := range resources.Servers(m) {
 		all[s.Name] = r.certificates[i].Authority(m.UID)
@@ -87,7 +87,7 @@ func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
 
 // keepCertificates issues the serving certificates where neither the platform nor a user does, and renews what it issued. All have one
 // condition, which is about the first that is not what it should be.
-func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
+func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
 	in, servers := r.inputs(), resources.Servers(m)
 	provided := in.OpenShift || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided
 	var errs []error
@@ -106,7 +106,7 @@ func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) erro
 		unused.Forget(m.UID)
 	}
 	if err := errors.Join(errs...); err != nil || found == nil {
-		return reportAside(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
+		return reportNonFatal(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
 	}
 	setCondition(m, ConditionCertificate, found.Status, found.Reason, found.Message)
 	return nil

@@ -46,11 +46,11 @@ func TestReferences(t *testing.T) {
 		t.Errorf("references differ (-want +got):\n%s", diff)
 	}
 	for _, r := range want {
-		if !refersTo(m, r.Kind, r.Name) {
+		if !consumes(m, r.Kind, r.Name) {
 			t.Errorf("refersTo(%s) = false", r.ID())
 		}
 	}
-	if refersTo(m, reference.ConfigMap, "db") || refersTo(m, reference.Secret, "other") {
+	if consumes(m, reference.ConfigMap, "db") || consumes(m, reference.Secret, "other") {
 		t.Error("refersTo is true for objects that no pod consumes")
 	}
 }
@@ -62,9 +62,9 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
-	stampOf := func(r *objects) reference.RolloutHash {
+	stampOf := func(r *mlflowReconciler) reference.RolloutHash {
 		t.Helper()
-		stamps, err := r.stamps(t.Context(), m, "opendatahub")
+		stamps, err := r.rolloutHashes(t.Context(), m, "opendatahub")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		secret := db.DeepCopy()
 		secret.Data["uri"] = []byte(tc.uri)
 		r := observer(t, nil, secret)
-		r.live = observer(t, nil, secret, d).live
+		r.apiReader = observer(t, nil, secret, d).apiReader
 		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Baseline == first.Baseline) != tc.same {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -114,7 +114,7 @@ func TestMissingReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
 			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "as before")
-			if _, err := observer(t, nil, c.there...).stamps(t.Context(), m, "opendatahub"); err != nil {
+			if _, err := observer(t, nil, c.there...).rolloutHashes(t.Context(), m, "opendatahub"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {
@@ -122,7 +122,7 @@ func TestMissingReferences(t *testing.T) {
 			}
 		})
 	}
-	if !refersTo(m, reference.Secret, "pull") || refersTo(m, reference.ConfigMap, "pull") || !refersTo(m, reference.ConfigMap, "files") {
+	if !consumes(m, reference.Secret, "pull") || consumes(m, reference.ConfigMap, "pull") || !consumes(m, reference.ConfigMap, "files") {
 		t.Error("a pull secret that appears wakes its MLflow")
 	}
 }

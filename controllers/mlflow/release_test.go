@@ -45,7 +45,7 @@ func TestReleaserLetsGo(t *testing.T) {
 			}
 			writes := 0
 			inner := gateOn(t, handedOver, objects...).cached.(client.WithWatch)
-			r := &releaser{client: interceptor.NewClient(inner, interceptor.Funcs{
+			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 					writes++
 					return c.Patch(ctx, o, p, opts...)
@@ -76,7 +76,7 @@ func TestReleaserErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := gateOn(t, handedOver, moduleWith(moduleDeleting)).cached.(client.WithWatch)
-			r := &releaser{client: interceptor.NewClient(inner, interceptor.Funcs{
+			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					return c.err
 				},
@@ -115,7 +115,7 @@ func TestRelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			setCondition(m, ConditionNamespaceRBAC, metav1.ConditionTrue, "Old", "old")
-			if err := relay(c.feedback)(t.Context(), m); err != nil {
+			if err := reportFeedback(c.feedback)(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 			if got := stateOf(m); !slices.Equal(got, c.want) {

@@ -94,11 +94,11 @@ type Settings struct {
 	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
 	Platform bool
 	// Authors says what no author may let pods use.
-	Authors admission.Rules
+	AuthorRules admission.Rules
 }
 
 // On joins the settings with what the cluster serves. Routers publish servers on OpenShift.
-func (s Settings) On(served capability.Set) resources.Inputs {
+func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	in := s.Inputs
 	in.OpenShift, in.ConsoleLinks = served.OpenShift(), served.Has(capability.ConsoleLink)
 	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
@@ -119,7 +119,7 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding MLflow %s: %w", object.GetName(), err)
 	}
-	in := settings.On(served)
+	in := settings.InputsFor(served)
 	desired, err := resources.Build(m, in)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
@@ -132,25 +132,25 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 }
 
 var (
-	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
-	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
-	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	jobKind            = batchv1.SchemeGroupVersion.WithKind("Job")
-	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-	bindingKind        = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	deploymentKind       = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	serviceKind          = corev1.SchemeGroupVersion.WithKind("Service")
+	claimKind            = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	serviceAccountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	secretKind           = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	disruptionBudgetKind = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	cronJobKind          = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	ingressKind          = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	jobKind              = batchv1.SchemeGroupVersion.WithKind("Job")
+	roleKind             = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	bindingKind          = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
 // optionalKinds are the children whose APIs may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
+var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
 // Optional are the kinds beside those of package capability that are used while they are served.
-func Optional() []schema.GroupVersionKind {
+func OptionalKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{mlflowOperatorKind, artifactstore.Kind}
 }
 
@@ -163,7 +163,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
-		{Kind: budgetKind, Namespace: namespace},
+		{Kind: disruptionBudgetKind, Namespace: namespace},
 		{Kind: ingressKind, Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
 		{Kind: jobKind, Namespace: namespace},
@@ -187,47 +187,47 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 ) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
-		gate := &module{settings: settings, cached: mgr.GetClient(), served: served.Current}
-		r := &objects{
-			module:     gate,
-			authors:    settings.Authors,
-			feedback:   feedback,
-			cached:     mgr.GetClient(),
-			live:       mgr.GetAPIReader(),
-			applier:    applier(mgr),
-			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:     gate.inputs,
-			clock:      clk(),
-			whole:      mgr.GetCache(),
+		gate := &platformGate{settings: settings, cached: mgr.GetClient(), served: served.Current}
+		r := &mlflowReconciler{
+			platform:    gate,
+			authorRules: settings.AuthorRules,
+			feedback:    feedback,
+			cached:      mgr.GetClient(),
+			apiReader:   mgr.GetAPIReader(),
+			applier:     applier(mgr),
+			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+			inputs:      gate.inputs,
+			clock:       clk(),
+			fullObjects: mgr.GetCache(),
 		}
-		r.certificates, r.stores = r.keepers(), &storeJudge{cached: r.cached, live: r.live}
+		r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: r.cached, apiReader: r.apiReader}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
 		if err != nil {
 			return fmt.Errorf("building the MLflow controller: %w", err)
 		}
-		for _, kind := range optionalKinds {
+		for _, kind := range optionalChildKinds {
 			served.WatchMetadata(ctx, c, kind, owned)
 		}
 		routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
 		if err := artifactstore.Setup(ctx, mgr, served); err != nil {
 			return err
 		}
-		return gate.follow(ctx, mgr, served, c, r.everyMLflow())
+		return gate.setup(ctx, mgr, served, c, r.enqueueMLflow())
 	}
 }
 
 // watch builds the controller on all kinds that are always there; owned maps children to the MLflow that owns them.
-func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.forget, InformationalConditions: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+		Phases: r.phases(), OnDeleted: r.onDeleted, InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())
 	if r.feedback != nil {
-		b.WatchesRawSource(r.feedback.Source(r.everyMLflow()))
+		b.WatchesRawSource(r.feedback.Source(r.enqueueMLflow()))
 	}
 	return b.
 		For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed())).
@@ -240,26 +240,26 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
 		Owns(&batchv1.Job{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
-		Watches(&corev1.PersistentVolumeClaim{}, r.everyMLflow()).
+		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueMLflow()).
 		WatchesMetadata(&rbacv1.ClusterRole{}, owned).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
-		WatchesMetadata(&corev1.Secret{}, r.consumers(reference.Secret)).
-		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(reference.ConfigMap)).
-		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.everyMLflow())). // an optional API appears or goes
+		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumer(reference.Secret)).
+		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumer(reference.ConfigMap)).
+		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API appears or goes
 		Build(shell)
 }
 
 // everyMLflow maps whatever happened to the one MLflow that there may be.
-func (r *objects) everyMLflow() handler.EventHandler {
-	return r.whenConcerned(func(*mlflowv1.MLflow, client.Object) bool { return true })
+func (r *mlflowReconciler) enqueueMLflow() handler.EventHandler {
+	return r.enqueueMLflowIf(func(*mlflowv1.MLflow, client.Object) bool { return true })
 }
 
 // consumers maps a Secret or ConfigMap to the MLflow if its pods consume it.
-func (r *objects) consumers(kind reference.Kind) handler.EventHandler {
-	return r.whenConcerned(func(m *mlflowv1.MLflow, o client.Object) bool { return refersTo(m, kind, o.GetName()) })
+func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHandler {
+	return r.enqueueMLflowIf(func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
 }
 
-func (r *objects) whenConcerned(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
+func (r *mlflowReconciler) enqueueMLflowIf(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		m, key := &mlflowv1.MLflow{}, client.ObjectKey{Name: mlflowv1.SingletonName}
 		if err := r.cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !concerned(m, o) {
@@ -270,8 +270,8 @@ func (r *objects) whenConcerned(concerned func(*mlflowv1.MLflow, client.Object) 
 }
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
-func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{budgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
+func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{disruptionBudgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
 		capability.BackendTLSPolicy: in.BackendTLSPolicies,

@@ -37,7 +37,7 @@ const (
 	// ConditionBudget exists, and is False, only while the PodDisruptionBudget cannot be written.
 	ConditionBudget = "DisruptionBudgetReady"
 	// ConditionChores exists, and is False, only while garbage collection or trace archival cannot be scheduled as the spec says.
-	ConditionChores = "ScheduledJobsReady"
+	ConditionCronJobs = "ScheduledJobsReady"
 	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
 	ConditionCertificate = servingcert.Condition
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
@@ -98,7 +98,7 @@ func failApply(m *mlflowv1.MLflow, err error) {
 }
 
 // reportAside sets a condition that exists only while there is an error, and passes that on.
-func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) error {
+func reportNonFatal(m *mlflowv1.MLflow, condition, reason, what string, err error) error {
 	if err == nil {
 		conditions.Remove(&m.Status.Conditions, condition)
 		return nil
@@ -110,7 +110,7 @@ func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) 
 // reportReady reports that every server is rolled out.
 func reportReady(m *mlflowv1.MLflow) {
 	text := messageReady
-	if resources.Splits(m) {
+	if resources.HasArtifactsServer(m) {
 		text = messageBothReady
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)
@@ -144,7 +144,7 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 
 // reportProgress reports how far the servers are, unless they are kept as they are: then what they wait for, a refused downgrade for good.
 func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reason, message string) {
-	if c, is := keptAsIs(m); is {
+	if c, is := pinnedCondition(m); is {
 		progressing, reason, message = metav1.ConditionTrue, c.Reason, c.Message
 		if c.Status == metav1.ConditionFalse {
 			progressing = metav1.ConditionFalse
@@ -194,7 +194,7 @@ type Feedback interface {
 }
 
 // relay shows the feedback in the status. Nil is no feedback.
-func relay(f Feedback) func(context.Context, *mlflowv1.MLflow) error {
+func reportFeedback(f Feedback) func(context.Context, *mlflowv1.MLflow) error {
 	return func(_ context.Context, m *mlflowv1.MLflow) error {
 		if f == nil {
 			conditions.Remove(&m.Status.Conditions, ConditionNamespaceRBAC)

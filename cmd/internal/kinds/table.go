@@ -282,8 +282,8 @@ func MLflow(c config.Config) mlflow.Settings {
 			Exposure:         c.Exposure,
 			TLS:              c.TLS,
 		},
-		Platform: c.Enabled(platform.ComponentName),
-		Authors:  c.Authors,
+		Platform:    c.Enabled(platform.ComponentName),
+		AuthorRules: c.Authors,
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 )
 
 // namespaces reconciles the RoleBindings of one namespace at a time.
-type namespaces struct {
+type namespaceReconciler struct {
 	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
 	cached   client.Reader
 	labelled cache.Cache
 	bindings map[string]cache.Cache
 	applier  *apply.Applier
-	auth     *authFollower
-	report   *report
+	auth     *authWatcher
+	report   *failureReport
 	prefix   string
 }
 
@@ -33,42 +33,42 @@ type namespaces struct {
 type decision int
 
 const (
-	leaveAlone decision = iota // nothing may be done, or is known
-	askAgain                   // Auth is still being read
-	cleanUp                    // no RoleBinding of ours is wanted
-	bind                       // both are
+	decideNothing decision = iota // nothing may be done, or is known
+	decideRequeue                 // Auth is still being read
+	decideDelete                  // no RoleBinding of ours is wanted
+	decideApply                   // both are
 )
 
 // decide needs no request. A nil namespace has no label, or does not exist.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
-		return leaveAlone // the namespace takes everything with it, and admits nothing new
+		return decideNothing // the namespace takes everything with it, and admits nothing new
 	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
-		return cleanUp
+		return decideDelete
 	case m == nil || m.DeletionTimestamp != nil:
-		return cleanUp
+		return decideDelete
 	case a.State == authUnknown:
-		return askAgain
+		return decideRequeue
 	case a.State == authInvalid:
-		return leaveAlone
+		return decideNothing
 	case a.State != authKnown:
-		return cleanUp
+		return decideDelete
 	default:
-		return bind
+		return decideApply
 	}
 }
 
 // Reconcile implements reconcile.Reconciler; the request names a namespace.
-func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := r.settle(ctx, request.Name)
+func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcileNamespace(ctx, request.Name)
 	if ctx.Err() == nil {
-		r.report.note(request.Name, err)
+		r.report.record(request.Name, err)
 	}
 	return result, err
 }
 
-func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result, error) {
+func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name string) (reconcile.Result, error) {
 	namespace, err := r.namespace(ctx, name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -77,42 +77,42 @@ func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	a := r.auth.now()
+	a := r.auth.current()
 	switch decide(namespace, m, a) {
-	case askAgain:
-		return reconcile.Result{RequeueAfter: unknownRetry}, nil
-	case cleanUp:
-		return reconcile.Result{}, r.cleanUp(ctx, name)
-	case bind:
-		err := r.bind(ctx, m, name, wantedIn(r.prefix, a.Groups))
-		return reconcile.Result{}, ignorePassing(err)
-	case leaveAlone:
+	case decideRequeue:
+		return reconcile.Result{RequeueAfter: authRequeueAfter}, nil
+	case decideDelete:
+		return reconcile.Result{}, r.deleteBindings(ctx, name)
+	case decideApply:
+		err := r.applyBindings(ctx, m, name, desiredBindings(r.prefix, a.Groups))
+		return reconcile.Result{}, ignoreTransient(err)
+	case decideNothing:
 	}
 	return reconcile.Result{}, nil
 }
 
 // namespace returns nil for one that has not our label, or does not exist.
-func (r *namespaces) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	return read(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceHead(), "Namespace "+name)
+func (r *namespaceReconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	return getOrNil(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceMetadata(), "Namespace "+name)
 }
 
 // mlflow returns the MLflow that a namespace asks for, nil when there is none.
-func (r *namespaces) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
+func (r *namespaceReconciler) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
 	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
 		return nil, nil
 	}
 	name := namespace.Labels[WorkspaceLabel]
-	return read(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
+	return getOrNil(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
 }
 
 // binding returns a RoleBinding as the cache has it, nil when there is none.
-func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
+func (r *namespaceReconciler) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
-	return read(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
+	return getOrNil(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
 }
 
 // read returns nil when there is no such object.
-func read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T, what string) (T, error) {
+func getOrNil[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T, what string) (T, error) {
 	var none T
 	err := from.Get(ctx, key, into)
 	switch {
@@ -125,13 +125,13 @@ func read[T client.Object](ctx context.Context, from client.Reader, key client.O
 }
 
 // bind writes the RoleBindings. One of another role makes room first, unless it has a foreign controller.
-func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []wanted) error {
+func (r *namespaceReconciler) applyBindings(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []desiredBinding) error {
 	for _, w := range want {
 		live, err := r.binding(ctx, namespace, w.name)
 		if err != nil {
 			return err
 		}
-		if live == nil || !w.refersElsewhere(live) || belongsToAnother(live) {
+		if live == nil || !w.hasOtherRole(live) || hasForeignController(live) {
 			continue
 		}
 		if err := r.applier.DeleteOwned(ctx, m.UID, live); err != nil {
@@ -142,12 +142,12 @@ func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace str
 }
 
 // cleanUp removes what we or the original made, and nothing else.
-func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
+func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace string) error {
 	r.applier.ForgetNamespace(namespace)
 	var errs []error
 	for _, name := range bindingNames {
 		live, err := r.binding(ctx, namespace, name)
-		if err == nil && live != nil && isOurs(live) {
+		if err == nil && live != nil && isManaged(live) {
 			err = r.applier.DeleteOwned(ctx, "", live)
 		}
 		errs = append(errs, err)
@@ -156,8 +156,8 @@ func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
 }
 
 // ignorePassing drops what ends by itself.
-func ignorePassing(err error) error {
-	if apply.OnlyErrors(err, isPassing) {
+func ignoreTransient(err error) error {
+	if apply.OnlyErrors(err, isTransient) {
 		return nil
 	}
 	return err
@@ -165,6 +165,6 @@ func ignorePassing(err error) error {
 
 // isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
 // event, which is missed only after a minute.
-func isPassing(err error) bool {
+func isTransient(err error) bool {
 	return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -72,19 +72,19 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 }
 
 // authFollower keeps what is known of Auth current while its API is served. It is a manager Runnable.
-type authFollower struct {
+type authWatcher struct {
 	*singleton.Value[auth]
 	served func() capability.Set
 }
 
-func newAuthFollower(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authFollower {
-	return &authFollower{served: served, Value: singleton.NewValue(singleton.Options{
+func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authWatcher {
+	return &authWatcher{served: served, Value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
 	}, readAuth)}
 }
 
 // now returns what is known at the moment, without a request.
-func (f *authFollower) now() auth {
+func (f *authWatcher) current() auth {
 	value, known := f.Current()
 	switch {
 	case !f.served().Has(capability.PlatformAuth):
@@ -97,7 +97,7 @@ func (f *authFollower) now() auth {
 
 // unknownRetry is how soon a namespace is reconciled again while Auth is being read for the first time. What is known then
 // wakes every namespace; this is for the reconciliation that began a moment later.
-const unknownRetry = 5 * time.Second
+const authRequeueAfter = 5 * time.Second
 
 // Reasons of the condition NamespaceRBACReady of MLflow.
 const (
@@ -109,16 +109,16 @@ const (
 )
 
 // report gathers what went wrong in which namespace, for the condition that the controller of MLflow writes.
-type report struct {
-	auth func() auth
-	news singleton.Listeners[struct{}]
+type failureReport struct {
+	auth      func() auth
+	listeners singleton.Listeners[struct{}]
 
 	mu       sync.Mutex
 	failures map[string]string
 }
 
 // note takes in how the reconciliation of a namespace ended.
-func (r *report) note(namespace string, err error) {
+func (r *failureReport) record(namespace string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -131,12 +131,12 @@ func (r *report) note(namespace string, err error) {
 	}
 	r.mu.Unlock()
 	if moved {
-		r.news.Notify(struct{}{})
+		r.listeners.Notify(struct{}{})
 	}
 }
 
 // State reports how access stands: status, reason and message of a condition; an empty status when nothing is known yet.
-func (r *report) State() (status metav1.ConditionStatus, reason, message string) {
+func (r *failureReport) State() (status metav1.ConditionStatus, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch a := r.auth(); a.State {
@@ -160,6 +160,6 @@ func (r *report) State() (status metav1.ConditionStatus, reason, message string)
 }
 
 // Source wakes the handler when State may have changed.
-func (r *report) Source(h handler.EventHandler) source.Source {
-	return r.news.Changes(&mlflowv1.MLflow{}, h)
+func (r *failureReport) Source(h handler.EventHandler) source.Source {
+	return r.listeners.Changes(&mlflowv1.MLflow{}, h)
 }

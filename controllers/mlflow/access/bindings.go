@@ -32,14 +32,14 @@ const (
 var bindingNames = []string{ViewBinding, EditBinding}
 
 // wanted is one RoleBinding as it shall be.
-type wanted struct {
+type desiredBinding struct {
 	name, role string
 	groups     []string
 }
 
 // wantedIn lists the RoleBindings of a namespace. All groups may look; administrators may also change.
-func wantedIn(prefix string, g groups) []wanted {
-	return []wanted{
+func desiredBindings(prefix string, g groups) []desiredBinding {
+	return []desiredBinding{
 		{ViewBinding, prefix + viewRole, unique(slices.Concat(g.Allowed, g.Admin))},
 		{EditBinding, prefix + editRole, g.Admin},
 	}
@@ -58,7 +58,7 @@ func unique(names []string) []string {
 
 // config is the apply configuration. The list of subjects is there even when it is empty: what we do not name we do not
 // own, and others could add to it. The typed configuration cannot say that.
-func (w wanted) config(namespace string) runtime.ApplyConfiguration {
+func (w desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
 	subjects := make([]any, 0, len(w.groups))
 	for _, group := range w.groups {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.GroupKind, "apiGroup": rbacv1.GroupName, "name": group})
@@ -75,17 +75,17 @@ func (w wanted) config(namespace string) runtime.ApplyConfiguration {
 }
 
 // refersElsewhere says that a RoleBinding is of another role, which cannot be changed.
-func (w wanted) refersElsewhere(live *rbacv1.RoleBinding) bool {
+func (w desiredBinding) hasOtherRole(live *rbacv1.RoleBinding) bool {
 	return live.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}
 }
 
 // desired puts the RoleBindings of a namespace in the form that is applied. A binding of one of the names that a user made
 // is taken over: who labels the namespace asks for these two.
-func desired(namespace string, all []wanted) apply.Desired {
+func desired(namespace string, all []desiredBinding) apply.Desired {
 	var out apply.Desired
 	for _, w := range all {
 		out = append(out, apply.Object{
-			Config:  w.config(namespace),
+			Config:  w.applyConfiguration(namespace),
 			AdoptIf: func(*unstructured.Unstructured) bool { return true },
 		})
 	}
@@ -93,8 +93,8 @@ func desired(namespace string, all []wanted) apply.Desired {
 }
 
 // isOurs says whether we or the original made or took over a RoleBinding. Only then may it be removed.
-func isOurs(live *rbacv1.RoleBinding) bool {
-	if belongsToAnother(live) {
+func isManaged(live *rbacv1.RoleBinding) bool {
+	if hasForeignController(live) {
 		return false
 	}
 	return live.Labels[names.OperatorLabel] == names.OperatorName || live.Labels[managedByLabel] == fieldOwner ||
@@ -103,7 +103,7 @@ func isOurs(live *rbacv1.RoleBinding) bool {
 }
 
 // belongsToAnother says that something else than an MLflow controls a RoleBinding.
-func belongsToAnother(live *rbacv1.RoleBinding) bool {
+func hasForeignController(live *rbacv1.RoleBinding) bool {
 	controller := metav1.GetControllerOfNoCopy(live)
 	return controller != nil && !resources.IsMLflow(*controller)
 }

@@ -47,7 +47,7 @@ var RoleBindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
 // Access is the controller, and the feedback that it gives.
 type Access struct {
-	*report
+	*failureReport
 	prefix  string
 	served  func() *capability.Watcher
 	clock   func() clock.Clock
@@ -58,7 +58,7 @@ type Access struct {
 // applier reads with the given client, holds RoleBindings whole and writes as mlflow-operator.
 func New(prefix string, served func() *capability.Watcher, clk func() clock.Clock,
 	applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
-	return &Access{report: &report{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
+	return &Access{failureReport: &failureReport{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
 }
 
 // Setup registers the controller with a manager.
@@ -67,7 +67,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("selecting namespaces: %w", err)
 	}
-	labelled, err := component.NewSelectorCache(mgr, namespaceHead(), cache.ByObject{Label: asking}, apply.Transform())
+	labelled, err := component.NewSelectorCache(mgr, namespaceMetadata(), cache.ByObject{Label: asking}, apply.Transform())
 	if err != nil {
 		return err
 	}
@@ -80,22 +80,22 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("building the client for Auth: %w", err)
 	}
 	served := a.served()
-	follower := newAuthFollower(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
+	follower := newAuthWatcher(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
 	served.Follow(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
-	follower.Subscribe(ctx, func(auth) { a.news.Notify(struct{}{}) })
+	follower.Subscribe(ctx, func(auth) { a.listeners.Notify(struct{}{}) })
 	if err := mgr.Add(follower); err != nil {
 		return fmt.Errorf("adding what follows Auth: %w", err)
 	}
-	a.auth = follower.now
+	a.auth = follower.current
 	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*rbacv1.RoleBinding); ok {
 			return bindings[key.Name]
 		}
 		return nil
 	}}
-	r := &namespaces{
+	r := &namespaceReconciler{
 		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
-		applier: a.applier(mgr, reader), auth: follower, report: a.report, prefix: a.prefix,
+		applier: a.applier(mgr, reader), auth: follower, report: a.failureReport, prefix: a.prefix,
 	}
 	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
 	if err != nil {
@@ -105,15 +105,15 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // watch joins the controller to the kinds that are always there.
-func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
+func (r *namespaceReconciler) watch(mgr ctrl.Manager, c controller.Controller) error {
 	sources := []source.Source{
-		source.Kind(r.labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
-		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
+		source.Kind(r.labelled, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
+		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), existenceChanged()),
 		// An MLflow without a name is any: Auth concerns all namespaces that ask for one.
-		r.auth.Changes(&mlflowv1.MLflow{}, r.ofMLflow()),
+		r.auth.Changes(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
 	}
 	for _, bindings := range r.bindings {
-		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), toNamespace()))
+		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), enqueueNamespace()))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -123,7 +123,7 @@ func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
 	return nil
 }
 
-func namespaceHead() *metav1.PartialObjectMetadata {
+func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 }
 
@@ -142,7 +142,7 @@ func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 }
 
 // optedIn admits namespaces that bear our label, or did until now.
-func optedIn() predicate.Predicate {
+func hasWorkspaceLabel() predicate.Predicate {
 	has := func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]
 		return labelled
@@ -153,21 +153,21 @@ func optedIn() predicate.Predicate {
 }
 
 // comesAndGoes admits what decides about access: whether an MLflow exists and is to stay. Its status does not.
-func comesAndGoes() predicate.Predicate {
+func existenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
 }
 
 // toNamespace maps a RoleBinding to its namespace, whatever that bears.
-func toNamespace() handler.EventHandler {
+func enqueueNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	})
 }
 
 // ofMLflow maps an MLflow to the namespaces that ask for it, and one without a name to those that ask for any.
-func (r *namespaces) ofMLflow() handler.EventHandler {
+func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))

@@ -43,7 +43,7 @@ const ReasonFound = "ReferencesFound"
 var Kind = mlflowv1.GroupVersion.WithKind("MLflowConfig")
 
 // reporter holds what the controller needs.
-type reporter struct {
+type configReconciler struct {
 	references *reference.Tracker
 }
 
@@ -58,7 +58,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		secrets[name] = named
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
-	r := &reporter{references: reference.NewTracker(cached, mgr.GetAPIReader())}
+	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
@@ -73,7 +73,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
 	for _, named := range secrets {
-		if err := c.Watch(source.Kind(named, client.Object(secret()), toConfig())); err != nil {
+		if err := c.Watch(source.Kind(named, client.Object(secret()), enqueueConfig())); err != nil {
 			return fmt.Errorf("watching for %s: %w", controllerName, err)
 		}
 	}
@@ -88,17 +88,17 @@ func secret() *metav1.PartialObjectMetadata {
 }
 
 // toConfig maps a Secret to the MLflowConfig of its namespace.
-func toConfig() handler.EventHandler {
+func enqueueConfig() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, secret client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: mlflowv1.Name}}}
 	})
 }
 
 // goes is what the Secrets are for.
-var goes = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
+var secretContent = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
 
 // report is the only phase.
-func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
+func (r *configReconciler) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
 	var wanted []reference.Reference
 	var names []string
 	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {
@@ -117,7 +117,7 @@ func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) er
 	if len(resolved.Missing) > 0 {
 		var affected []string
 		for _, missing := range slices.Backward(resolved.Missing) { // the artifacts first
-			affected = append(affected, goes[missing.Name])
+			affected = append(affected, secretContent[missing.Name])
 		}
 		status, reason = metav1.ConditionFalse, reference.ReasonMissing
 		message = reference.Describe(config.Namespace, resolved.Missing) +

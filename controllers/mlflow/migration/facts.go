@@ -35,7 +35,7 @@ type Facts struct {
 	// JobName is the name of the Job for version and generation.
 	JobName string
 	// Live is what only the API server knows; nil before it was asked.
-	Live *Workloads
+	Observed *Workloads
 }
 
 // Workloads is what runs in the cluster.
@@ -44,31 +44,33 @@ type Workloads struct {
 	Job *JobState
 	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left: unfinished ones of any
 	// name, and a finished one of the current name.
-	Others []JobState
+	OtherJobs []JobState
 	// Runs: the server is meant to run, and was not stopped.
-	Runs bool
+	ServerEnabled bool
 	// Check is the Job that tries image and databases before the server is stopped; nil when there is none.
 	Check *JobState
 	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
-	Scheduling bool
+	CronJobsActive bool
 	// Chores are the unfinished Jobs of the CronJobs; the cause of each names its pods, with what keeps them.
-	Chores []JobState
+	CronJobRuns []JobState
 	// Serving: the server is rolled out and ready.
-	Serving bool
+	ServerReady bool
 	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
-	Busy  int32
-	Users string
+	DatabaseUsers int32
+	UserPods      string
 	// Counts says how busy each of the servers is, where artifacts have one of their own.
-	Counts string
+	UsersPerServer string
 	// Settled: the Deployment is observed to be off, so that no pod can follow.
-	Settled bool
+	ScaledDown bool
 }
 
 // Working reports that a Job beside the server uses the database, or that one can follow.
-func (w *Workloads) Working() bool { return w.Scheduling || len(w.Chores) > 0 }
+func (w *Workloads) CronJobsBusy() bool { return w.CronJobsActive || len(w.CronJobRuns) > 0 }
 
 // Quiet reports that nothing uses the database and nothing will.
-func (w *Workloads) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
+func (w *Workloads) DatabaseIdle() bool {
+	return w.ScaledDown && w.DatabaseUsers == 0 && !w.CronJobsBusy()
+}
 
 // jobPhase is how far a Job is. A Job that only announces its failure is still running.
 type jobPhase string
@@ -86,21 +88,21 @@ type JobState struct {
 	UID   types.UID
 	Phase jobPhase
 	// Ours distinguishes our Jobs, whose events reach us, from those that the original operator made.
-	Ours bool
+	Managed bool
 	// Left: an earlier MLflow of this name left it, so that nothing reports what becomes of it.
-	Left bool
+	Orphaned bool
 	// Leaving: it is being deleted.
-	Leaving bool
+	Terminating bool
 	// For is what it was made for: the annotation that forced a migration, empty when none did; or the migration that it checks.
-	For string
+	RequestHash string
 	// Image that it runs, and what its program found in it; Code is how that ended.
-	Image string
-	Found resources.ImageReport
-	Code  int32
+	Image       string
+	ImageReport resources.ImageReport
+	ExitCode    int32
 	// Started: its program runs or has just ended.
 	Started bool
 	// Since is when it was made, or began.
-	Since time.Time
+	StartedAt time.Time
 	// FailedAt and Failure say how it failed.
 	FailedAt time.Time
 	Failure  Failure
@@ -109,7 +111,7 @@ type JobState struct {
 }
 
 // works reports that the program of an unfinished Job runs.
-func (j *JobState) works() bool { return j.Started && j.Phase == JobRunning }
+func (j *JobState) isRunningProgram() bool { return j.Started && j.Phase == JobRunning }
 
 // FactsOf collects what the object itself says.
 func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
@@ -139,9 +141,9 @@ func (f *Facts) requested() bool {
 	switch {
 	case f.Force != "", f.Recorded == "", olderVersion(f.Recorded, f.Supported):
 		return true
-	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.moved(), f.exchanged():
+	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.storesChanged(), f.imageChanged():
 		return true
-	case f.currentCondition():
+	case f.isConditionCurrent():
 		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
 	default:
 		return f.Always
@@ -149,23 +151,23 @@ func (f *Facts) requested() bool {
 }
 
 // moved reports that what was migrated is not what the server would use now.
-func (f *Facts) moved() bool {
+func (f *Facts) storesChanged() bool {
 	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
 }
 
 // exchanged reports that the image is another than the one that migrated.
-func (f *Facts) exchanged() bool {
+func (f *Facts) imageChanged() bool {
 	settled := f.Record.Outcome != mlflowv1.MigrationRunning && f.Record.Outcome != mlflowv1.MigrationFailed
 	return settled && f.Record.Image != "" && f.Record.Image != f.Image
 }
 
 // currentCondition reports that the condition is about the present generation.
-func (f *Facts) currentCondition() bool {
+func (f *Facts) isConditionCurrent() bool {
 	return f.Condition != nil && f.Condition.ObservedGeneration == f.Generation
 }
 
 // reasonIs compares with the reason of the last condition, of any generation.
-func (f *Facts) reasonIs(reason string) bool {
+func (f *Facts) hasReason(reason string) bool {
 	return f.Condition != nil && f.Condition.Reason == reason
 }
 
@@ -183,32 +185,32 @@ func (f *Facts) failureHolds() bool {
 }
 
 // failedBefore reports a failure that the original operator recorded, which wrote nothing but the condition.
-func (f *Facts) failedBefore() bool {
-	return f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
+func (f *Facts) hasLegacyFailure() bool {
+	return f.Record.Outcome == "" && f.hasReason(ReasonMigrationFailed)
 }
 
 // counts reports that a Job is the one which was requested: it ran the image. A forced migration is requested once: a Job of before the annotation does not count, nor one whose end has led to
 // something already. Jobs that carry no mark count when the condition says that they were taken for the forced one, as the original
 // operator does.
-func (f *Facts) counts(j *JobState) bool {
+func (f *Facts) satisfiesRequest(j *JobState) bool {
 	known := string(j.UID) == f.Record.JobUID
 	switch {
-	case f.exchanged() && j.Image != f.Image:
+	case f.imageChanged() && j.Image != f.Image:
 		return false
 	case f.Force == "":
 		return true
 	case known && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
 		return false
-	case j.For != "":
-		return j.For == f.Force
+	case j.RequestHash != "":
+		return j.RequestHash == f.Force
 	default:
-		return f.currentCondition() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
-			(f.reasonIs(ReasonForceMigrationRunning) || f.reasonIs(ReasonForceMigrationScalingDown))
+		return f.isConditionCurrent() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
+			(f.hasReason(ReasonForceMigrationRunning) || f.hasReason(ReasonForceMigrationScalingDown))
 	}
 }
 
 // record is what to write down about the present inputs.
-func (f *Facts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
+func (f *Facts) newRecord(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
 	return &mlflowv1.MigrationStatus{
 		Outcome: outcome, JobUID: string(job), Generation: f.Generation,
 		Version: f.Supported, Image: f.Image, Stores: f.Stores, Force: f.Force,
@@ -217,8 +219,8 @@ func (f *Facts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflow
 
 // migrated is the record of a database that has the schema of the image, as a Job found it. Without the pod of the Job no more is known
 // than what the Job demanded, or had been there before.
-func (f *Facts) migrated(found resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
-	r := f.record(mlflowv1.MigrationRolloutPending, job)
+func (f *Facts) newSuccessRecord(found resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
+	r := f.newRecord(mlflowv1.MigrationRolloutPending, job)
 	if olderVersion(r.Version, f.Recorded) {
 		r.Version = f.Recorded
 	}
@@ -239,9 +241,9 @@ func (f *Facts) trigger() string {
 		return "status.version is empty during bootstrap"
 	case olderVersion(f.Recorded, f.Supported):
 		return fmt.Sprintf("status.version=%q is older than the oldest supported version %s", f.Recorded, f.Supported)
-	case f.exchanged():
+	case f.imageChanged():
 		return "the image is another than the one that migrated the database"
-	case f.moved():
+	case f.storesChanged():
 		return "the stores are others than those that were migrated"
 	default:
 		return fmt.Sprintf("an earlier migration to version %s or newer has not been completed", f.Supported)

@@ -25,7 +25,7 @@ type Failure struct {
 // Classify looks at the newest pod of a failed Job, and without one at what the Job itself says.
 func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
 	if len(pods) > 0 {
-		if f, found := podFailure(newest(pods), supported); found {
+		if f, found := podFailure(newestPod(pods), supported); found {
 			return f
 		}
 	}
@@ -33,31 +33,31 @@ func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
 }
 
 // FailedAttempt says why the last attempt of an unfinished Job failed; empty when none has.
-func FailedAttempt(pods []corev1.Pod, supported string) string {
+func FailedAttemptMessage(pods []corev1.Pod, supported string) string {
 	ended := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
 	if len(ended) == 0 {
 		return ""
 	}
-	if f, found := podFailure(newest(ended), supported); found {
+	if f, found := podFailure(newestPod(ended), supported); found {
 		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
 	}
 	return "an attempt failed, and another follows"
 }
 
 // FoundBy returns what the program of a Job that has ended found; nothing if its pods are gone, or never ran it.
-func FoundBy(pods []corev1.Pod) (code int32, found resources.ImageReport) {
+func ReportFromPods(pods []corev1.Pod) (code int32, found resources.ImageReport) {
 	if len(pods) == 0 {
 		return 0, found
 	}
-	for _, status := range newest(pods).Status.ContainerStatuses {
+	for _, status := range newestPod(pods).Status.ContainerStatuses {
 		if end := status.State.Terminated; end != nil && status.Name == resources.MigrationContainer {
-			return end.ExitCode, resources.ReportOf(end)
+			return end.ExitCode, resources.ParseImageReport(end)
 		}
 	}
 	return 0, found
 }
 
-func newest(pods []corev1.Pod) *corev1.Pod {
+func newestPod(pods []corev1.Pod) *corev1.Pod {
 	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -66,11 +66,11 @@ func newest(pods []corev1.Pod) *corev1.Pod {
 
 // podFailure reads the end of the container that migrates, or else of any other.
 func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
-	end := ended(pod)
+	end := terminatedState(pod)
 	if end == nil {
 		return Failure{}, false
 	}
-	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ReportOf(end), supported); known {
+	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ParseImageReport(end), supported); known {
 		return Failure{Terminal: terminal, Message: text}, true
 	}
 	reason := end.Reason
@@ -81,7 +81,7 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
-func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	var other *corev1.ContainerStateTerminated
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		switch end := status.State.Terminated; {
@@ -96,13 +96,13 @@ func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 }
 
 // exitInMessage is how Kubernetes reports a container that a rule of the Job's pod failure policy fits.
-var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
+var exitCodeInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
 
 // conditionFailure is for a Job whose pods are gone.
 func conditionFailure(job *batchv1.Job, supported string) Failure {
 	condition := FailedCondition(job)
 	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
-		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
+		if found := exitCodeInMessage.FindStringSubmatch(condition.Message); found != nil {
 			code, err := strconv.ParseInt(found[1], 10, 32)
 			if text, terminal, known := resources.MigrationExit(int32(code), resources.ImageReport{}, supported); known && err == nil {
 				return Failure{Terminal: terminal, Message: text}
@@ -145,7 +145,7 @@ func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
 
 // RunsProgram reports that one of the pods of an unfinished Job migrates at this moment, or has just done so. A pod that
 // failed does nothing any more; the Job that would make another may be replaced.
-func RunsProgram(pods []corev1.Pod) bool {
+func IsMigrating(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 		if pod.Status.Phase == corev1.PodFailed {
 			return false

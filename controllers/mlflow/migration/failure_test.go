@@ -92,15 +92,15 @@ func TestFoundBy(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
 	}
-	if code, found := FoundBy(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
+	if code, found := ReportFromPods(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
 		t.Errorf("%d %+v", code, found)
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
-		if _, found := FoundBy(end(message)); found != (resources.ImageReport{}) {
+		if _, found := ReportFromPods(end(message)); found != (resources.ImageReport{}) {
 			t.Errorf("%q: %+v", message, found)
 		}
 	}
-	if code, _ := FoundBy(nil); code != 0 {
+	if code, _ := ReportFromPods(nil); code != 0 {
 		t.Errorf("without a pod: %d", code)
 	}
 }
@@ -142,7 +142,7 @@ func TestRunsProgram(t *testing.T) {
 		"it failed":               {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
 		"another container of it": {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
 	} {
-		if got := RunsProgram(c.pods); got != c.want {
+		if got := IsMigrating(c.pods); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -162,7 +162,7 @@ func TestFailedAttempt(t *testing.T) {
 		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FailedAttempt(c.pods, "3.14.0"); got != c.want {
+			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

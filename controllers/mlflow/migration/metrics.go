@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	migrationsTotal = fromZero(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	migrationsTotal = initialized(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_mlflow_migrations_total",
 		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
@@ -29,7 +29,7 @@ var (
 )
 
 // fromZero shows counters before they count: the first failure is an increase only of one that was there before.
-func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
+func initialized(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
 	for _, value := range values {
 		counters.WithLabelValues(value)
 	}
@@ -37,18 +37,18 @@ func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.Cou
 }
 
 // Measure counts the end of a Job in the reconciliation that draws the conclusion, and shows how long one takes.
-func Measure(f *Facts, d *Decision) {
+func RecordMetrics(f *Facts, d *Decision) {
 	switch {
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:
 		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
 		migrationsTotal.WithLabelValues(resultFailed).Inc()
-	case d.Step == StepDelete && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
+	case d.Step == StepDeleteJob && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
 		migrationsTotal.WithLabelValues(resultRetried).Inc()
 	}
 	var age time.Duration
-	if f.Live != nil && f.Live.Job != nil && f.Live.Job.Phase == JobRunning {
-		age = f.Now.Sub(f.Live.Job.Since)
+	if f.Observed != nil && f.Observed.Job != nil && f.Observed.Job.Phase == JobRunning {
+		age = f.Now.Sub(f.Observed.Job.StartedAt)
 	}
 	migrationSeconds.Set(age.Seconds())
 }

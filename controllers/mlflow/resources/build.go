@@ -16,28 +16,28 @@ import (
 
 // Names and values that other software relies on.
 const (
-	BaseName         = "mlflow"
-	containerName    = "mlflow"
-	migrationName    = "mlflow-migration"
-	claimBaseName    = "mlflow-pvc"
-	GCBaseName       = "mlflow-gc"
-	ArchivalBaseName = "mlflow-trace-archival"
-	monitorBaseName  = "mlflow-metrics-monitor"
-	sharedRoleName   = "mlflow"
-	TLSSecretName    = "mlflow-tls"
-	artifactSecret   = "mlflow-artifact-connection"
-	archiveSecret    = "mlflow-archive-secret"
-	PlatformCAName   = "odh-trusted-ca-bundle"
-	serviceCAName    = "openshift-service-ca.crt"
-	serviceCAKey     = "service-ca.crt"
-	portName         = "https"
-	port             = 8443
-	staticPrefix     = "/mlflow"
-	defaultAccount   = mlflowv1.DefaultServiceAccount
-	gcAccount        = "mlflow-gc-sa"
-	archivalAccount  = "mlflow-trace-archival-sa"
-	defaultBackend   = "sqlite:////mlflow/mlflow.db"
-	defaultArtifacts = "file:///mlflow/artifacts"
+	BaseName               = "mlflow"
+	containerName          = "mlflow"
+	migrationName          = "mlflow-migration"
+	claimBaseName          = "mlflow-pvc"
+	GCBaseName             = "mlflow-gc"
+	ArchivalBaseName       = "mlflow-trace-archival"
+	monitorBaseName        = "mlflow-metrics-monitor"
+	sharedRoleName         = "mlflow"
+	TLSSecretName          = "mlflow-tls"
+	artifactSecret         = "mlflow-artifact-connection"
+	archiveSecret          = "mlflow-archive-secret"
+	PlatformCAName         = "odh-trusted-ca-bundle"
+	serviceCAName          = "openshift-service-ca.crt"
+	serviceCAKey           = "service-ca.crt"
+	portName               = "https"
+	port                   = 8443
+	staticPrefix           = "/mlflow"
+	defaultServiceAccount  = mlflowv1.DefaultServiceAccount
+	gcServiceAccount       = "mlflow-gc-sa"
+	archivalServiceAccount = "mlflow-trace-archival-sa"
+	defaultBackend         = "sqlite:////mlflow/mlflow.db"
+	defaultArtifacts       = "file:///mlflow/artifacts"
 
 	LabelApp       = "app"
 	LabelComponent = "component"
@@ -73,7 +73,7 @@ type Inputs struct {
 	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
 	PlatformCABundle bool
 	// VerifyPostgres: the operator before verified PostgreSQL by the authorities of the platform, and that stays so.
-	VerifyPostgres bool
+	VerifyPostgreSQL bool
 }
 
 // Plan is what an MLflow asks for, in groups of which a later one never keeps an earlier one from being written.
@@ -81,13 +81,13 @@ type Plan struct {
 	// Server is the server, with that for artifacts, and what they need: identity and permissions, settings, storage, policies.
 	Server apply.Desired
 	// Chores are the CronJobs beside it and the permissions that only they have.
-	Chores apply.Desired
+	CronJobs apply.Desired
 	// Exposed is what leads to the server or looks at it.
-	Exposed apply.Desired
+	Exposure apply.Desired
 }
 
 // All joins the parts in the order in which they are made.
-func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.Chores, p.Exposed) }
+func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.CronJobs, p.Exposure) }
 
 // Build lists the objects of an MLflow in the order in which they are to be
 // written: identity, permissions, storage and the server, then the jobs beside
@@ -103,25 +103,25 @@ func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 
 // NewPlan builds every object of an MLflow that Check admits, but the Job of a migration.
 func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
-	p := Plan{Server: append(accounts(m, in), sharedRBAC(m, in)...)}
+	p := Plan{Server: append(serviceAccounts(m, in), sharedRBAC(m, in)...)}
 	if Archives(m) {
-		p.Server.Add(archivalSettings(m, in))
+		p.Server.Add(archivalConfigMap(m, in))
 	}
 	if m.Spec.Storage != nil {
-		p.Server = append(p.Server, PVC(m, in))
+		p.Server = append(p.Server, PersistentVolumeClaim(m, in))
 	}
 	p.Server.Add(networkPolicy(m, in), migrationPolicy(m, in))
 	for _, s := range Servers(m) {
 		p.Server.Add(deployment(m, in, s))
 	}
 	if m.Spec.GarbageCollection != nil {
-		p.Chores = collectorRBAC(m, in)
-		p.Chores.Add(collector(m, in))
+		p.CronJobs = garbageCollectionRBAC(m, in)
+		p.CronJobs.Add(garbageCollectionCronJob(m, in))
 	}
 	if Archives(m) {
-		p.Chores.Add(archiver(m, in))
+		p.CronJobs.Add(archivalCronJob(m, in))
 	}
-	p.Exposed = exposure(m, in)
+	p.Exposure = exposure(m, in)
 	return p
 }
 
@@ -182,4 +182,6 @@ func Labels(app string) map[string]string {
 	return map[string]string{LabelApp: app, LabelComponent: BaseName}
 }
 
-func accountName(m *mlflowv1.MLflow) string { return cmp.Or(m.Spec.ServiceAccountName, defaultAccount) }
+func serviceAccountName(m *mlflowv1.MLflow) string {
+	return cmp.Or(m.Spec.ServiceAccountName, defaultServiceAccount)
+}

@@ -83,11 +83,11 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, live bool) 
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(combinedVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	p.mounts = append(p.mounts, mount(combinedVolume, combinedPath).WithReadOnly(true))
-	p.env = certificateEnv(m, in)
+	p.env = caBundleEnv(m, in)
 	p.initContainers = append(p.initContainers,
-		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi")))
+		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, requirements("10m", "16Mi", "100m", "64Mi")))
 	if live {
-		watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
+		watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, requirements("5m", "8Mi", "50m", "32Mi"))
 		watch.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watch.Env...)
 		p.sidecars = append(p.sidecars, watch)
 	}
@@ -120,7 +120,7 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 // the data. A database is made to prove who it is only for a user who named
 // authorities and no mode: that of the platform says nothing about databases. Where
 // it had to prove it by these before the take-over, it continues to.
-func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
+func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {
 		env = append(env, value(name, combinedBundle))
@@ -130,7 +130,7 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	}
 	env = append(env, value("PGSSLROOTCERT", combinedBundle))
 	named := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
-	if (named || in.VerifyPostgres) && !choosesSSLMode(m) {
+	if (named || in.VerifyPostgreSQL) && !setsSSLMode(m) {
 		env = append(env, value(envSSLMode, resources.VerifyFull))
 	}
 	return append(env,
@@ -142,7 +142,7 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 const verifyAnnotation = "mlflow.opendatahub.io/verify-postgresql"
 
 // KeepsVerification reports that a Deployment was taken over with full verification of PostgreSQL, or is about to be.
-func KeepsVerification(d *appsv1.Deployment) bool {
+func VerifiesPostgres(d *appsv1.Deployment) bool {
 	if d.Annotations[verifyAnnotation] != "" || d.Labels[names.OperatorLabel] != "" {
 		return d.Annotations[verifyAnnotation] != ""
 	}
@@ -152,7 +152,7 @@ func KeepsVerification(d *appsv1.Deployment) bool {
 }
 
 // needs are requests and limits of a small container.
-func needs(cpu, memory, cpuLimit, memoryLimit string) *corev1ac.ResourceRequirementsApplyConfiguration {
+func requirements(cpu, memory, cpuLimit, memoryLimit string) *corev1ac.ResourceRequirementsApplyConfiguration {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}

@@ -40,7 +40,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 		WithAnnotations(m.Spec.PodAnnotations).
 		WithSpec(podSpec(m, in, s))
 	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
-	if in.VerifyPostgres && s.tracking {
+	if in.VerifyPostgreSQL && s.tracking {
 		server.WithAnnotations(map[string]string{verifyAnnotation: resources.VerifyFull})
 	}
 	return server.
@@ -67,10 +67,10 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 	if s.tracking {
 		parts = append(parts, withMetrics(), withArchival(m))
 	}
-	pod := newPod(m, in, accountName(m), serverContainer(m, in, s, authorities.env), parts...)
-	if mayShareFile(m) {
-		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLock, "mlflow"}
-		pod.WithTerminationGracePeriodSeconds(serverGrace)
+	pod := newPod(m, in, serviceAccountName(m), serverContainer(m, in, s, authorities.env), parts...)
+	if needsSQLiteLock(m) {
+		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLockPath, "mlflow"}
+		pod.WithTerminationGracePeriodSeconds(serverGracePeriodSeconds)
 	}
 	resources.Spread(pod, s.Selector(), &m.Spec.More)
 	pod.ResourceClaims = s.claims(m)
@@ -85,19 +85,19 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 var serveProgram string
 
 // serverLock is the file that the server locks.
-const serverLock = storagePath + "/.mlflow-server.lock"
+const serverLockPath = storagePath + "/.mlflow-server.lock"
 
 // serverGrace is how long a server may take to stop, in seconds.
-const serverGrace = 60
+const serverGracePeriodSeconds = 60
 
 // mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
 // what their user asked for.
-func mayShareFile(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && mayBeFiles(m, envBackendStore, envRegistryStore)
+func needsSQLiteLock(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && mayUseFiles(m, envBackendStore, envRegistryStore)
 }
 
 // startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
-const startupAttempts = 60
+const startupFailureThreshold = 60
 
 // serverContainer runs MLflow behind TLS on one port.
 func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
@@ -105,8 +105,8 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []env
 		WithCommand("mlflow").
 		WithArgs(serverArgs(m, in, s)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(s.needs(m)).
-		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
+		WithResources(s.requirements(m)).
+		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupFailureThreshold)).
 		WithLivenessProbe(probe(m, in, s, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, s, "/api/3.0/mlflow/server-info", 5, 5))
 	container.Env = serverEnv(m, in, s, certificates)

@@ -37,10 +37,10 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		desired.Add(ingress(m, in))
 	case in.ViaGateway():
 		desired.Add(httpRoute(m, in))
-		if Splits(m) {
+		if HasArtifactsServer(m) {
 			desired.Add(artifactsRoute(m, in))
 		}
-		desired = append(desired, trust(m, in)...)
+		desired = append(desired, backendTLSPolicies(m, in)...)
 	}
 	if in.ConsoleLinks && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
@@ -72,19 +72,19 @@ func ingress(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 // prefixedOTLP is the first MLflow that ingests OpenTelemetry traces below the
 // static prefix too, and preRelease what stands in its own pre-releases.
 var (
-	prefixedOTLP = version.MustParseGeneric("3.16.0")
-	preRelease   = regexp.MustCompile(`^v?[0-9.]*[0-9][-._]?(a|b|c|rc|pre|dev)`)
+	otlpPrefixVersion = version.MustParseGeneric("3.16.0")
+	preRelease        = regexp.MustCompile(`^v?[0-9.]*[0-9][-._]?(a|b|c|rc|pre|dev)`)
 )
 
 // stripsOTLP reports whether this release of MLflow, or one that is not known,
 // ingests traces without the static prefix alone.
-func stripsOTLP(release string) bool {
+func needsOTLPRewrite(release string) bool {
 	v, err := version.ParseGeneric(release)
-	return err != nil || v.LessThan(prefixedOTLP) || v.EqualTo(prefixedOTLP) && preRelease.MatchString(release)
+	return err != nil || v.LessThan(otlpPrefixVersion) || v.EqualTo(otlpPrefixVersion) && preRelease.MatchString(release)
 }
 
 // heldVersion is that of the MLflow which migrated the database, or else the oldest that it may be.
-func heldVersion(m *mlflowv1.MLflow, in Inputs) string {
+func databaseVersion(m *mlflowv1.MLflow, in Inputs) string {
 	if record := m.Status.Migration; record != nil && record.Outcome == mlflowv1.MigrationRolloutPending {
 		return record.Version
 	}
@@ -96,7 +96,7 @@ func heldVersion(m *mlflowv1.MLflow, in Inputs) string {
 func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	prefixes := []resources.Prefix{{Path: "/" + name}}
-	if stripsOTLP(heldVersion(m, in)) {
+	if needsOTLPRewrite(databaseVersion(m, in)) {
 		prefixes = []resources.Prefix{{Path: "/" + name + "/v1", Rewritten: "/v1"}, {Path: "/" + name}}
 	}
 	return route(in, name, prefixes)
@@ -139,15 +139,15 @@ func (in Inputs) Gateway() resources.Gateway {
 }
 
 // TrustSuffix follows the name of a server in the names of what lets Gateways trust it.
-const TrustSuffix = "-ca"
+const BackendTLSSuffix = "-ca"
 
 // trust lets Gateways speak TLS to the servers whose certificates were issued here.
-func trust(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+func backendTLSPolicies(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
 			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + TrustSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
+			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + BackendTLSSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
 		}
 	}
 	return desired
@@ -183,7 +183,7 @@ const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 
 func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
 	labels := Labels(NameOf(m))
-	if s.tracking && Splits(m) {
+	if s.tracking && HasArtifactsServer(m) {
 		labels[labelRole] = roleTracking
 	}
 	return corev1ac.Service(s.Name, in.Namespace).
@@ -205,7 +205,7 @@ func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConf
 func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	scraped := map[string]string{LabelApp: name}
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		scraped[labelRole] = roleTracking
 	}
 	tls := monitoringv1.SafeTLSConfig{ServerName: new(Tracking(m).host(in))}

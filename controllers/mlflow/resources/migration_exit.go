@@ -12,11 +12,11 @@ import (
 // one cannot be used. What it did not find is empty.
 type ImageReport struct{ MLflow, Schema, Database, Cause string }
 
-var reportForm = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
+var reportPattern = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
 
 // ReportOf reads the last line that the program wrote about its end. Nothing else of the text is used, because it could hold a password.
-func ReportOf(end *corev1.ContainerStateTerminated) (r ImageReport) {
-	if found := reportForm.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
+func ParseImageReport(end *corev1.ContainerStateTerminated) (r ImageReport) {
+	if found := reportPattern.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
 		known := func(text string) string { return strings.TrimPrefix(text, "-") }
 		r = ImageReport{known(found[1]), known(found[2]), known(found[3]), known(found[4])}
 	}
@@ -50,7 +50,7 @@ var migrationExits = []migrationExit{
 }
 
 // causes are texts for ImageReport.Cause.
-var causes = map[string]string{
+var causeTexts = map[string]string{
 	"login":       ": a database rejects the user or its password",
 	"name":        ": the host name of a database is not known",
 	"certificate": ": a database and the image do not agree about TLS; for a certificate of your own, see spec.caBundleConfigMap",
@@ -64,7 +64,7 @@ func MigrationExit(code int32, r ImageReport, oldest string) (text string, termi
 	for _, exit := range migrationExits {
 		if exit.code == code {
 			words := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
-				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causes[r.Cause])
+				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causeTexts[r.Cause])
 			return words.Replace(exit.text), exit.terminal, true
 		}
 	}

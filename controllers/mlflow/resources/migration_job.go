@@ -32,16 +32,16 @@ const (
 	envSupportedVersion = "SUPPORTED_MLFLOW_VERSION"
 
 	// maxJobName is the longest name of a Job: its pods bear it as a label.
-	maxJobName = 63
+	maxJobNameLength = 63
 	// attempts is how often a pod is tried again within one Job.
-	attempts = 3
+	jobBackoffLimit = 3
 	// keepFinished is for how long a finished Job is kept, in seconds.
-	keepFinished = 86400
+	finishedJobTTLSeconds = 86400
 
 	// CheckForAnnotation on the Job of a check says which migration it is for, as a hash.
 	CheckForAnnotation = "mlflow.opendatahub.io/check-for"
 	// checkDeadline ends a check that hangs or whose pod finds no node, in seconds; another follows. Large images have arrived by then.
-	checkDeadline = 1800
+	checkDeadlineSeconds = 1800
 )
 
 // MigrationJobName distinguishes what would be migrated: version and generation.
@@ -51,17 +51,17 @@ func MigrationJobName(m *mlflowv1.MLflow, in Inputs) string {
 
 func jobName(m *mlflowv1.MLflow, suffix string) string {
 	base := NameOf(m)
-	if room := maxJobName - len(suffix); len(base) > room {
+	if room := maxJobNameLength - len(suffix); len(base) > room {
 		base = strings.TrimRight(base[:room], "-.")
 	}
 	return base + suffix
 }
 
-var noKey = regexp.MustCompile(`[^a-z0-9]+`)
+var nonAlphanumeric = regexp.MustCompile(`[^a-z0-9]+`)
 
 // versionKey is a version as part of a name.
 func versionKey(version string) string {
-	key := noKey.ReplaceAllString(strings.ToLower(version), "")
+	key := nonAlphanumeric.ReplaceAllString(strings.ToLower(version), "")
 	return cmp.Or(strings.TrimPrefix(key, "v"), "unknown")
 }
 
@@ -69,16 +69,16 @@ func versionKey(version string) string {
 // is the hash of the annotation that asked for it, or empty.
 func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApplyConfiguration {
 	labels := migrationLabels(m)
-	ttl := int32(keepFinished)
+	ttl := int32(finishedJobTTLSeconds)
 	if wanted := m.Spec.Migration; wanted != nil && wanted.TTLSecondsAfterFinished != nil {
 		ttl = *wanted.TTLSecondsAfterFinished
 	}
 	job := batchv1ac.Job(MigrationJobName(m, in), in.Namespace).
 		WithLabels(labels).
 		WithSpec(batchv1ac.JobSpec().
-			WithBackoffLimit(attempts).
+			WithBackoffLimit(jobBackoffLimit).
 			WithTTLSecondsAfterFinished(ttl).
-			WithPodFailurePolicy(terminalExits()).
+			WithPodFailurePolicy(terminalExitPolicy()).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(migrationPod(m, in, migrationArgs, serverUsesVolume(m)))))
 	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
 	// when it is cut short.
@@ -105,7 +105,7 @@ func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 }
 
 // terminalExits end the Job at once where another attempt would end the same way.
-func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
+func terminalExitPolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 	var codes []int32
 	for _, exit := range migrationExits {
 		if exit.terminal {
@@ -129,8 +129,8 @@ func CheckJobName(m *mlflowv1.MLflow) string { return jobName(m, "-migration-che
 func CheckJob(m *mlflowv1.MLflow, in Inputs, check string) *batchv1ac.JobApplyConfiguration {
 	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: check})
 	pod := migrationPod(m, in, migrationArgs+" check", false)
-	pod.Containers[0].WithResources(choreResources())
-	job.Spec.WithActiveDeadlineSeconds(checkDeadline).WithTTLSecondsAfterFinished(keepFinished).Template.WithSpec(pod)
+	pod.Containers[0].WithResources(smallResources())
+	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).WithTTLSecondsAfterFinished(finishedJobTTLSeconds).Template.WithSpec(pod)
 	delete(job.Labels, LabelMigrationJob) // it migrates nothing
 	delete(job.Spec.Template.Labels, LabelMigrationJob)
 	return job
@@ -139,7 +139,7 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, check string) *batchv1ac.JobApplyCo
 // migrationPod has the certificates of the server, and its volume where wanted, without what only a server needs.
 func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
-	needed := Tracking(m).needs(m)
+	needed := Tracking(m).requirements(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
@@ -148,7 +148,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *core
 	container.Env = migrationEnv(m, in, authorities.env)
 	metrics := withMetrics()
 	metrics.args = nil // of the server
-	return newPod(m, in, accountName(m), container,
+	return newPod(m, in, serviceAccountName(m), container,
 		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, metrics, withArchival(m)).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 }

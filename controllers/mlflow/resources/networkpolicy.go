@@ -35,7 +35,7 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
-	spec := isolated(m, pods, nil, withPortsOf(append(storeURIs(m), objectStores(m)...),
+	spec := policySpec(m, pods, nil, withURIPorts(append(storeURIs(m), objectStores(m)...),
 		dnsRule(),
 		tcpRule(443, 6443, 8443),
 		tcpRule(5432),
@@ -50,13 +50,13 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 // reached, that holds in place of the usual database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
-	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withPortsOf(storeURIs(m), tcpRule(5432, 3306)))
+	spec := policySpec(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withURIPorts(storeURIs(m), tcpRule(5432, 3306)))
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
 // isolated lets pods reach nothing but what always has to be, what the user names in place of the usual, and what the user adds, and
 // lets no client call them.
-func isolated(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, always, usual []*egressRule,
+func policySpec(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, always, usual []*egressRule,
 ) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
 	if named := userRules(m.Spec.NetworkPolicyEgressRules); len(named) > 0 {
 		usual = named
@@ -84,7 +84,7 @@ func tcpRule(ports ...int32) *egressRule {
 }
 
 // withPortsOf adds to rules one for the ports in URIs that none of them opens.
-func withPortsOf(uris []string, rules ...*egressRule) []*egressRule {
+func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
 	var ports, open []int32
 	for _, uri := range uris {
 		ports = append(ports, portsOf(uri)...)

@@ -45,7 +45,7 @@ func Pods(m *mlflowv1.MLflow) server.Pods {
 
 // podGroup owns what is on the volume, where the platform gives pods no group of
 // their own: an ordinary volume belongs to root.
-const podGroup = 1001
+const defaultFSGroup = 1001
 
 // podSecurity is the block of the user as it stands, even an empty one, or a
 // default that restricted namespaces admit.
@@ -55,7 +55,7 @@ func podSecurity(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSecurityContextAppl
 	}
 	security := resources.PodSecurity()
 	if m.Spec.Storage != nil && !in.OpenShift {
-		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		security.WithFSGroup(defaultFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security
 }
@@ -71,7 +71,7 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 // resourcesOf are those of the user, with the defaults that do not contradict
 // them: a default request above a given limit, and a default limit below a given
 // request, are left out. An empty block asks for nothing.
-func resourcesOf(given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
+func resourcesWithDefaults(given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if given == nil {
 		return otherwise
@@ -98,15 +98,15 @@ func resourcesOf(given *corev1.ResourceRequirements, otherwise *corev1ac.Resourc
 }
 
 // choreResources are those of the jobs beside the server.
-func choreResources() *corev1ac.ResourceRequirementsApplyConfiguration {
-	return needs("100m", "256Mi", "500m", "512Mi")
+func smallResources() *corev1ac.ResourceRequirementsApplyConfiguration {
+	return requirements("100m", "256Mi", "500m", "512Mi")
 }
 
 // joinServer sends a chore that mounts the volume to the node of the server,
 // because the volume can be attached to that one only. Affinity to nodes is kept
 // beside it. A user who says to which pods a pod is near or far has decided the
 // matter: the two might contradict each other, and the chore would never run.
-func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
+func addServerAffinity(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
 	if own := m.Spec.Affinity; manyNodes || own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {
 		return

@@ -12,7 +12,7 @@ import (
 // accounts are the identities of the server and of the jobs beside it. Pods that
 // need a token ask for it themselves. An account that a user made is used as it
 // is: it gets no annotation, and is not deleted.
-func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	add := func(account, app string) {
 		config := corev1ac.ServiceAccount(account, in.Namespace).
@@ -21,12 +21,12 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
-	add(accountName(m), NameOf(m)) // the spec may name one of the others
-	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {
-		add(gcAccount, Suffixed(GCBaseName, m))
+	add(serviceAccountName(m), NameOf(m)) // the spec may name one of the others
+	if m.Spec.GarbageCollection != nil && serviceAccountName(m) != gcServiceAccount {
+		add(gcServiceAccount, Suffixed(GCBaseName, m))
 	}
-	if Archives(m) && accountName(m) != archivalAccount {
-		add(archivalAccount, Suffixed(ArchivalBaseName, m))
+	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
+		add(archivalServiceAccount, Suffixed(ArchivalBaseName, m))
 	}
 	return desired
 }
@@ -37,9 +37,9 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 // artifact store and an archive of its own, so the right to read Secrets is that
 // wide, and held narrow by the two names that it is good for.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(accountName(m), in)}
-	if Archives(m) && accountName(m) != archivalAccount {
-		subjects = append(subjects, accountSubject(archivalAccount, in))
+	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
+	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
+		subjects = append(subjects, accountSubject(archivalServiceAccount, in))
 	}
 	return clusterRole(sharedRoleName, apply.Shared, subjects,
 		readRule("", "namespaces"),
@@ -49,8 +49,8 @@ func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // collectorRBAC lets the collector find all workspaces and their artifact stores,
 // and remove experiments in them.
-func collectorRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcAccount, in)},
+func garbageCollectionRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcServiceAccount, in)},
 		rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
 		readRule("", "namespaces"),
 		readRule("", "secrets").WithResourceNames(artifactSecret),

@@ -72,7 +72,7 @@ func TestVerificationIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
-			in.PlatformCABundle, in.VerifyPostgres = true, KeepsVerification(c.live)
+			in.PlatformCABundle, in.VerifyPostgreSQL = true, VerifiesPostgres(c.live)
 			d := deploymentOf(t, mlflowtest.Server(), in)
 			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
 				t.Errorf("verifies %t, annotations %v", got, d.Annotations)

@@ -58,13 +58,13 @@ func Artifacts(m *mlflowv1.MLflow) Server {
 }
 
 // Splits reports whether artifacts have a server of their own.
-func Splits(m *mlflowv1.MLflow) bool {
+func HasArtifactsServer(m *mlflowv1.MLflow) bool {
 	return m.Spec.ArtifactsServer != nil && m.Spec.ArtifactsServer.Enabled
 }
 
 // Servers are those that the spec asks for.
 func Servers(m *mlflowv1.MLflow) []Server {
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		return []Server{Tracking(m), Artifacts(m)}
 	}
 	return []Server{Tracking(m)}
@@ -72,7 +72,7 @@ func Servers(m *mlflowv1.MLflow) []Server {
 
 // artifactServer is the one that answers for artifacts.
 func artifactServer(m *mlflowv1.MLflow) Server {
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		return Artifacts(m)
 	}
 	return Tracking(m)
@@ -91,7 +91,7 @@ func (s Server) Selector() map[string]string { return map[string]string{LabelApp
 
 // ArtifactsURL is the public root of artifacts, "" when no server for them is published.
 func ArtifactsURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !Splits(m) || !in.ViaGateway() || in.ExternalURL == "" {
+	if !HasArtifactsServer(m) || !in.ViaGateway() || in.ExternalURL == "" {
 		return ""
 	}
 	return artifactsRoot(m, in)
@@ -105,7 +105,7 @@ func artifactsRoot(m *mlflowv1.MLflow, in Inputs) string {
 // artifactArgs say who serves artifacts, and from where.
 func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	serves, root := m.Spec.ServeArtifacts, m.Spec.DefaultArtifactRoot
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		serves, root = !s.tracking, artifactsRoot(m, in)
 	}
 	args := []string{"--no-serve-artifacts"}
@@ -119,12 +119,12 @@ func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 }
 
 // needs are requests and limits. Devices that the tracking server claims are not those of another.
-func (s Server) needs(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
+func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
 	given := m.Spec.Resources
 	if !s.tracking && m.Spec.ArtifactsServer.Resources != nil {
 		given = m.Spec.ArtifactsServer.Resources
 	}
-	needed := resourcesOf(given, needs("1", "2Gi", "4", "3Gi"))
+	needed := resourcesWithDefaults(given, requirements("1", "2Gi", "4", "3Gi"))
 	if !s.tracking && m.Spec.ArtifactsServer.Resources == nil {
 		needed.Claims = nil
 	}

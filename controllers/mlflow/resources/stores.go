@@ -55,7 +55,7 @@ func Stores(m *mlflowv1.MLflow) []Store {
 }
 
 // as is a variable that holds the URI.
-func (s Store) as(name string) envVar {
+func (s Store) envVar(name string) envVar {
 	if s.From == nil {
 		return value(name, s.URI)
 	}
@@ -69,16 +69,16 @@ func storeEnv(m *mlflowv1.MLflow) []envVar {
 	all := Stores(m)
 	var env []envVar
 	for _, s := range all {
-		env = append(env, s.as(s.variable))
+		env = append(env, s.envVar(s.variable))
 	}
 	if all[len(all)-1].variable != envRegistryStore {
-		env = append(env, all[0].as(envRegistryStore))
+		env = append(env, all[0].envVar(envRegistryStore))
 	}
 	return env
 }
 
 // IsShared reports whether a store is a server of databases, which several servers may use at once.
-func IsShared(uri string) bool {
+func IsSQLServer(uri string) bool {
 	return slices.ContainsFunc([]string{"postgresql://", "postgresql+", "mysql://", "mysql+"}, func(prefix string) bool {
 		return strings.HasPrefix(uri, prefix)
 	})
@@ -86,10 +86,10 @@ func IsShared(uri string) bool {
 
 // choosesSSLMode reports whether the user says how PostgreSQL is to verify: by
 // the variable, or in a URI, which libpq follows in preference to the variable.
-func choosesSSLMode(m *mlflowv1.MLflow) bool {
+func setsSSLMode(m *mlflowv1.MLflow) bool {
 	return slices.ContainsFunc(m.Spec.Env, func(e corev1.EnvVar) bool { return e.Name == envSSLMode }) ||
 		slices.ContainsFunc(Stores(m), func(s Store) bool {
-			return strings.HasPrefix(s.URI, "postgresql") && queryOf(s.URI).Has("sslmode")
+			return strings.HasPrefix(s.URI, "postgresql") && uriQuery(s.URI).Has("sslmode")
 		})
 }
 
@@ -102,12 +102,12 @@ func HoldsPassword(uri string) bool {
 	if userinfo.MatchString(uri) {
 		return true
 	}
-	query := queryOf(uri)
+	query := uriQuery(uri)
 	return query.Get("password") != "" || query.Get("passwd") != ""
 }
 
 // queryOf is what follows the question mark of a URI, as far as it can be read.
-func queryOf(uri string) url.Values {
+func uriQuery(uri string) url.Values {
 	_, text, _ := strings.Cut(uri, "?")
 	text, _, _ = strings.Cut(text, "#")
 	values, _ := url.ParseQuery(text) // holds what could be read

@@ -19,7 +19,7 @@ const defaultClaimSize = "2Gi"
 
 // PVC is the volume claim of the spec. Under Retain, the default, it has
 // no owner: it outlives the MLflow and is found again by its labels.
-func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
+func PersistentVolumeClaim(m *mlflowv1.MLflow, in Inputs) apply.Object {
 	config := corev1ac.PersistentVolumeClaim(ClaimName(m), in.Namespace).
 		WithLabels(Labels(NameOf(m))).
 		WithSpec(claimSpec(m))
@@ -65,25 +65,25 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
 	serves := spec.ServeArtifacts && (spec.ArtifactsDestination == "" || isFile(spec.ArtifactsDestination))
-	return spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore, envReadReplica) ||
+	return spec.Storage != nil && (mayUseFiles(m, envBackendStore, envRegistryStore, envReadReplica) ||
 		serves || isFile(spec.DefaultArtifactRoot) || archivesToFiles(m))
 }
 
 // archiverUsesVolume reports whether the archival of traces reads or writes files.
-func archiverUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
+func archivalUsesVolume(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
 }
 
 // collectorUsesVolume reports whether garbage collection removes something from files by itself. Artifacts that are served are removed
 // by their server; those below a root of files, by the collector.
-func collectorUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
+func garbageCollectionUsesVolume(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
 }
 
 // mayBeFiles reports whether one of the stores in some variables is a file, or may be one: nothing is known of a URI in a Secret. Beside
 // a server for artifacts none is, those in Secrets neither.
-func mayBeFiles(m *mlflowv1.MLflow, variables ...string) bool {
-	return !Splits(m) && slices.ContainsFunc(Stores(m), func(s Store) bool {
+func mayUseFiles(m *mlflowv1.MLflow, variables ...string) bool {
+	return !HasArtifactsServer(m) && slices.ContainsFunc(Stores(m), func(s Store) bool {
 		return slices.Contains(variables, s.variable) && (s.From != nil || strings.HasPrefix(s.URI, "sqlite"))
 	})
 }
