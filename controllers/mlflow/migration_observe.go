@@ -24,23 +24,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// podsOfJob is the label that ties a pod to one life of a Job. A Job of the same name may have had others.
+// jobUIDLabel selects the pods of a Job by its UID: an earlier Job may have had the same name.
 const jobUIDLabel = batchv1.ControllerUidLabel
 
-// ofServers selects what belongs to the servers and the jobs beside them, also if the original operator made it.
+// workloadSelector selects the objects of the servers and CronJobs, including those of the legacy operator.
 func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
 	apps, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
 		[]string{resources.NameOf(m), resources.Artifacts(m).Name, resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
-	utilruntime.Must(err) // these are fit for labels
+	utilruntime.Must(err) // the values are valid label values
 	return client.MatchingLabelsSelector{Selector: k8slabels.NewSelector().Add(*apps)}
 }
 
-// look reads from the API server what decides about a requested migration. The cache does not serve: it holds no
-// pods, no Jobs that the original operator made, and it may lag behind what this controller did a moment ago.
+// observeWorkloads reads the Jobs, CronJobs, pods and Deployments of an MLflow from the API server. The cache has no pods and no
+// Jobs of the legacy operator, and may be stale.
 func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
-	seen, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
+	workloads, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
 	jobs, pods, crons := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
-	// A Job that a CronJob made is seen although the CronJob has been suspended since.
+	// CronJobs first: a Job that a CronJob created before it was suspended is in the later list of Jobs.
 	if err := r.apiReader.List(ctx, crons, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing CronJobs: %w", err)
 	}
@@ -48,7 +48,7 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 		return nil, fmt.Errorf("listing migration Jobs: %w", err)
 	}
 	for i := range jobs.Items {
-		if err := r.observeJob(ctx, m, in, &jobs.Items[i], f.JobName, seen); err != nil {
+		if err := r.observeJob(ctx, m, in, &jobs.Items[i], f.JobName, workloads); err != nil {
 			return nil, err
 		}
 	}
@@ -56,54 +56,52 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
 	}
 	for i := range crons.Items {
-		observeCronJob(&crons.Items[i], jobs.Items, pods.Items, seen)
+		observeCronJob(&crons.Items[i], jobs.Items, pods.Items, workloads)
 	}
-	return seen, r.observeServers(ctx, m, pods.Items, seen)
+	return workloads, r.observeServers(ctx, m, pods.Items, workloads)
 }
 
-// lookAt puts a migration Job, or that of a check, into the place that it has in the cluster, if it has one. name is that of the Job
-// that is wanted.
-func (r *mlflowReconciler) observeJob(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job, name string, seen *migration.Workloads) error {
-	own, left := jobOwnership(job, m)
-	checks, current := job.Name == resources.CheckJobName(m), job.Name == name
-	if !own && !left || !checks && !current && migration.PhaseOf(job) != migration.JobRunning {
+// observeJob adds a migration or check Job to the workloads. name is the name of the desired migration Job.
+func (r *mlflowReconciler) observeJob(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job, name string, workloads *migration.Workloads) error {
+	owned, orphaned := jobOwnership(job, m)
+	isCheck, isDesired := job.Name == resources.CheckJobName(m), job.Name == name
+	if !owned && !orphaned || !isCheck && !isDesired && migration.PhaseOf(job) != migration.JobRunning {
 		return nil
 	}
 	state, err := r.jobState(ctx, m, in, job)
 	if err != nil {
 		return err
 	}
-	state.Orphaned = left
+	state.Orphaned = orphaned
 	switch {
-	case checks:
+	case isCheck:
 		state.RequestHash = job.Annotations[resources.CheckForAnnotation]
-		if left {
-			state.RequestHash = "" // one that an earlier MLflow left checks nothing
+		if orphaned {
+			state.RequestHash = "" // the check of a deleted MLflow does not apply to this one
 		}
-		seen.Check = &state
-	case own && current:
-		seen.Job = &state
-	default: // how one of an earlier MLflow ended says nothing about this MLflow, which may have other stores
-		seen.OtherJobs = append(seen.OtherJobs, state)
+		workloads.Check = &state
+	case owned && isDesired:
+		workloads.Job = &state
+	default: // includes orphaned Jobs: the deleted MLflow may have had other stores
+		workloads.OtherJobs = append(workloads.OtherJobs, state)
 	}
 	return nil
 }
 
-// kinOf reports whether a Job is one of an MLflow, or was left: this operator made it for an MLflow of this name that is gone, and whose
-// children were orphaned, or are not collected yet, which may take the garbage collector minutes. Only those on which no one else may rely
-// are left: they may be removed.
-func jobOwnership(job *batchv1.Job, m *mlflowv1.MLflow) (own, left bool) {
+// jobOwnership reports whether the MLflow controls a Job, or whether the Job is orphaned: this operator created it for a deleted MLflow
+// of the same name, and it has no other owner. Garbage collection of such a Job can take minutes, so it may be deleted.
+func jobOwnership(job *batchv1.Job, m *mlflowv1.MLflow) (owned, orphaned bool) {
 	if job.Labels[resources.LabelMigrationInstance] != m.Name {
 		return false, false
 	}
-	own = metav1.IsControlledBy(job, m)
-	relied := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
+	owned = metav1.IsControlledBy(job, m)
+	hasOtherOwner := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return !apply.RefersToPreviousUID(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
 	})
-	return own, !own && !relied && apply.IsOurs(job, ComponentName)
+	return owned, !owned && !hasOtherOwner && apply.IsOurs(job, ComponentName)
 }
 
-// jobState reads a Job and its pods.
+// jobState returns the state of a Job and its pods.
 func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job) (migration.JobState, error) {
 	state := migration.JobState{
 		Name: job.Name, UID: job.UID, Phase: migration.PhaseOf(job), StartedAt: job.CreationTimestamp.Time,
@@ -146,7 +144,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 	return state, err
 }
 
-// refused returns why the pods of a Job could not be created: a Job has no condition for it.
+// podCreationError returns why the pods of a Job could not be created, from Events: a Job has no such condition.
 func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Job) (string, error) {
 	events := &corev1.EventList{}
 	err := r.apiReader.List(ctx, events, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID)})
@@ -156,17 +154,17 @@ func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Jo
 	return conditions.RefusedPods(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
-// lookForChores finds the unfinished Jobs of a CronJob beside the server, also of one that is not wanted any more.
-func observeCronJob(cron *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, seen *migration.Workloads) {
-	seen.CronJobsActive = seen.CronJobsActive || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
+// observeCronJob adds the unfinished Jobs of a CronJob, even of one that is no longer desired.
+func observeCronJob(cron *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, workloads *migration.Workloads) {
+	workloads.CronJobsActive = workloads.CronJobsActive || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
 	for i := range jobs {
 		if job := &jobs[i]; metav1.IsControlledBy(job, cron) && migration.PhaseOf(job) == migration.JobRunning {
-			seen.CronJobRuns = append(seen.CronJobRuns, cronJobRunState(job, pods))
+			workloads.CronJobRuns = append(workloads.CronJobRuns, cronJobRunState(job, pods))
 		}
 	}
 }
 
-// choreOf reads an unfinished Job of a CronJob and what its pods do.
+// cronJobRunState returns the state of an unfinished Job of a CronJob and its pods.
 func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return pod.Labels[jobUIDLabel] != string(job.UID) })
 	since := job.CreationTimestamp.Time
@@ -180,13 +178,13 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	}
 }
 
-// lookForServers counts what may use the database: replicas and pods of the servers, and other pods of ours. Pods that
-// are on their way out still use it, and so does a server for artifacts that is no longer wanted, if it is ours.
-func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, seen *migration.Workloads) error {
+// observeServers counts the users of the database: replicas and pods of the servers, and other managed pods. Terminating pods count,
+// and so does an artifacts server that the MLflow controls but no longer desires.
+func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })
-	seen.ScaledDown = true
+	workloads.ScaledDown = true
 	var counts []string
-	several := false
+	hasArtifactsServer := false
 	for _, s := range []resources.Server{resources.Tracking(m), resources.Artifacts(m)} {
 		d, err := r.deployment(ctx, s, r.apiReader)
 		if client.IgnoreNotFound(err) != nil {
@@ -200,37 +198,37 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 		}
 		if tracking {
 			state := conditions.Rollout(d)
-			seen.ServerReady, seen.ServerEnabled = state.Ready && state.Desired > 0, isEnabled(d, m)
+			workloads.ServerReady, workloads.ServerEnabled = state.Ready && state.Desired > 0, isEnabled(d, m)
 		}
-		seen.ScaledDown = seen.ScaledDown && (!exists || isScaledDown(d))
-		several = exists && !tracking
-		own := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
-		busy := max(own, d.Status.Replicas)
-		if busy > 0 {
-			counts = append(counts, fmt.Sprintf("%s=%d", s.Name, busy))
+		workloads.ScaledDown = workloads.ScaledDown && (!exists || isScaledDown(d))
+		hasArtifactsServer = exists && !tracking
+		serverPods := int32(len(users) - len(slices.DeleteFunc(slices.Clone(users), ofServer)))
+		serverUsers := max(serverPods, d.Status.Replicas)
+		if serverUsers > 0 {
+			counts = append(counts, fmt.Sprintf("%s=%d", s.Name, serverUsers))
 		}
-		seen.DatabaseUsers += busy - own
+		workloads.DatabaseUsers += serverUsers - serverPods
 	}
-	seen.DatabaseUsers += int32(len(users))
-	seen.UserPods = describePods(users)
-	if several {
-		seen.UsersPerServer = strings.Join(counts, ", ")
+	workloads.DatabaseUsers += int32(len(users))
+	workloads.UserPods = describePods(users)
+	if hasArtifactsServer {
+		workloads.UsersPerServer = strings.Join(counts, ", ")
 	}
 	return nil
 }
 
-// runs reports that a Deployment of an MLflow is meant to run.
+// isEnabled reports whether a Deployment of the MLflow desires replicas.
 func isEnabled(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
 	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.OrOne(d.Spec.Replicas) > 0
 }
 
-// stopped reports that a Deployment wants no replica and that its controller knows.
+// isScaledDown reports whether a Deployment desires no replica and its controller has observed that.
 func isScaledDown(d *appsv1.Deployment) bool {
 	return common.OrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
-// mayUse reports that a pod uses the database, or may come to do so. One that has no node, or is deleted, before it started
-// never will: what makes such pods is stopped before they are counted.
+// mayUseDatabase reports whether a pod uses the database or may do so later. A pod that is unscheduled or terminating before it
+// started never will, because its controller is scaled down before pods are counted.
 func mayUseDatabase(pod *corev1.Pod) bool {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -241,17 +239,17 @@ func mayUseDatabase(pod *corev1.Pod) bool {
 	return true
 }
 
-// neverStarted reports that no container of a pod but those that prepare it has run.
+// neverStarted reports whether no container of a pod has run, except init containers.
 func neverStarted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodPending && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
 	})
 }
 
-// maxNamed is how many pods a message names.
+// maxPodNames is the maximum number of pod names in a message.
 const maxPodNames = 3
 
-// nameUsers names pods and the cause for which they do not continue; empty when there is none.
+// describePods returns the names of pods and the reason why they do not run, or "" without pods.
 func describePods(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
@@ -268,8 +266,8 @@ func describePods(pods []corev1.Pod) string {
 	return migration.WithCause(text, conditions.Diagnose(pods))
 }
 
-// causeOf names what keeps pods from running: what they say, else a Secret or key that does not exist, which keeps pods
-// waiting without a word; empty when nothing is known.
+// podFailureCause returns why pods do not run: the reason in their status, else a missing Secret or key, which the status does not
+// report, else "".
 func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return cause, nil

@@ -29,10 +29,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// ConditionModule says whether the platform has handed MLflow over. It exists only while the component platform is on.
+// ConditionMLflowOperator is True while the MLflowOperator is ready. It exists only while the component platform is enabled.
 const ConditionMLflowOperator = "MLflowOperatorReady"
 
-// Reasons of ConditionModule beside those of the MLflowOperator itself.
+// Reasons of ConditionMLflowOperator, in addition to those of the MLflowOperator's own Ready condition.
 const (
 	ReasonMLflowOperatorReady    = "Ready"
 	ReasonMLflowOperatorMissing  = "MLflowOperatorMissing"
@@ -48,14 +48,14 @@ const (
 	messageMLflowOperatorReady   = "MLflowOperator is ready to manage MLflow custom resources"
 )
 
-// mlflowOperatorKind is the resource with which the platform hands MLflow over.
+// mlflowOperatorKind is the kind by which the platform enables MLflow.
 var mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 
-// verdict is what an MLflowOperator means for the MLflow objects.
+// gateState is the effect of the MLflowOperator on MLflow objects.
 type gateState struct {
-	// open: they are reconciled.
+	// open allows the reconcile of MLflow objects.
 	open bool
-	// ready, reason and message are those of ConditionModule, which stays as it is where ready is empty.
+	// ready, reason and message are those of ConditionMLflowOperator, which is not changed if ready is empty.
 	ready           metav1.ConditionStatus
 	reason, message string
 }
@@ -64,40 +64,40 @@ func closedGate(reason, detail string) gateState {
 	return gateState{ready: metav1.ConditionFalse, reason: reason, message: migration.WithCause(messageMLflowOperatorWaiting, detail)}
 }
 
-// judge decides from the MLflowOperator, or nil when there is none. One that is being deleted keeps the servers
-// that it let in: their end was not requested, so they are repaired like all others.
-func gateStateOf(module *platformv1alpha1.MLflowOperator) gateState {
-	if module == nil {
+// gateStateOf returns the state for an MLflowOperator, or for nil if none exists. A terminating MLflowOperator keeps the gate open
+// while it waits for MLflow objects, so that their servers are still reconciled.
+func gateStateOf(operator *platformv1alpha1.MLflowOperator) gateState {
+	if operator == nil {
 		return closedGate(ReasonMLflowOperatorMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
 	}
 	var ready platformv1alpha1.Condition
-	if i := slices.IndexFunc(module.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
-		ready = module.Status.Conditions[i]
+	if i := slices.IndexFunc(operator.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
+		ready = operator.Status.Conditions[i]
 	}
-	deleting, isReady := module.DeletionTimestamp != nil, ready.Status == metav1.ConditionTrue
-	switch observed := module.Status.ObservedGeneration; {
-	case deleting && ready.Reason == reasonInstancesPresent:
+	terminating, isReady := operator.DeletionTimestamp != nil, ready.Status == metav1.ConditionTrue
+	switch observed := operator.Status.ObservedGeneration; {
+	case terminating && ready.Reason == reasonInstancesPresent:
 		return gateState{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
-	case deleting && isReady: // its status is about to report more
+	case terminating && isReady: // the status does not report the deletion yet
 		return gateState{open: true}
-	case observed > 0 && observed < module.Generation:
-		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, module.Generation))
+	case observed > 0 && observed < operator.Generation:
+		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, operator.Generation))
 	case isReady:
 		return gateState{open: true, ready: metav1.ConditionTrue, reason: ReasonMLflowOperatorReady, message: messageMLflowOperatorReady}
 	}
 	return closedGate(cmp.Or(ready.Reason, ReasonMLflowOperatorNotReady), ready.Message)
 }
 
-// module is the gate between the platform and the MLflow objects. With the component platform off it is always open.
+// platformGate makes MLflow objects wait for a ready MLflowOperator. It is always open without the component platform.
 type platformGate struct {
 	settings Settings
 	cached   client.Reader
 	served   func() capability.Set
-	// spec is that of the MLflowOperator as the last reconciliation saw it; nil when there is none.
+	// spec is the spec of the MLflowOperator at the last reconcile, or nil if none exists.
 	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
 }
 
-// pass is the phase that lets an MLflow through, or says what it waits for. Events of the MLflowOperator and its API wake it.
+// wait is a phase that returns a Wait until the gate is open. Events of the MLflowOperator and its API start the next reconcile.
 func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
 	if !g.settings.Platform {
 		conditions.Remove(&m.Status.Conditions, ConditionMLflowOperator)
@@ -118,7 +118,7 @@ func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
 	return &reconciler.Wait{For: "MLflowOperator " + platformv1alpha1.MLflowOperatorName}
 }
 
-// look judges the MLflowOperator that the cache has, and remembers its spec for the inputs of this reconciliation.
+// currentState returns the state for the cached MLflowOperator, and stores its spec for inputs.
 func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
 	g.spec.Store(nil)
 	if !g.served().Has(mlflowOperatorKind) {
@@ -136,7 +136,7 @@ func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
 	return gateStateOf(found), nil
 }
 
-// inputs joins the settings, what the cluster serves and what the platform decided, as far as it decided anything.
+// inputs returns the settings, overridden by the fields that the MLflowOperator sets.
 func (g *platformGate) inputs() resources.Inputs {
 	in, spec := g.settings.InputsFor(g.served()), g.spec.Load()
 	if spec == nil {
@@ -150,7 +150,7 @@ func (g *platformGate) inputs() resources.Inputs {
 	return in
 }
 
-// domainURL makes the base of public URLs of the domain of a gateway; "" when it names none.
+// gatewayURL returns the base of public URLs for the domain of a gateway, or "".
 func gatewayURL(domain string) string {
 	domain = strings.TrimRightFunc(strings.TrimSpace(domain), func(r rune) bool { return r == '/' || unicode.IsSpace(r) })
 	if domain == "" || strings.HasPrefix(domain, "http://") || strings.HasPrefix(domain, "https://") {
@@ -159,13 +159,13 @@ func gatewayURL(domain string) string {
 	return "https://" + domain
 }
 
-// isModule admits events of the one MLflowOperator that counts.
+// isDefaultMLflowOperator passes events of the singleton MLflowOperator.
 func isDefaultMLflowOperator() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
 }
 
-// follow wakes every MLflow when the MLflowOperator changes. Without the component platform no controller looks after the
-// finalizer of an MLflowOperator that it left behind, so it is taken off when that one is deleted.
+// setup watches the MLflowOperator. Without the component platform no other controller removes the finalizer of an existing
+// MLflowOperator, so setup starts a finalizerRemover.
 func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
 	if !g.settings.Platform {
 		return setupFinalizerRemover(ctx, mgr, served)
@@ -176,15 +176,15 @@ func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capa
 	return nil
 }
 
-// The right for the gate, and to let go of an MLflowOperator that the component platform left behind.
+// Permissions of the gate and of the finalizerRemover.
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,resourceNames=default-mlflowoperator,verbs=patch
 
-// releaser takes our finalizer off an MLflowOperator that is being deleted.
+// finalizerRemover removes the operator's finalizer from a terminating MLflowOperator.
 type finalizerRemover struct{ client client.Client }
 
-// releaseModule runs a releaser for as long as the API is served.
+// setupFinalizerRemover registers a finalizerRemover that runs while the API is served.
 func setupFinalizerRemover(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
 	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&finalizerRemover{client: mgr.GetClient()}))
 	if err != nil {
@@ -196,16 +196,16 @@ func setupFinalizerRemover(ctx context.Context, mgr ctrl.Manager, served *capabi
 
 // Reconcile implements reconcile.Reconciler.
 func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	head := capability.MetadataOf(mlflowOperatorKind)
-	if err := r.client.Get(ctx, request.NamespacedName, head); err != nil {
+	operator := capability.MetadataOf(mlflowOperatorKind)
+	if err := r.client.Get(ctx, request.NamespacedName, operator); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	before := head.DeepCopy()
-	if head.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(head, platformv1alpha1.MLflowOperatorFinalizer) {
+	original := operator.DeepCopy()
+	if operator.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(operator, platformv1alpha1.MLflowOperatorFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	ctrl.LoggerFrom(ctx).Info("Letting go of an MLflowOperator, since the component platform is switched off")
-	err := r.client.Patch(ctx, head, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, operator, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("taking the finalizer off MLflowOperator %s: %w", request.Name, err)
 	}
