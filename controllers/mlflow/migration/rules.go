@@ -11,22 +11,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// What the workloads of the server shall do.
+// workloadMode is the desired state of the Deployments and CronJobs.
 type workloadMode string
 
 const (
-	// RunAsSpecified is what the spec says.
+	// RunAsSpecified applies the Deployments and CronJobs of the spec.
 	RunAsSpecified workloadMode = "serve"
-	// Drain means no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
-	// which may need it, and whose pods may be bound to its node.
+	// Drain suspends the CronJobs and does not change the Deployments: running Jobs may need the server, and their pods its node.
 	Drain workloadMode = "drain"
-	// ScaleToZero means no replica, and no CronJob that starts.
+	// ScaleToZero scales the Deployments to zero and suspends the CronJobs.
 	ScaleToZero workloadMode = "stand down"
-	// ServeOn means that the Deployment and the CronJobs stay as they are, while a check decides whether the server may be stopped.
+	// KeepRunning changes neither Deployments nor CronJobs while a check decides whether the server may be stopped.
 	KeepRunning workloadMode = "serve on"
 )
 
-// Step is the one thing that a decision does beside that.
+// Step is the action of a decision, in addition to its workload mode.
 type Step string
 
 // The steps.
@@ -40,24 +39,23 @@ const (
 )
 
 const (
-	// retryDelay is the pause after a failure that may go away by itself.
+	// failureRetryDelay is the pause after a retryable failure.
 	failureRetryDelay = 2 * time.Minute
-	// RecreateDelay is when to look again after something that ends soon and causes no event: a deleted Job, or pods that still
-	// use the database.
+	// ShortRequeue is the pause for short waits without an event: for a terminating Job, or for pods that use the database.
 	ShortRequeue = 2 * time.Second
-	// WatchDelay is how often an unfinished Job is read: a pod that waits for something causes no event.
+	// JobPollInterval is how often an unfinished Job is read: a waiting pod causes no event.
 	JobPollInterval = 10 * time.Second
-	// fallbackDelay is for what an event reports long before.
+	// fallbackRequeue is the pause when an event normally arrives first.
 	fallbackRequeue = 5 * time.Minute
 
 	cronJobDeadline = resources.CronJobDeadlineSeconds * time.Second
 )
 
-// ConditionMigration says whether the database has the schema of the supported version.
+// ConditionMigration is True while the database has the schema of the supported version.
 const ConditionMigration = "Migration"
 
-// Reasons of the conditions while a migration is requested. Those with Force are for a migration that the annotation
-// asked for; clients of the original know them.
+// Reasons of the conditions while a migration is requested. Those with Force are for ForceAnnotation; clients of the legacy
+// operator rely on them.
 const (
 	ReasonMigrationChecking         = "MigrationChecking"
 	ReasonMigrationCheckFailed      = "MigrationCheckFailed"
@@ -73,55 +71,55 @@ const (
 	ReasonDowngradeRefused          = "DowngradeRefused"
 )
 
-// Report is what the condition Migration says. Unless the reconciliation continues with the rollout, Progressing
-// says the same, and Available as soon as the server is stopped.
+// Report is the content of the condition Migration. Unless the reconcile continues with the rollout, Progressing gets the same
+// reason and message, and so does Available once the server is stopped.
 type Report struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Progressing: the operator continues by itself.
+	// Progressing is true if the operator continues without a change by the user.
 	Progressing bool
 }
 
-// KeepsServer says of a reason of the condition that the Deployment of the server stays as it is.
+// PinsServer reports whether the Deployment of the server must not change while the condition has this reason.
 func PinsServer(reason string) bool {
 	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
 }
 
-// Decision is what one reconciliation does about the migration.
+// Decision is the result of one evaluation of the rules.
 type Decision struct {
-	// Rule is the name of the rule that decided.
+	// Rule is the name of the rule that matched.
 	Rule string
-	// Workloads says what becomes of server and CronJobs.
+	// Workloads is the desired mode of server and CronJobs.
 	Workloads workloadMode
-	// Serving: the server is ready while the Jobs beside it end.
+	// ServerReady is true if the server is ready while Jobs of CronJobs finish.
 	ServerReady bool
-	// Step is done after the objects are applied. Job is the Job that it is about.
+	// Step is executed after the objects are applied. Job is the Job that StepDeleteJob deletes.
 	Step Step
 	Job  *JobState
-	// Subject stands for the migration that a Job to create checks.
+	// CheckHash identifies the migration for which StepCreateCheckJob creates a Job.
 	CheckHash string
-	// Report is what the conditions say; nil leaves them to the rollout.
+	// Report is the content of the conditions, or nil to set them from the rollout.
 	Report *Report
-	// Record replaces what is written down; nil leaves it.
+	// Record replaces status.migration unless nil.
 	Record *mlflowv1.MigrationStatus
-	// Retry is when to look again at the latest; zero waits for an event.
+	// RequeueAfter is the longest time until the next reconcile; zero waits for an event.
 	RequeueAfter time.Duration
 }
 
-// Rolls reports that the reconciliation continues with the rollout of the server.
+// ContinuesRollout reports whether the reconcile continues with the rollout of the server.
 func (d *Decision) ContinuesRollout() bool {
 	return d.Workloads == RunAsSpecified || d.Workloads == KeepRunning
 }
 
-// migrationRule is one line of the state machine.
+// migrationRule is a transition of the state machine.
 type migrationRule struct {
 	name string
 	when func(*Facts) bool
 	then func(*Facts) Decision
 }
 
-// Decide returns what the first rule that fits says. The last rule fits always. Whatever stops the server stops the
-// Jobs beside it first.
+// Decide returns the decision of the first matching rule; the last rule always matches. The server is drained, not stopped, while
+// Jobs of CronJobs run.
 func Decide(f *Facts) Decision {
 	rule := migrationRules[slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.when(f) })]
 	d := rule.then(f)
@@ -132,11 +130,11 @@ func Decide(f *Facts) Decision {
 	return d
 }
 
-// migrationRules are the state machine. Rules above "look" need nothing but the object, so that an object at rest costs
-// no request; those below may rely on Live.
+// migrationRules is the state machine. Rules above "look" need only the MLflow, so that an idle MLflow causes no request; rules
+// below may use Observed.
 var migrationRules = slices.Concat(idleRules, checkRules, jobRules)
 
-// restRules decide without Live, until it is needed.
+// idleRules decide without Observed.
 var idleRules = []migrationRule{
 	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() }, resume},
@@ -151,7 +149,7 @@ var idleRules = []migrationRule{
 		}},
 }
 
-// workRules stop the server and migrate.
+// jobRules stop the server and run the migration Job.
 var jobRules = []migrationRule{
 	{"the Job is on its way out",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.Observed.Job.Terminating }, awaitDeletion},
@@ -197,14 +195,12 @@ func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
 
-// superseded reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
-// for it could be for ever.
+// isSuperseded reports whether a Job that has not started has another image or predates the force annotation. It may never start.
 func (f *Facts) isSuperseded(j *JobState) bool {
 	return !j.Started && (j.Image != f.Image || f.Force != "" && j.RequestHash != f.Force)
 }
 
-// idleOther is a Job of another generation that does not run its program, and so cannot be waited for, or one of an earlier MLflow that
-// has the name of ours.
+// idleOther returns a Job of another generation or of a deleted MLflow whose program does not run, so that it may never finish.
 func (f *Facts) idleOther() *JobState {
 	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.isRunningProgram() })
 	if i < 0 {
@@ -213,7 +209,7 @@ func (f *Facts) idleOther() *JobState {
 	return &f.Observed.OtherJobs[i]
 }
 
-// endable is a Job beside the server that is not worth waiting for: it never ran, and may never be able to, or hangs.
+// removableCronJobRun returns a Job of a CronJob that never started or has exceeded its deadline.
 func (f *Facts) removableCronJobRun() *JobState {
 	i := slices.IndexFunc(f.Observed.CronJobRuns, func(j JobState) bool {
 		return !j.Terminating && (!j.Started || f.Now.Sub(j.StartedAt) > cronJobDeadline)
@@ -224,8 +220,7 @@ func (f *Facts) removableCronJobRun() *JobState {
 	return &f.Observed.CronJobRuns[i]
 }
 
-// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that has no
-// owner.
+// deletionRequeue returns the pause after a Job is deleted. A Job of the legacy operator, or without an owner, causes no event.
 func deletionRequeue(j *JobState) time.Duration {
 	if j.Managed && !j.Orphaned {
 		return fallbackRequeue
