@@ -17,9 +17,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// namespaces reconciles the RoleBindings of one namespace at a time.
+// namespaceReconciler reconciles the RoleBindings of a namespace.
 type namespaceReconciler struct {
-	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
+	// cached reads MLflow objects, labelled the namespaces with WorkspaceLabel, bindings the RoleBindings by name.
 	cached   client.Reader
 	labelled cache.Cache
 	bindings map[string]cache.Cache
@@ -29,21 +29,21 @@ type namespaceReconciler struct {
 	prefix   string
 }
 
-// decision is what a namespace calls for.
+// decision is the action for a namespace.
 type decision int
 
 const (
-	decideNothing decision = iota // nothing may be done, or is known
-	decideRequeue                 // Auth is still being read
-	decideDelete                  // no RoleBinding of ours is wanted
-	decideApply                   // both are
+	decideNothing decision = iota // the namespace is terminating, or Auth is invalid
+	decideRequeue                 // Auth has not been read yet
+	decideDelete                  // no RoleBinding is desired
+	decideApply                   // both RoleBindings are desired
 )
 
-// decide needs no request. A nil namespace has no label, or does not exist.
+// decide returns the action for a namespace, which is nil without WorkspaceLabel.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
-		return decideNothing // the namespace takes everything with it, and admits nothing new
+		return decideNothing // its content is deleted with it
 	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
 		return decideDelete
 	case m == nil || m.DeletionTimestamp != nil:
@@ -91,12 +91,12 @@ func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name strin
 	return reconcile.Result{}, nil
 }
 
-// namespace returns nil for one that has not our label, or does not exist.
+// namespace returns the metadata of a namespace, or nil if it lacks WorkspaceLabel or does not exist.
 func (r *namespaceReconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	return getOrNil(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceMetadata(), "Namespace "+name)
 }
 
-// mlflow returns the MLflow that a namespace asks for, nil when there is none.
+// mlflow returns the MLflow that WorkspaceLabel of a namespace names, or nil.
 func (r *namespaceReconciler) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
 	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
 		return nil, nil
@@ -105,57 +105,58 @@ func (r *namespaceReconciler) mlflow(ctx context.Context, namespace *metav1.Part
 	return getOrNil(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
 }
 
-// binding returns a RoleBinding as the cache has it, nil when there is none.
+// binding returns the cached RoleBinding, or nil.
 func (r *namespaceReconciler) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	return getOrNil(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
 }
 
-// read returns nil when there is no such object.
-func getOrNil[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T, what string) (T, error) {
+// getOrNil reads an object, or returns nil if it does not exist.
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T, description string) (T, error) {
 	var none T
-	err := from.Get(ctx, key, into)
+	err := reader.Get(ctx, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("reading %s: %w", what, err)
+		return none, fmt.Errorf("reading %s: %w", description, err)
 	}
-	return into, nil
+	return obj, nil
 }
 
-// bind writes the RoleBindings. One of another role makes room first, unless it has a foreign controller.
-func (r *namespaceReconciler) applyBindings(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []desiredBinding) error {
-	for _, w := range want {
-		live, err := r.binding(ctx, namespace, w.name)
+// applyBindings applies the RoleBindings. A RoleBinding with another role is deleted first, because roleRef is immutable, unless it has
+// a foreign controller.
+func (r *namespaceReconciler) applyBindings(ctx context.Context, m *mlflowv1.MLflow, namespace string, bindings []desiredBinding) error {
+	for _, b := range bindings {
+		existing, err := r.binding(ctx, namespace, b.name)
 		if err != nil {
 			return err
 		}
-		if live == nil || !w.hasOtherRole(live) || hasForeignController(live) {
+		if existing == nil || !b.hasOtherRole(existing) || hasForeignController(existing) {
 			continue
 		}
-		if err := r.applier.DeleteOwned(ctx, m.UID, live); err != nil {
+		if err := r.applier.DeleteOwned(ctx, m.UID, existing); err != nil {
 			return err
 		}
 	}
-	return r.applier.Apply(ctx, m, desired(namespace, want))
+	return r.applier.Apply(ctx, m, desired(namespace, bindings))
 }
 
-// cleanUp removes what we or the original made, and nothing else.
+// deleteBindings deletes the RoleBindings of this operator and the legacy operator.
 func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace string) error {
 	r.applier.ForgetNamespace(namespace)
 	var errs []error
 	for _, name := range bindingNames {
-		live, err := r.binding(ctx, namespace, name)
-		if err == nil && live != nil && isManaged(live) {
-			err = r.applier.DeleteOwned(ctx, "", live)
+		existing, err := r.binding(ctx, namespace, name)
+		if err == nil && existing != nil && isManaged(existing) {
+			err = r.applier.DeleteOwned(ctx, "", existing)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// ignorePassing drops what ends by itself.
+// ignoreTransient returns nil if all errors are transient.
 func ignoreTransient(err error) error {
 	if apply.OnlyErrors(err, isTransient) {
 		return nil
@@ -163,8 +164,7 @@ func ignoreTransient(err error) error {
 	return err
 }
 
-// isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
-// event, which is missed only after a minute.
+// isTransient reports whether an error is caused by a terminating namespace or RoleBinding. The deletion event starts the next reconcile.
 func isTransient(err error) bool {
 	return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

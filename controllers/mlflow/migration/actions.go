@@ -9,14 +9,12 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Every function here is the consequence of one rule of migrationRules.
-
 const (
 	hintForce = ". After fixing the issue, add the " + ForceAnnotation + " annotation to the MLflow resource to force a rerun."
 	hintRetry = " If you want to rerun immediately after fixing the issue, add the " + ForceAnnotation + " annotation."
 )
 
-// resume ends what a request that is gone has said of a server that was kept as it was.
+// resume applies the workloads of the spec. It resets the condition if a withdrawn request pinned the server.
 func resume(f *Facts) Decision {
 	d := Decision{Workloads: RunAsSpecified}
 	if f.Condition != nil && PinsServer(f.Condition.Reason) {
@@ -25,7 +23,7 @@ func resume(f *Facts) Decision {
 	return d
 }
 
-// Succeeded is the report of a migration that is done.
+// Succeeded returns the report of a completed migration.
 func Succeeded(generation int64) *Report {
 	return &Report{
 		Status: metav1.ConditionTrue, Reason: ReasonMigrationSucceeded,
@@ -42,7 +40,7 @@ func rolloutDecision(f *Facts, version string) Decision {
 	}}
 }
 
-// keepFailure says again what was said, for the present generation, and records what the original left in a condition alone.
+// keepFailure repeats the failure for the current generation, and records one of the legacy operator.
 func keepFailure(f *Facts) Decision {
 	text := fmt.Sprintf("The migration to version %s or newer failed", f.Supported) + hintForce
 	if f.hasReason(ReasonMigrationFailed) {
@@ -75,8 +73,8 @@ func recreateChangedJob(f *Facts) Decision {
 	return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted failed migration Job %s, since image, version or stores have changed,", f.Observed.Job.Name))
 }
 
-// recordFailure takes an annotation away before it records the failure: when that is cut short, the failed Job without an annotation
-// says the same. Adding the annotation again asks for another migration then, as the message has it.
+// recordFailure removes the annotation before it records the failure. If the operator stops in between, the failed Job without an
+// annotation yields the same record. Adding the annotation again requests another migration, as the message says.
 func recordFailure(f *Facts) Decision {
 	if f.Force != "" {
 		return Decision{Workloads: ScaleToZero, Step: StepRemoveAnnotation, RequeueAfter: ShortRequeue}
@@ -86,10 +84,10 @@ func recordFailure(f *Facts) Decision {
 	return d
 }
 
-// retryJob makes room for another Job, after a pause.
+// retryJob deletes the failed Job after a pause, so that another is created.
 func retryJob(f *Facts) Decision {
-	if at := f.Observed.Job.FailedAt.Add(failureRetryDelay); f.Now.Before(at) {
-		return scaledDownDecision(f, ReasonMigrationRetrying, retryMessage(f, at), max(at.Sub(f.Now), time.Second))
+	if retryAt := f.Observed.Job.FailedAt.Add(failureRetryDelay); f.Now.Before(retryAt) {
+		return scaledDownDecision(f, ReasonMigrationRetrying, retryMessage(f, retryAt), max(retryAt.Sub(f.Now), time.Second))
 	}
 	d := deleteJobDecision(f, f.Observed.Job, ReasonMigrationRetrying, retryMessage(f, f.Now.Add(ShortRequeue)))
 	d.RequeueAfter = ShortRequeue
@@ -100,7 +98,7 @@ func retryMessage(f *Facts, at time.Time) string {
 	return f.Observed.Job.Failure.Message + " Retrying automatically after " + at.UTC().Format(time.RFC3339) + "." + hintRetry
 }
 
-// recordSuccess lets the server come back; it is a success for users when that is ready.
+// recordSuccess starts the rollout of the server. The condition is True only once the server is ready.
 func recordSuccess(f *Facts) Decision {
 	return recordMigrated(f, f.newSuccessRecord(f.Observed.Job.ImageReport, f.Observed.Job.UID))
 }
@@ -119,8 +117,8 @@ func replaceJob(f *Facts) Decision {
 	return deleteJobDecision(f, f.Observed.Job, reason, f.withTrigger("Deleted migration Job %s, which never started, to create it again", f.Observed.Job.Name))
 }
 
-// removeOther makes room for a Job of ours. A finished one of an earlier MLflow proves nothing about the stores of this one, and a
-// migration that has nothing to do is a matter of seconds.
+// deleteOtherJob deletes a Job that blocks the desired one. The result of a deleted MLflow's Job does not apply: its stores may differ,
+// and a migration without changes takes seconds.
 func deleteOtherJob(f *Facts) Decision {
 	other := f.idleOther()
 	text := f.withTrigger("Deleted migration Job %s, which never started,", other.description())
@@ -130,7 +128,7 @@ func deleteOtherJob(f *Facts) Decision {
 	return deleteJobDecision(f, other, ReasonMigrationRunning, text)
 }
 
-// origin names a Job that is not the one wanted, and where it comes from.
+// description returns the name and origin of a Job other than the desired one.
 func (j *JobState) description() string {
 	if j.Orphaned {
 		return j.Name + " of an earlier MLflow"
@@ -138,15 +136,15 @@ func (j *JobState) description() string {
 	return j.Name + " from a previous desired generation"
 }
 
-// endChore makes room: garbage collection and archival continue where they were with their next run.
+// deleteCronJobRun deletes a Job of a CronJob. Garbage collection and archival resume with their next run.
 func deleteCronJobRun(f *Facts) Decision {
-	c := f.removableCronJobRun()
-	why := "never started"
-	if c.Started {
-		why = fmt.Sprintf("runs for longer than %s", cronJobDeadline)
+	job := f.removableCronJobRun()
+	reason := "never started"
+	if job.Started {
+		reason = fmt.Sprintf("runs for longer than %s", cronJobDeadline)
 	}
-	return deleteJobDecision(f, c, ReasonMigrationScalingDown,
-		WithCause(f.withTrigger("Deleted Job %s, which %s,", c.Name, why), c.Cause))
+	return deleteJobDecision(f, job, ReasonMigrationScalingDown,
+		WithCause(f.withTrigger("Deleted Job %s, which %s,", job.Name, reason), job.Cause))
 }
 
 func awaitCronJobRuns(f *Facts) Decision {
@@ -169,7 +167,7 @@ func awaitIdleDatabase(f *Facts) Decision {
 	return scaledDownDecision(f, ReasonMigrationScalingDown, WithCause(text, f.Observed.UserPods), ShortRequeue)
 }
 
-// awaitJob also makes a Job that runs already the one of an annotation that came later.
+// awaitJob waits for the Job, and records a force annotation that was added while it runs.
 func awaitJob(f *Facts) Decision {
 	d := scaledDownDecision(f, ReasonMigrationRunning, WithCause(f.withTrigger("Waiting for migration Job %s to finish", f.Observed.Job.Name), f.Observed.Job.Cause), JobPollInterval)
 	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {
@@ -212,7 +210,7 @@ func failedDecision(message string) Decision {
 	}}
 }
 
-// reason is the one for a forced migration where there is one.
+// forcedReason returns the reason for a forced migration that corresponds to plain, or plain.
 func (f *Facts) forcedReason(plain string) string {
 	forced := f.Force != "" || f.Record.Force != "" && f.rolloutPending()
 	switch {
@@ -225,7 +223,7 @@ func (f *Facts) forcedReason(plain string) string {
 	}
 }
 
-// WithCause appends the cause of a failure to a text, if there is one.
+// WithCause appends the cause of a failure to a text, unless it is empty.
 func WithCause(text, cause string) string {
 	if cause == "" {
 		return text

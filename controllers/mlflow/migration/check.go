@@ -13,16 +13,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// A server that runs is stopped only after a Job which changes nothing has shown that the image can be pulled and that the
-// databases can be opened. Its rules come before all that stop a server. They do not apply where nothing would be lost: without a
-// server, and once a migration has begun.
+// A running server is stopped only after a read-only Job has verified that the image can be pulled and the databases opened. The
+// checkRules precede all rules that stop a server. They do not apply without a running server or once a migration has started.
 
-// checkFor stands for the migration that a check made now is for: what would run, where, and which time.
+// checkHash identifies the requested migration, for check Jobs.
 func (f *Facts) checkHash() string {
 	return resources.ShortHash(strings.Join([]string{f.Supported, f.Image, f.Stores, fmt.Sprint(f.Generation), f.Force, f.Record.JobUID}, "\n"))
 }
 
-// unchecked reports that a server runs which may not be stopped yet.
+// needsCheck reports whether a running server may not be stopped yet.
 func (f *Facts) needsCheck() bool {
 	if !f.Observed.ServerEnabled || f.migrationStarted() {
 		return false
@@ -31,13 +30,13 @@ func (f *Facts) needsCheck() bool {
 	return c == nil || c.Terminating || c.RequestHash != f.checkHash() || c.Phase != JobSucceeded
 }
 
-// begun reports that a migration works on the database, or has.
+// migrationStarted reports whether a migration Job uses the database, or has finished.
 func (f *Facts) migrationStarted() bool {
 	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Observed.OtherJobs, func(j JobState) bool { return j.isRunningProgram() }) ||
 		f.Observed.Job != nil && (f.Observed.Job.Started || f.jobFinished() && f.satisfiesRequest(f.Observed.Job))
 }
 
-// whenUnchecked narrows a rule to a server that may not be stopped yet, and to what is known of the check.
+// whenCheckNeeded returns a condition for servers that need a check and have a check Job.
 func whenCheckNeeded(when func(*Facts, *JobState) bool) func(*Facts) bool {
 	return func(f *Facts) bool { return f.needsCheck() && f.Observed.Check != nil && when(f, f.Observed.Check) }
 }
@@ -62,13 +61,13 @@ var checkRules = []migrationRule{
 		func(f *Facts) bool { return f.upToDate() }, recordUpToDate},
 }
 
-// upToDate reports that a check has shown that a migration, if it were not asked for in so many words, would have nothing to do.
+// upToDate reports whether the check found that the database has the schema of the image, and the migration is not explicitly requested.
 func (f *Facts) upToDate() bool {
 	c, alone := f.Observed.Check, len(f.Observed.OtherJobs) == 0 && (f.Observed.Job == nil || f.jobFinished())
 	return f.Observed.ServerEnabled && c != nil && alone && !f.migrationStarted() && f.Force == "" && !f.Always && c.ImageReport.Schema != "" && c.ImageReport.Database == c.ImageReport.Schema
 }
 
-// followCheck has the server follow without a stop. The last Job stays the one that led to something.
+// recordUpToDate starts the rollout without stopping the server. The record keeps the UID of the last migration Job.
 func recordUpToDate(f *Facts) Decision {
 	return recordMigrated(f, f.newSuccessRecord(f.Observed.Check.ImageReport, types.UID(f.Record.JobUID)))
 }
@@ -90,23 +89,23 @@ func replaceCheck(f *Facts) Decision {
 	return deleteCheckDecision(f, ReasonMigrationChecking, "Deleted check Job "+f.Observed.Check.Name+", which was made for another migration")
 }
 
-// reportCheck waits for what only a user can change: image, stores, or the annotation.
+// reportTerminalCheck waits for the user to change image, stores or annotation.
 func reportTerminalCheck(f *Facts) Decision {
 	d := keepRunningDecision(ReasonMigrationCheckFailed, f.checkFailureMessage()+" Correct the spec, or run an operator with another MLflow.", 0)
 	d.Report.Status, d.Report.Progressing = metav1.ConditionFalse, false
 	return d
 }
 
-// repeatCheck says the same before and after the pause.
+// repeatCheck deletes the failed check after a pause. The message is the same before and after it.
 func repeatCheck(f *Facts) Decision {
 	text := f.checkFailureMessage() + " It is repeated until it succeeds."
-	if left := f.Observed.Check.FailedAt.Add(failureRetryDelay).Sub(f.Now); left > 0 {
-		return keepRunningDecision(ReasonMigrationCheckFailed, text, left)
+	if remaining := f.Observed.Check.FailedAt.Add(failureRetryDelay).Sub(f.Now); remaining > 0 {
+		return keepRunningDecision(ReasonMigrationCheckFailed, text, remaining)
 	}
 	return deleteCheckDecision(f, ReasonMigrationCheckFailed, text)
 }
 
-// checkFailure stays the same from one attempt to the next.
+// checkFailureMessage is the same for each attempt, to avoid status writes.
 func (f *Facts) checkFailureMessage() string {
 	return fmt.Sprintf("The server was not stopped, because the check of image %s and the databases before the migration failed: %s.",
 		f.Image, strings.TrimSuffix(f.Observed.Check.Failure.Message, "."))
@@ -132,7 +131,6 @@ func deleteCheckDecision(f *Facts, reason, message string) Decision {
 	return d
 }
 
-// keepServing leaves the server as it is.
 func keepRunningDecision(reason, message string, retry time.Duration) Decision {
 	return Decision{Workloads: KeepRunning, RequeueAfter: retry, Report: &Report{
 		Status: metav1.ConditionUnknown, Reason: reason, Message: message, Progressing: true,

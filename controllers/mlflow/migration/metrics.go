@@ -10,7 +10,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// The values of the result label.
+// Values of the label result.
 const (
 	resultSucceeded = "succeeded"
 	resultFailed    = "failed"
@@ -28,7 +28,7 @@ var (
 	})
 )
 
-// fromZero shows counters before they count: the first failure is an increase only of one that was there before.
+// initialized exports counters with the value 0, so that the first failure is an increase.
 func initialized(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
 	for _, value := range values {
 		counters.WithLabelValues(value)
@@ -36,7 +36,7 @@ func initialized(counters *prometheus.CounterVec, values ...string) *prometheus.
 	return counters
 }
 
-// Measure counts the end of a Job in the reconciliation that draws the conclusion, and shows how long one takes.
+// RecordMetrics counts a finished Job in the reconcile that records its result, and sets the age of an unfinished one.
 func RecordMetrics(f *Facts, d *Decision) {
 	switch {
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:
