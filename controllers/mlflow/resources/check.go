@@ -14,13 +14,12 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// imageForm is what can be an image reference at all: registry and repository, then tag or digest.
+// imagePattern matches an image reference: registry and repository, then tag or digest.
 var imagePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$`)
 
 var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
-// Check finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
-// fix for all of it at once.
+// Check returns an error for each field of the spec that would make a child object invalid, with the field, the value and the fix.
 func Check(m *mlflowv1.MLflow, in Inputs) error {
 	spec := &m.Spec
 	var errs []error
@@ -57,7 +56,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 	return errors.Join(errs...)
 }
 
-// checkStores finds mistakes in where the server and the archival keep data.
+// checkStores validates the stores of the server and of trace archival.
 func checkStores(m *mlflowv1.MLflow) (errs []error) {
 	spec := &m.Spec
 	for _, s := range Stores(m) {
