@@ -73,7 +73,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 		pod.WithTerminationGracePeriodSeconds(serverGracePeriodSeconds)
 	}
 	resources.Spread(pod, s.Selector(), &m.Spec.More)
-	pod.ResourceClaims = s.claims(m)
+	pod.ResourceClaims = s.resourceClaims(m)
 	return pod
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// accounts are the identities of the server and of the jobs beside it. Pods that
-// need a token ask for it themselves. An account that a user made is used as it
-// is: it gets no annotation, and is not deleted.
+// serviceAccounts returns the ServiceAccounts of the servers and CronJobs. Pods mount the token explicitly. A ServiceAccount of a user is used
+// unchanged and never deleted.
 func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	add := func(account, app string) {
@@ -31,11 +30,8 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	return desired
 }
 
-// sharedRBAC lets server and archiver find the workspaces with their artifact stores and
-// archives in all namespaces. The objects carry one name whatever the MLflow is called, so
-// other owners are left beside ours. Every namespace may be a workspace with an
-// artifact store and an archive of its own, so the right to read Secrets is that
-// wide, and held narrow by the two names that it is good for.
+// sharedRBAC allows servers and archival to read workspaces and their artifact stores and archives in all namespaces, but only Secrets of two
+// names. The objects have the same name for every MLflow, so they have several owners.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
 	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
@@ -47,8 +43,7 @@ func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
 }
 
-// collectorRBAC lets the collector find all workspaces and their artifact stores,
-// and remove experiments in them.
+// garbageCollectionRBAC allows garbage collection to read all workspaces and their artifact stores, and to remove experiments.
 func garbageCollectionRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcServiceAccount, in)},
 		rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
@@ -57,7 +52,7 @@ func garbageCollectionRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
 }
 
-// clusterRole is a ClusterRole and the binding of its name.
+// clusterRole returns a ClusterRole and the ClusterRoleBinding of the same name.
 func clusterRole(name string, ownership apply.Ownership, subjects []*rbacv1ac.SubjectApplyConfiguration,
 	rules ...*rbacv1ac.PolicyRuleApplyConfiguration,
 ) apply.Desired {
