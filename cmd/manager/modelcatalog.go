@@ -28,7 +28,7 @@ func modelCatalogRow(env *Env) row {
 			Caches:   modelcatalog.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					decided, err := env.Hub.Certain(settings.ModelRegistry)
+					decided, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
 					return webhook.Settings{Namespace: decided.Namespace}, err
 				})
 				return nil

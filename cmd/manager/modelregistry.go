@@ -28,7 +28,7 @@ func modelRegistryRow(env *Env) row {
 			Caches:   modelregistry.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					decided, err := env.Hub.Certain(settings.ModelRegistry)
+					decided, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
 					if err != nil {
 						return webhook.Settings{}, err
 					}

@@ -73,7 +73,7 @@ func TestPartsOfThePlatform(t *testing.T) {
 		t.Errorf("the whole requires %v", row.Requires)
 	}
 	var required []schema.GroupVersionKind
-	for _, part := range platform.Parts(nil, nil) {
+	for _, part := range platform.Components(nil, nil) {
 		if part.Name != row.Name || len(part.Requires) != 1 {
 			t.Errorf("part %q requires %v", part.Name, part.Requires)
 		}
@@ -93,7 +93,7 @@ func TestEveryComponentWaitsForDiscovery(t *testing.T) {
 			t.Errorf("component %s requires no kind: it would take every API for absent while discovery is silent", c.Name)
 		}
 	}
-	for _, part := range platform.Parts(nil, nil) {
+	for _, part := range platform.Components(nil, nil) {
 		if len(part.Requires) == 0 {
 			t.Errorf("a part of %s requires no kind", part.Name)
 		}

@@ -138,7 +138,7 @@ func (r *mlflowReconciler) onDeleted(uid types.UID) {
 // checkReferences rejects references that no author may give to pods. The webhook rejects them too, but an MLflow may have been
 // stored while it was not running. Running pods are unaffected.
 func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow) error {
-	err := r.authorRules.Forbidden(webhook.Uses(r.authorRules, m, r.inputs().Namespace))
+	err := r.authorRules.Forbidden(webhook.References(r.authorRules, m, r.inputs().Namespace))
 	if err == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 
 var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	crdKind        = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 )
 
 // group is the set of objects that are deleted with one owner.
@@ -33,8 +33,8 @@ type group struct {
 
 // groups returns all objects by the name of their owner: monitors belong to the Deployment of the manager, and examples to the CRD of
 // their kind, since a namespaced object cannot own them.
-func groups(namespace string) (map[types.NamespacedName]group, error) {
-	monitors, err := monitors(namespace)
+func newGroups(namespace string) (map[types.NamespacedName]group, error) {
+	monitors, err := newMonitors(namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -56,21 +56,21 @@ func groups(namespace string) (map[types.NamespacedName]group, error) {
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
 		crd := types.NamespacedName{Name: plural.GroupResource().String()}
 		g := all[crd]
-		g.owner, g.requires = definitionKind, []schema.GroupVersionKind{kind}
-		g.objects = append(g.objects, example(strings.TrimSuffix(path.Base(file), ".yaml"), string(text), kind))
+		g.owner, g.requires = crdKind, []schema.GroupVersionKind{kind}
+		g.objects = append(g.objects, newSample(strings.TrimSuffix(path.Base(file), ".yaml"), string(text), kind))
 		all[crd] = g
 	}
 	return all, nil
 }
 
 // example returns a ConsoleYAMLSample, which the console offers when a user creates an object of the kind.
-func example(name, text string, kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newSample(name, text string, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
 	_, variant, _ := strings.Cut(name, "_")
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"targetResource": map[string]any{"apiVersion": apiVersion, "kind": kindName},
 		"title":          kindName + ": " + strings.ReplaceAll(variant, "_", " "),
-		"description":    comment(text), "yaml": text, "snippet": false,
+		"description":    headerComment(text), "yaml": text, "snippet": false,
 	}}}
 	object.SetGroupVersionKind(capability.ConsoleYAMLSample)
 	object.SetName("odh-platform-operator-" + strings.ReplaceAll(name, "_", "-"))
@@ -78,7 +78,7 @@ func example(name, text string, kind schema.GroupVersionKind) *unstructured.Unst
 }
 
 // comment joins the lines of the comment at the top of an example.
-func comment(text string) string {
+func headerComment(text string) string {
 	var words []string
 	for line := range strings.Lines(text) {
 		said, found := strings.CutPrefix(line, "#")
@@ -92,7 +92,7 @@ func comment(text string) string {
 
 // monitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the CA of OLM, and the name in the certificate is
 // that of the Service that OLM creates for webhooks.
-func monitors(namespace string) ([]*unstructured.Unstructured, error) {
+func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	const service = deploymentName + "-service"
 	var objects []*unstructured.Unstructured
 	for _, text := range []string{shipped.ServiceMonitor, shipped.PrometheusRule} {

@@ -25,24 +25,24 @@ const (
 	// ReasonNotApplied is the reason of the Event about an object whose name is taken.
 	ReasonNotApplied = "AddonNotApplied"
 	// foreignRetry is the pause before an object whose name is taken is tried again. The cache does not show foreign objects.
-	foreignRetry = 2 * time.Minute
+	foreignRequeueAfter = 2 * time.Minute
 	// maxNote is the limit of the events API for the note, in bytes.
-	maxNote = 1000
+	maxEventNoteBytes = 1000
 )
 
 // installer keeps the objects of one owner in each reconcile.
-type installer struct {
-	groups   map[types.NamespacedName]group
-	served   func() capability.Set
-	live     client.Reader
-	applier  *apply.Applier
-	recorder events.EventRecorder
+type addonReconciler struct {
+	groups    map[types.NamespacedName]group
+	served    func() capability.Set
+	apiReader client.Reader
+	applier   *apply.Applier
+	recorder  events.EventRecorder
 	// reported is the text of the last Event about each owner.
 	reported reconciler.Memory[string]
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	g, served := r.groups[request.NamespacedName], r.served()
 	var (
 		kinds   []schema.GroupVersionKind
@@ -68,15 +68,15 @@ func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	kinds = slices.Compact(kinds)
-	return r.conclude(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
+	return r.toResult(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
 }
 
 // owner reads the metadata of an owner, nil if there is none. The list by name requires no permission that the applier does not
 // require.
-func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
+func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.live.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
+	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
 		return nil, fmt.Errorf("reading the owner %s %s: %w", kind.Kind, name, err)
 	}
 	if len(list.Items) == 0 || list.Items[0].DeletionTimestamp != nil {
@@ -87,7 +87,7 @@ func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, nam
 }
 
 // conclude reports names that are taken by an Event, once; other errors are retried.
-func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, error) {
+func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
 		r.reported.Forget(owner.GetUID())
@@ -97,7 +97,7 @@ func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, 
 	}
 	if before, _ := r.reported.Get(owner.GetUID()); before != err.Error() {
 		r.reported.Set(owner.GetUID(), err.Error())
-		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxNote))
+		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxEventNoteBytes))
 	}
-	return reconcile.Result{RequeueAfter: foreignRetry}, nil
+	return reconcile.Result{RequeueAfter: foreignRequeueAfter}, nil
 }

@@ -53,7 +53,7 @@ type Environment struct {
 var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.PrometheusRule, capability.ConsoleYAMLSample}
 
 // Requires returns a kind that every cluster serves, so that nothing is decided before discovery has answered.
-func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{definitionKind} }
+func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{crdKind} }
 
 // Caches returns what is held in memory: the metadata of our objects.
 func Caches() []component.CacheNeed {
@@ -67,13 +67,13 @@ func Caches() []component.CacheNeed {
 // Setup returns the function that registers the controller of a manager that runs in the namespace.
 func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		all, err := groups(namespace)
+		all, err := newGroups(namespace)
 		if err != nil {
 			return err
 		}
 		served := env.Served()
-		r := &installer{
-			groups: all, served: served.Current, live: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
+		r := &addonReconciler{
+			groups: all, served: served.Current, apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
 		}
 		everything := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
 		c, err := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
@@ -89,14 +89,14 @@ func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager
 			return fmt.Errorf("building the controller: %w", err)
 		}
 		for _, kind := range kinds {
-			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.ownerOf), apply.ManagedByPredicate(ComponentName))
+			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), apply.ManagedByPredicate(ComponentName))
 		}
 		return nil
 	}
 }
 
 // requests returns one for each owner.
-func (r *installer) requests() []reconcile.Request {
+func (r *addonReconciler) requests() []reconcile.Request {
 	var all []reconcile.Request
 	for name := range r.groups {
 		all = append(all, reconcile.Request{NamespacedName: name})
@@ -105,7 +105,7 @@ func (r *installer) requests() []reconcile.Request {
 }
 
 // ownerOf maps an object to its owner, also if it has lost the reference.
-func (r *installer) ownerOf(_ context.Context, changed client.Object) []reconcile.Request {
+func (r *addonReconciler) enqueueOwner(_ context.Context, changed client.Object) []reconcile.Request {
 	for name, g := range r.groups {
 		for _, object := range g.objects {
 			if client.ObjectKeyFromObject(object) == client.ObjectKeyFromObject(changed) {

@@ -66,54 +66,54 @@ func (p Program) problem(served capability.Set) string {
 
 // aiHub reconciles the AIHub.
 type aiHub struct {
-	settings HubSettings
-	cached   client.Client
-	live     client.Reader
-	applier  *apply.Applier
-	clock    clock.PassiveClock
-	served   func() capability.Set
-	versions client.Reader // ConfigMaps in which the platform reports its version
-	former   *formerPrograms
+	settings  AIHubSettings
+	cached    client.Client
+	apiReader client.Reader
+	applier   *apply.Applier
+	clock     clock.PassiveClock
+	served    func() capability.Set
+	versions  client.Reader // ConfigMaps in which the platform reports its version
+	legacy    *legacyDeployments
 	// decided is the namespace of registries as webhooks know it.
-	decided func() string
+	webhookNamespace func() string
 	// accepted is the uid of the namespace that was found to be provided for registries.
-	accepted types.UID
+	acceptedUID types.UID
 }
 
 func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 	return reconciler.Logic[*platformv1alpha1.AIHub]{
 		Phases: []reconciler.Phase[*platformv1alpha1.AIHub]{
 			{Name: "listing the releases", Run: r.listReleases},
-			{Name: "providing for registries and the catalog", Run: r.provide},
+			{Name: "providing for registries and the catalog", Run: r.reconcile},
 		},
 		ReadyCondition: ConditionReady,
-		Summary:        func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
+		Summary:        func(a *platformv1alpha1.AIHub) { setReadyAndPhase(&a.Status, r.now(), a.Generation) },
 		Finalizer:      platformv1alpha1.AIHubFinalizer,
 		Finalize:       r.finalize,
-		OnDeleted:      func(types.UID) { r.former.forget() },
+		OnDeleted:      func(types.UID) { r.legacy.reset() },
 	}
 }
 
-func (r *aiHub) access() reconciler.Conditions[*platformv1alpha1.AIHub] {
-	return access(func(a *platformv1alpha1.AIHub) *[]platformv1alpha1.Condition { return &a.Status.Conditions }, r.now)
+func (r *aiHub) conditionAccess() reconciler.Conditions[*platformv1alpha1.AIHub] {
+	return conditionAccess(func(a *platformv1alpha1.AIHub) *[]platformv1alpha1.Condition { return &a.Status.Conditions }, r.now)
 }
 
 func (r *aiHub) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
 
 func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) error {
-	version, err := readVersion(ctx, r.versions, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: hubConfigMapName})
+	version, err := readVersion(ctx, r.versions, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: aihubConfigMapName})
 	if err != nil {
 		return err
 	}
-	a.Status.Releases = hubReleases(r.settings.Releases, version)
+	a.Status.Releases = aihubReleases(r.settings.Releases, version)
 	a.Status.Distribution = distribution(r.settings.PlatformType, version)
 	return nil
 }
 
 // provide makes what is to be there, and reports. Whatever fails is in the status before it is tried again.
-func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
+func (r *aiHub) reconcile(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	f := r.facts(a)
-	err := r.make(ctx, a, &f)
+	err := r.reconcileObjects(ctx, a, &f)
 	wait, waits := errors.AsType[*reconciler.Wait](err)
 	switch {
 	case waits && wait.Stalled:
@@ -123,28 +123,28 @@ func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	case err != nil:
 		f.failure = err.Error()
 	}
-	reportHub(&a.Status, r.now(), f)
+	reportAIHub(&a.Status, r.now(), f)
 	return err
 }
 
 // facts are those that stand before anything is done.
-func (r *aiHub) facts(a *platformv1alpha1.AIHub) hubFacts {
+func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 	served := r.served()
-	return hubFacts{
-		generation: a.Generation, domain: aihub.Domain(&a.Spec),
+	return aihubFacts{
+		generation: a.Generation, domain: aihub.GatewayDomain(&a.Spec),
 		registry: r.settings.Registry.problem(served), catalog: r.settings.Catalog.problem(served),
 	}
 }
 
 // make checks settings, creates the namespace, ends the programs of the original, and then creates the Catalog; each step depends on
 // the one before.
-func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts) error {
+func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {
-		f.note = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
+		f.provisionedMessage = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
 		return nil
 	}
-	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+	if problem := namespaceConflict(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
 	if state != stateRemoved {
@@ -152,17 +152,17 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 			return err
 		}
 	}
-	warning, err := r.former.remove(ctx, r.applier, a)
+	warning, err := r.legacy.deleteAll(ctx, r.applier, a)
 	if err != nil {
 		return err
 	}
 	f.warning = warning
-	return r.provideCatalog(ctx, a, f, state == stateRemoved)
+	return r.reconcileCatalog(ctx, a, f, state == stateRemoved)
 }
 
 // clash compares the namespace of the AIHub with the setting of the process, which bounds what is held in memory and cannot
 // change while that runs; empty when they agree.
-func clash(setting, wanted string) string {
+func namespaceConflict(setting, wanted string) string {
 	if setting == "" || setting == wanted {
 		return ""
 	}
@@ -171,16 +171,16 @@ func clash(setting, wanted string) string {
 }
 
 // provideCatalog makes the Catalog, in one place only: one that this AIHub made elsewhere goes first.
-func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts, removed bool) error {
+func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts, removed bool) error {
 	if !r.served().Has(catalogKind) {
 		return nil
 	}
 	home := client.ObjectKey{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
 	if removed {
 		home = client.ObjectKey{}
-		f.note = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
+		f.provisionedMessage = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
 	}
-	going, err := r.removeCatalogs(ctx, r.cached, a, home)
+	going, err := r.deleteCatalogs(ctx, r.cached, a, home)
 	if err != nil {
 		return err
 	}
@@ -194,10 +194,10 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 	if err := r.cached.Get(ctx, home, present); !apierrors.IsNotFound(err) {
 		return err
 	}
-	if r.decided() != home.Namespace {
-		return &reconciler.Wait{For: "webhooks to learn of " + home.Namespace, Retry: soon}
+	if r.webhookNamespace() != home.Namespace {
+		return &reconciler.Wait{For: "webhooks to learn of " + home.Namespace, Retry: shortRequeue}
 	}
-	err = r.applier.Create(ctx, a, apply.Object{Config: catalogIn(home)})
+	err = r.applier.Create(ctx, a, apply.Object{Config: catalogConfig(home)})
 	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
 		return nil // another client was quicker, and its Catalog serves as well
 	}
@@ -205,7 +205,7 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 }
 
 // catalogIn is a Catalog that leaves everything to its defaults.
-func catalogIn(place types.NamespacedName) runtime.ApplyConfiguration {
+func catalogConfig(place types.NamespacedName) runtime.ApplyConfiguration {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	u.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
 	u.SetName(place.Name)
@@ -214,7 +214,7 @@ func catalogIn(place types.NamespacedName) runtime.ApplyConfiguration {
 }
 
 // removeCatalogs deletes the Catalogs that this AIHub controls but for one, and returns those that are still there.
-func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, but client.ObjectKey) ([]string, error) {
+func (r *aiHub) deleteCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, but client.ObjectKey) ([]string, error) {
 	list := &aihubv1alpha1.CatalogList{}
 	if err := reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing Catalogs: %w", err)
@@ -238,9 +238,9 @@ func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *pla
 func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	var reader client.Reader = r.cached
 	if !r.served().Has(catalogKind) {
-		reader = r.live // letting go cannot be taken back, so what does not seem to be served is read once more
+		reader = r.apiReader // letting go cannot be taken back, so what does not seem to be served is read once more
 	}
-	going, err := r.removeCatalogs(ctx, reader, a, client.ObjectKey{})
+	going, err := r.deleteCatalogs(ctx, reader, a, client.ObjectKey{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && len(going) == 0 {
 		return nil
 	}
@@ -253,6 +253,6 @@ func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	if f.catalog != "" {
 		f.failure += "; " + f.catalog
 	}
-	reportHub(&a.Status, r.now(), f)
+	reportAIHub(&a.Status, r.now(), f)
 	return &reconciler.Wait{For: "the Catalog to be gone"}
 }

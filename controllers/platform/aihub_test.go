@@ -53,10 +53,10 @@ func TestHubWaitsForComponents(t *testing.T) {
 		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which takes its place, is switched off; switch it on with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(hubKind, registryKind) }, "CatalogReady",
+		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
 			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(hubKind, catalogKind) }, "ModelRegistryReady",
+		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
 			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which takes its place, waits for the cluster to serve ModelRegistry.modelregistry.opendatahub.io; install the definition",
 			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
 	} {
@@ -77,7 +77,7 @@ func TestHubWaitsForComponents(t *testing.T) {
 			}
 			b.rests()
 			b.restart()
-			b.served = capability.NewSet(hubKind, catalogKind, registryKind)
+			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
 			b.reconciles(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
 			if b.rests(); b.get().Status.Phase != "Ready" {
 				t.Errorf("phase %q", b.get().Status.Phase)
@@ -95,7 +95,7 @@ func TestHubNamespace(t *testing.T) {
 		b := newHubBench(t, aiHubWith(), theirs)
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
-		if err != nil || result.RequeueAfter != labelRetry || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
+		if err != nil || result.RequeueAfter != labelRequeueAfter || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
 			t.Errorf("%+v", failed)
 		}
 		theirs.Labels = map[string]string{LabelRegistries: "true"}
@@ -208,7 +208,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.served = capability.NewSet(hubKind)
+	b.served = capability.NewSet(aihubKind)
 	b.failing = func(verb, _ string) error {
 		if verb == "list" {
 			return errors.New("not now")
@@ -271,7 +271,7 @@ func TestHubLeavesForeignCatalogs(t *testing.T) {
 func TestHubWaitsForWebhooks(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.decided = "older"
-	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != soon || len(others) > 0 {
+	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != shortRequeue || len(others) > 0 {
 		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
 	}
 	b.decided = ""
@@ -333,15 +333,15 @@ func TestHubManagementState(t *testing.T) {
 
 // The Deployments that the original's AIHub made are taken away once, with their pods; those owned by others stay.
 func TestHubRemovesFormerPrograms(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(formerRegistry, "one", "hub"), programOf(formerCatalog, "two", "another"))
-	going := programOf(formerRegistry, "", "")
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(legacyRegistryDeployment, "one", "hub"), programOf(legacyCatalogDeployment, "two", "another"))
+	going := programOf(legacyRegistryDeployment, "", "")
 	b.exists(going)
 	going.Finalizers = []string{"foregroundDeletion"}
 	if err := b.server.Update(t.Context(), going); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles("delete Deployment apps/" + formerRegistry)
-	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+formerRegistry) {
+	b.reconciles("delete Deployment apps/" + legacyRegistryDeployment)
+	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
@@ -354,18 +354,18 @@ func TestHubRemovesFormerPrograms(t *testing.T) {
 	b.rests()
 
 	// The one that makes it again would continue doing so, which is worth a warning and holds nothing up.
-	if err := b.server.Create(t.Context(), programOf(formerRegistry, "three", "hub")); err != nil {
+	if err := b.server.Create(t.Context(), programOf(legacyRegistryDeployment, "three", "hub")); err != nil {
 		t.Fatal(err)
 	}
 	b.reconciles()
-	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonEarlierOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
+	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
 		t.Errorf("%+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
-	if !b.exists(programOf(formerCatalog, "", "")) {
+	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
 		t.Error("that of another client is gone")
 	}
 }
@@ -422,15 +422,15 @@ func TestHubPaused(t *testing.T) {
 
 func TestHubEvents(t *testing.T) {
 	other := aiHubWith(func(a *platformv1alpha1.AIHub) { a.Name = "default" })
-	if p := named(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
+	if p := hasName(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
 		t.Error("one name counts")
 	}
 	namespace := namespaceNamed("a")
-	if p := goes(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
+	if p := deletePredicate(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
 		!p.Delete(event.DeleteEvent{Object: namespace}) {
 		t.Error("only the end counts")
 	}
-	if got := decidedNamespace(nil, HubSettings{RegistriesNamespace: "set"}); got != "set" {
+	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
 		t.Errorf("namespace %q", got)
 	}
 }

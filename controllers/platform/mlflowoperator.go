@@ -35,10 +35,10 @@ const (
 
 // mlflowOperator reconciles the MLflowOperator.
 type mlflowOperator struct {
-	cached client.Client
-	live   client.Reader
-	clock  clock.PassiveClock
-	served func() capability.Set
+	cached    client.Client
+	apiReader client.Reader
+	clock     clock.PassiveClock
+	served    func() capability.Set
 	// versions holds the ConfigMap versionKey, in which the platform reports its version; nil where its namespace is not known.
 	versions   client.Reader
 	versionKey client.ObjectKey
@@ -54,14 +54,14 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 			{Name: "reporting", Run: r.report},
 		},
 		ReadyCondition: ConditionReady,
-		Summary:        func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
+		Summary:        func(m *platformv1alpha1.MLflowOperator) { setPhase(&m.Status.Status) },
 		Finalizer:      platformv1alpha1.MLflowOperatorFinalizer,
 		Finalize:       r.finalize,
 	}
 }
 
-func (r *mlflowOperator) access() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
-	return access(func(m *platformv1alpha1.MLflowOperator) *[]platformv1alpha1.Condition { return &m.Status.Conditions }, r.now)
+func (r *mlflowOperator) conditionAccess() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
+	return conditionAccess(func(m *platformv1alpha1.MLflowOperator) *[]platformv1alpha1.Condition { return &m.Status.Conditions }, r.now)
 }
 
 func (r *mlflowOperator) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
@@ -109,7 +109,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 		}
 	}
 	m.Status.Releases = []platformv1alpha1.Release{{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository}}
-	if err := checkVersion(version); version != "" && err != nil {
+	if err := validateVersion(version); version != "" && err != nil {
 		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
 			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
 			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
@@ -136,7 +136,7 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 	r.setReady(m, metav1.ConditionFalse, ReasonInstancesPresent,
 		fmt.Sprintf("cannot delete MLflowOperator while %d MLflow instance(s) still exist", count))
 	m.ObserveGeneration()
-	summarize(&m.Status.Status)
+	setPhase(&m.Status.Status)
 	if err := r.listReleases(ctx, m); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
 	list := &mlflowv1.MLflowList{}
 	var reader client.Reader = r.cached
 	if !r.served().Has(mlflowKind) {
-		reader = r.live
+		reader = r.apiReader
 	}
 	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

@@ -23,7 +23,7 @@ const (
 	// versionKey is the key under which the platform writes its version.
 	versionKey = "platformVersion"
 	// maxVersion is the longest version that the platform reads back, in characters.
-	maxVersion = 64
+	maxVersionLength = 64
 
 	platformRelease = "platform"
 )
@@ -35,9 +35,9 @@ const ConditionVersion = "PlatformVersionValid"
 const ReasonInvalidVersion = "InvalidPlatformVersion"
 
 // checkVersion says what is wrong with a version of the platform.
-func checkVersion(text string) error {
-	if len(text) > maxVersion {
-		return fmt.Errorf("%d characters are more than %d", len(text), maxVersion)
+func validateVersion(text string) error {
+	if len(text) > maxVersionLength {
+		return fmt.Errorf("%d characters are more than %d", len(text), maxVersionLength)
 	}
 	if _, err := version.ParseSemantic(text); err != nil {
 		return errors.New("it is no semantic version")
@@ -47,10 +47,10 @@ func checkVersion(text string) error {
 
 // versionCache holds the ConfigMap of a name in which the platform reports its version, in one namespace or, for "", in all.
 func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelection(namespace, name), apply.Transform())
+	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelector(namespace, name), apply.Transform())
 }
 
-func versionSelection(namespace, name string) cache.ByObject {
+func versionSelector(namespace, name string) cache.ByObject {
 	by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 	if namespace != "" {
 		by.Namespaces = map[string]cache.Config{namespace: {}}
@@ -85,7 +85,7 @@ var fallbackRelease = platformv1alpha1.Release{
 
 // hubReleases lists the releases of the program, of each name the first one, and then that of the platform, if it reports its
 // version. No entry is without a version, and there is always one.
-func hubReleases(ours []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
+func aihubReleases(ours []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
 	var all []platformv1alpha1.Release
 	known := func(name string) bool {
 		return slices.ContainsFunc(all, func(r platformv1alpha1.Release) bool { return r.Name == name })

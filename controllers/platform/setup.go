@@ -33,13 +33,13 @@ import (
 const ComponentName = "platform"
 
 // HubFieldOwner is the manager of what is made for an AIHub, as in the original.
-const HubFieldOwner = "aihub"
+const AIHubFieldOwner = "aihub"
 
 // The ConfigMaps in which the platform reports its version, that of an AIHub in the application namespace of that.
-const configMapName, hubConfigMapName = "odh-mlflowoperator-config", "odh-modelregistry-config"
+const configMapName, aihubConfigMapName = "odh-mlflowoperator-config", "odh-modelregistry-config"
 
 // soon is the pause for what is a matter of moments.
-const soon = time.Second
+const shortRequeue = time.Second
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch
@@ -60,7 +60,7 @@ const soon = time.Second
 var (
 	mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 	mlflowKind         = mlflowv1.GroupVersion.WithKind("MLflow")
-	hubKind            = aihub.Kind
+	aihubKind          = aihub.Kind
 	catalogKind        = aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	namespaceKind      = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
@@ -76,7 +76,7 @@ type Settings struct {
 }
 
 // HubSettings are what the program knows about registries and the catalog.
-type HubSettings struct {
+type AIHubSettings struct {
 	// Namespace of the manager.
 	Namespace string
 	// RegistriesNamespace is the only one that this process holds in memory; empty is all.
@@ -90,33 +90,33 @@ type HubSettings struct {
 }
 
 // HubEnvironment is what the controller of AIHub needs from the program. All of it is called when the controller starts.
-type HubEnvironment struct {
+type AIHubEnvironment struct {
 	Served func() *capability.Watcher
 	Clock  func() clock.Clock
 	// Hub is what webhooks learn the decisions of the AIHub from.
-	Hub func() *aihub.Watcher
+	Watcher func() *aihub.Watcher
 	// Applier creates and deletes as HubFieldOwner.
 	Applier func(ctrl.Manager) *apply.Applier
 }
 
 // Optional are the kinds that the component looks at while they are served.
-func Optional() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, hubKind, catalogKind}
+func OptionalKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind}
 }
 
 // Parts are what the component consists of: one for each resource of the platform, which waits until that is served. They
 // bear the name of the component, since they are switched as one.
-func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
+func Components(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
 	return []component.Component{
 		{Name: ComponentName, Requires: []schema.GroupVersionKind{mlflowOperatorKind}, Controllers: mlflowOperator},
-		{Name: ComponentName, Requires: []schema.GroupVersionKind{hubKind}, Controllers: hub},
+		{Name: ComponentName, Requires: []schema.GroupVersionKind{aihubKind}, Controllers: hub},
 	}
 }
 
 // Caches says what is held in memory: the few objects of cluster scope.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
-	for _, kind := range Optional() {
+	for _, kind := range OptionalKinds() {
 		needs = append(needs, component.CacheNeed{Kind: kind, FullObjects: true, IncludeForeign: true})
 	}
 	return needs
@@ -128,7 +128,7 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
 		r := &mlflowOperator{
-			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
+			cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
 			versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 		}
 		var sources []source.Source
@@ -138,62 +138,62 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 				return err
 			}
 			r.versions = versions
-			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
+			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
 		}
-		c, err := controllerOf(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
-			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
+		c, err := newController(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
+			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 		if err != nil {
 			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
 		}
 		served.Watch(ctx, c, mlflowKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), to(name), comesAndGoes())
+			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), enqueue(name), createDeletePredicate())
 		})
 		return nil
 	}
 }
 
 // SetupHub registers the controller of AIHub with a manager.
-func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ctrl.Manager) error {
+func SetupAIHub(settings AIHubSettings, env AIHubEnvironment) func(context.Context, ctrl.Manager) error {
 	const name = platformv1alpha1.AIHubName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		served, hub := env.Served(), env.Hub()
-		former, sources, err := newFormerPrograms(mgr, settings.Namespace, to(name))
+		served, hub := env.Served(), env.Watcher()
+		former, sources, err := newLegacyDeployments(mgr, settings.Namespace, enqueue(name))
 		if err != nil {
 			return err
 		}
-		versions, err := versionCache(mgr, "", hubConfigMapName)
+		versions, err := versionCache(mgr, "", aihubConfigMapName)
 		if err != nil {
 			return err
 		}
 		r := &aiHub{
-			settings: settings, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
-			served: served.Current, versions: versions, former: former, decided: func() string { return decidedNamespace(hub, settings) },
+			settings: settings, cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
+			served: served.Current, versions: versions, legacy: former, webhookNamespace: func() string { return webhookNamespace(hub, settings) },
 		}
-		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
-		c, err := controllerOf(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
-			WatchesMetadata(&corev1.Namespace{}, to(name), builder.WithPredicates(goes())).
-			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
+		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
+		c, err := newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
+			WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(deletePredicate())).
+			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 		if err != nil {
 			return fmt.Errorf("building the controller of AIHub: %w", err)
 		}
 		served.Watch(ctx, c, catalogKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), to(name), comesAndGoes())
+			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), enqueue(name), createDeletePredicate())
 		})
 		return nil
 	}
 }
 
-func shellOptions(mgr ctrl.Manager) reconciler.Options {
+func reconcilerOptions(mgr ctrl.Manager) reconciler.Options {
 	return reconciler.Options{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName}
 }
 
 // controllerOf begins the controller of the one object of a kind that counts. Older releases knew other names, which schemas refuse now.
-func controllerOf(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
+func newController(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
 	sources []source.Source,
 ) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(controller).WithOptions(reconciler.ControllerOptions()).
-		For(object, builder.WithPredicates(named(name))).
-		WatchesRawSource(served.Changes(object, to(name))) // objects of an API that goes are gone without events
+		For(object, builder.WithPredicates(hasName(name))).
+		WatchesRawSource(served.Changes(object, enqueue(name))) // objects of an API that goes are gone without events
 	for _, s := range sources {
 		b.WatchesRawSource(s)
 	}
@@ -201,30 +201,30 @@ func controllerOf(mgr ctrl.Manager, controller, name string, object client.Objec
 }
 
 // decidedNamespace is where webhooks let a Catalog be made.
-func decidedNamespace(hub *aihub.Watcher, settings HubSettings) string {
-	return hub.Over(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
+func webhookNamespace(hub *aihub.Watcher, settings AIHubSettings) string {
+	return hub.ApplyTo(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
 }
 
 // to maps whatever happened to the one object of a kind that counts.
-func to(name string) handler.EventHandler {
+func enqueue(name string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
 // named admits the object of a name.
-func named(name string) predicate.Predicate {
+func hasName(name string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == name })
 }
 
 // comesAndGoes admits what changes the number of objects.
-func comesAndGoes() predicate.Funcs {
+func createDeletePredicate() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 // goes admits the end of objects.
-func goes() predicate.Funcs {
-	p := comesAndGoes()
+func deletePredicate() predicate.Funcs {
+	p := createDeletePredicate()
 	p.CreateFunc = func(event.CreateEvent) bool { return false }
 	return p
 }

@@ -41,9 +41,9 @@ func removeCondition(list *[]platformv1alpha1.Condition, kind string) {
 }
 
 // access lets the shell of reconciles see and set the conditions of a resource of the platform.
-func access[T reconciler.StatusObject](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
+func conditionAccess[T reconciler.StatusObject](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
 	return reconciler.Conditions[T]{
-		List: func(o T) []metav1.Condition { return standard(*of(o)) },
+		List: func(o T) []metav1.Condition { return toMetaConditions(*of(o)) },
 		Set: func(o T, c metav1.Condition) {
 			mergeCondition(of(o), now(), platformv1alpha1.Condition{
 				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
@@ -59,7 +59,7 @@ func ofType(kind string) func(platformv1alpha1.Condition) bool {
 }
 
 // standard returns the conditions as those of Kubernetes, for events and metrics.
-func standard(list []platformv1alpha1.Condition) []metav1.Condition {
+func toMetaConditions(list []platformv1alpha1.Condition) []metav1.Condition {
 	out := make([]metav1.Condition, 0, len(list))
 	for _, c := range list {
 		out = append(out, metav1.Condition{
@@ -71,7 +71,7 @@ func standard(list []platformv1alpha1.Condition) []metav1.Condition {
 }
 
 // summarize derives the phase from the condition Ready.
-func summarize(status *platformv1alpha1.Status) {
+func setPhase(status *platformv1alpha1.Status) {
 	status.Phase = platformv1alpha1.PhaseProgressing
 	i := slices.IndexFunc(status.Conditions, ofType(ConditionReady))
 	if i >= 0 && status.Conditions[i].Status == metav1.ConditionTrue {
@@ -96,23 +96,23 @@ const (
 	ReasonHealthy            = "AllDependentsHealthy"
 	ReasonProvisioningFailed = "ProvisioningFailed"
 	ReasonNoGatewayDomain    = "GatewayDomainUnavailable"
-	ReasonEarlierOperator    = "EarlierOperatorRuns"
+	ReasonLegacyOperator     = "EarlierOperatorRuns"
 	ReasonNoDegradation      = "NoDegradation"
 )
 
 // order is that of the conditions that come first; all others follow by their names.
-var order = []string{ConditionReady, ConditionProvisioned, ConditionRegistryReady, ConditionCatalogReady}
+var conditionOrder = []string{ConditionReady, ConditionProvisioned, ConditionRegistryReady, ConditionCatalogReady}
 
 // dependents are the conditions on which Ready depends.
-var dependents = order[1:]
+var dependents = conditionOrder[1:]
 
 // hubFacts are what the status of an AIHub is made of.
-type hubFacts struct {
+type aihubFacts struct {
 	generation int64
 	// failure says why something that was to be made is not there; empty when all is.
 	failure string
 	// note says what is special about what was made; empty when nothing is.
-	note string
+	provisionedMessage string
 	// warning is what an administrator has to end although everything is there; empty for nothing.
 	warning string
 	// registry and catalog say why these do not run; empty when they do.
@@ -122,7 +122,7 @@ type hubFacts struct {
 }
 
 // hubConditions judges everything but Ready.
-func hubConditions(f hubFacts) []platformv1alpha1.Condition {
+func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) platformv1alpha1.Condition {
 		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: f.generation}
 	}
@@ -135,7 +135,7 @@ func hubConditions(f hubFacts) []platformv1alpha1.Condition {
 	registry := child(ConditionRegistryReady, "the controllers of model registries run", f.registry)
 	catalog := child(ConditionCatalogReady, "the controllers of the catalog run", f.catalog)
 	provisioned := condition(ConditionProvisioned, metav1.ConditionTrue, ReasonApplied,
-		cmp.Or(f.note, "everything that registries and the catalog need was made"))
+		cmp.Or(f.provisionedMessage, "everything that registries and the catalog need was made"))
 	// It reports what is worth knowing and blocks nothing, unless something failed, which Ready reports too.
 	degraded := condition(ConditionDegraded, metav1.ConditionFalse, ReasonNoDegradation, "nothing is degraded")
 	severity := platformv1alpha1.SeverityInfo
@@ -145,7 +145,7 @@ func hubConditions(f hubFacts) []platformv1alpha1.Condition {
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonProvisioningFailed, f.failure)
 		severity = platformv1alpha1.SeverityError
 	case f.warning != "":
-		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonEarlierOperator, f.warning)
+		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonLegacyOperator, f.warning)
 	case f.registry == "" && f.catalog == "" && f.domain == "":
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonNoGatewayDomain,
 			"no gateway publishes registries and the catalog, unless a setting names its domain; set spec.gateway.domain")
@@ -156,7 +156,7 @@ func hubConditions(f hubFacts) []platformv1alpha1.Condition {
 
 // aggregate derives Ready: it repeats the first dependent that is unhappy, a False one before an Unknown one, and among those the
 // one that changed last. What is merely worth knowing does not count.
-func aggregate(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
+func readyCondition(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
 	var unhappy []platformv1alpha1.Condition
 	for _, kind := range dependents {
 		c := platformv1alpha1.Condition{Type: kind, Status: metav1.ConditionUnknown}
@@ -175,13 +175,13 @@ func aggregate(list []platformv1alpha1.Condition, generation int64) platformv1al
 		return ready
 	}
 	first := slices.MinFunc(unhappy, func(a, b platformv1alpha1.Condition) int {
-		return cmp.Or(badness(a)-badness(b), b.LastTransitionTime.Compare(a.LastTransitionTime.Time))
+		return cmp.Or(statusPriority(a)-statusPriority(b), b.LastTransitionTime.Compare(a.LastTransitionTime.Time))
 	})
 	ready.Status, ready.Reason, ready.Message = first.Status, first.Reason, first.Message
 	return ready
 }
 
-func badness(c platformv1alpha1.Condition) int {
+func statusPriority(c platformv1alpha1.Condition) int {
 	if c.Status == metav1.ConditionFalse {
 		return 0
 	}
@@ -189,30 +189,30 @@ func badness(c platformv1alpha1.Condition) int {
 }
 
 // reportHub writes the facts into a status. Foreign conditions stay, each in its place in the order.
-func reportHub(status *platformv1alpha1.AIHubStatus, now metav1.Time, f hubFacts) {
-	for _, c := range hubConditions(f) {
+func reportAIHub(status *platformv1alpha1.AIHubStatus, now metav1.Time, f aihubFacts) {
+	for _, c := range aihubConditions(f) {
 		mergeCondition(&status.Conditions, now, c)
 	}
-	summarizeHub(status, now, f.generation)
+	setReadyAndPhase(status, now, f.generation)
 }
 
 // summarizeHub derives Ready and the phase, and puts the conditions into their order.
-func summarizeHub(status *platformv1alpha1.AIHubStatus, now metav1.Time, generation int64) {
-	ready := aggregate(status.Conditions, generation)
+func setReadyAndPhase(status *platformv1alpha1.AIHubStatus, now metav1.Time, generation int64) {
+	ready := readyCondition(status.Conditions, generation)
 	mergeCondition(&status.Conditions, now, ready)
 	status.Phase = platformv1alpha1.PhaseNotReady
 	if ready.Status == metav1.ConditionTrue {
 		status.Phase = platformv1alpha1.PhaseReady
 	}
 	slices.SortStableFunc(status.Conditions, func(a, b platformv1alpha1.Condition) int {
-		return cmp.Or(rank(a.Type)-rank(b.Type), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(conditionIndex(a.Type)-conditionIndex(b.Type), cmp.Compare(a.Type, b.Type))
 	})
 }
 
 // rank is the place of a condition; those that share one go by their names.
-func rank(kind string) int {
-	if i := slices.Index(order, kind); i >= 0 {
+func conditionIndex(kind string) int {
+	if i := slices.Index(conditionOrder, kind); i >= 0 {
 		return i
 	}
-	return len(order)
+	return len(conditionOrder)
 }

@@ -30,17 +30,17 @@ import (
 
 // The Deployments that the original ran, and the one that made the first two.
 const (
-	formerRegistry = "model-registry-operator-controller-manager"
-	formerCatalog  = "catalog-controller-manager"
-	formerHub      = "aihub-controller-manager"
+	legacyRegistryDeployment = "model-registry-operator-controller-manager"
+	legacyCatalogDeployment  = "catalog-controller-manager"
+	legacyAIHubDeployment    = "aihub-controller-manager"
 )
 
 // formerPrograms removes the Deployments that an older controller made for the AIHub: they do what this program does. Only those
 // go that the AIHub controls, in namespaces of administrators: an owner reference proves nothing, since users can write one, and what
 // others made may be this very program under an older name.
-type formerPrograms struct {
+type legacyDeployments struct {
 	// home is the namespace of the manager.
-	home string
+	operatorNamespace string
 	// readers hold the Deployments of a name.
 	readers map[string]client.Reader
 
@@ -49,10 +49,10 @@ type formerPrograms struct {
 }
 
 // newFormerPrograms follows the Deployments of the two names, of which alone it may know.
-func newFormerPrograms(mgr ctrl.Manager, home string, h handler.EventHandler) (*formerPrograms, []source.Source, error) {
-	f := &formerPrograms{home: home, readers: map[string]client.Reader{}}
+func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
+	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
 	var sources []source.Source
-	for _, name := range []string{formerRegistry, formerCatalog} {
+	for _, name := range []string{legacyRegistryDeployment, legacyCatalogDeployment} {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
 		if err != nil {
@@ -66,12 +66,12 @@ func newFormerPrograms(mgr ctrl.Manager, home string, h handler.EventHandler) (*
 
 // remove deletes what is left, and returns a *reconciler.Wait until it is gone with its pods. A Deployment that comes back is made by
 // another controller that would continue: that is for users to end, and the warning names it.
-func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
+func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
 	var warnings []string
 	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
-		for _, namespace := range sets.List(sets.New(f.home, a.Spec.ApplicationNamespace)) {
+		for _, namespace := range sets.List(sets.New(f.operatorNamespace, a.Spec.ApplicationNamespace)) {
 			key := types.NamespacedName{Namespace: namespace, Name: name}
-			text, err := f.removeOne(ctx, applier, a, key)
+			text, err := f.deleteOne(ctx, applier, a, key)
 			if err != nil {
 				return "", err
 			}
@@ -84,16 +84,16 @@ func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *
 }
 
 // removeOne deletes one Deployment, as remove does.
-func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
+func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
 	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
 	case d == nil || !metav1.IsControlledBy(d, a):
 		return "", nil
-	case d.DeletionTimestamp == nil && !f.first(key, d.UID):
+	case d.DeletionTimestamp == nil && !f.isFirstDeletion(key, d.UID):
 		return fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
-			"delete Deployment %s, which makes it, and then this one", key, formerHub), nil
+			"delete Deployment %s, which makes it, and then this one", key, legacyAIHubDeployment), nil
 	}
 	if err := applier.DeleteForeground(ctx, a.UID, d); err != nil {
 		return "", err
@@ -102,7 +102,7 @@ func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, 
 }
 
 // first notes that a Deployment is deleted, unless another one of the name was before.
-func (f *formerPrograms) first(key types.NamespacedName, uid types.UID) bool {
+func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.UID) bool {
 	if before, known := f.deleted[key]; known && before != uid {
 		return false
 	}
@@ -114,6 +114,6 @@ func (f *formerPrograms) first(key types.NamespacedName, uid types.UID) bool {
 }
 
 // forget drops what is remembered, when the AIHub is gone.
-func (f *formerPrograms) forget() {
+func (f *legacyDeployments) reset() {
 	f.deleted = nil
 }

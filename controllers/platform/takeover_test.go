@@ -30,8 +30,8 @@ func TestFormerPrograms(t *testing.T) {
 		deletes   bool
 		says      string
 	}{
-		"made for this AIHub":           {"apps", "hub", "", true, "waiting for Deployment apps/" + formerRegistry},
-		"in the manager's namespace":    {"manager", "hub", "", true, "waiting for Deployment manager/" + formerRegistry},
+		"made for this AIHub":           {"apps", "hub", "", true, "waiting for Deployment apps/" + legacyRegistryDeployment},
+		"in the manager's namespace":    {"manager", "hub", "", true, "waiting for Deployment manager/" + legacyRegistryDeployment},
 		"in a namespace of users":       {"team", "hub", "", false, ""},
 		"recreated there":               {"team", "hub", "gone", false, ""},
 		"made for an AIHub of the past": {"apps", "another", "", false, ""},
@@ -40,13 +40,13 @@ func TestFormerPrograms(t *testing.T) {
 		"recreated":                     {"apps", "hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := programOf(formerRegistry, "here", tc.owner)
+			program := programOf(legacyRegistryDeployment, "here", tc.owner)
 			program.Namespace = tc.namespace
 			b := newHubBench(t, aiHubWith(), program)
 			if tc.before != "" {
-				b.logic.former.first(client.ObjectKeyFromObject(program), tc.before)
+				b.logic.legacy.isFirstDeletion(client.ObjectKeyFromObject(program), tc.before)
 			}
-			said, err := b.logic.former.remove(t.Context(), b.logic.applier, b.get())
+			said, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
 			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deletes {
 				t.Errorf("error %v", err)
 			}
@@ -65,7 +65,7 @@ func TestFormerPrograms(t *testing.T) {
 
 // Trouble with them is trouble, and not a wait.
 func TestFormerProgramsFail(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), programOf(formerCatalog, "here", "hub"))
+	b := newHubBench(t, aiHubWith(), programOf(legacyCatalogDeployment, "here", "hub"))
 	b.failing = func(verb, kind string) error {
 		if verb == "delete" && kind == "Deployment" {
 			return errors.New("not allowed today")
@@ -76,34 +76,34 @@ func TestFormerProgramsFail(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not allowed today") {
 		t.Errorf("error %v, writes %q", err, others)
 	}
-	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, formerCatalog) || !strings.Contains(c.Message, "not allowed today") {
+	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "not allowed today") {
 		t.Errorf("%+v", c)
 	}
 	broken := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("no cache")
 	}})
-	b.logic.former.readers[formerCatalog] = broken
-	if _, err := b.logic.former.remove(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
+	b.logic.legacy.readers[legacyCatalogDeployment] = broken
+	if _, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // A new AIHub starts with a clean slate.
 func TestFormerProgramsAreForgotten(t *testing.T) {
-	f := &formerPrograms{}
-	key := types.NamespacedName{Namespace: "apps", Name: formerRegistry}
+	f := &legacyDeployments{}
+	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
-		if !f.first(key, "one") {
+		if !f.isFirstDeletion(key, "one") {
 			t.Error("the first of a name counts, as often as it is seen")
 		}
 	}
-	if f.first(key, "two") {
+	if f.isFirstDeletion(key, "two") {
 		t.Error("the second of a name is not to be deleted")
 	}
-	if other := (types.NamespacedName{Namespace: "elsewhere", Name: formerRegistry}); !f.first(other, "two") {
+	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
 		t.Error("another namespace is another name")
 	}
-	if f.forget(); !f.first(key, "two") {
+	if f.reset(); !f.isFirstDeletion(key, "two") {
 		t.Error("it is forgotten")
 	}
 }
@@ -112,7 +112,7 @@ func TestFormerProgramsAreForgotten(t *testing.T) {
 func TestToHub(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	h := to(platformv1alpha1.AIHubName)
+	h := enqueue(platformv1alpha1.AIHubName)
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.ConfigMap{}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: namespaceNamed("a")}, queue)
 	if queue.Len() != 1 {

@@ -29,11 +29,11 @@ var Kind = platformv1alpha1.GroupVersion.WithKind("AIHub")
 var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 
 // errUnsettled is for callers that cannot wait.
-var errUnsettled = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
+var errNotRead = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
 // Over lays the decisions of an AIHub over the settings of the process; nil changes nothing. A namespace that is set for the
 // process stays, since it bounds what is held in memory; the controller of AIHub reports that the two differ.
-func Over(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
+func ApplyTo(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
 	if spec == nil {
 		return settings
 	}
@@ -41,14 +41,14 @@ func Over(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) confi
 		settings.Namespace = spec.InstancesNamespace
 	}
 	settings.Gateway.RouteNamespace = spec.ApplicationNamespace
-	if domain := Domain(spec); domain != "" {
+	if domain := GatewayDomain(spec); domain != "" {
 		settings.Gateway.Domain = domain
 	}
 	return settings
 }
 
 // Domain of the gateway that an AIHub names; "" when it names none.
-func Domain(spec *platformv1alpha1.AIHubSpec) string {
+func GatewayDomain(spec *platformv1alpha1.AIHubSpec) string {
 	if spec == nil || spec.Gateway == nil {
 		return ""
 	}
@@ -116,18 +116,18 @@ func (w *Watcher) Await() error {
 }
 
 // Over lays the decisions of the present AIHub over the settings of the process.
-func (w *Watcher) Over(settings config.ModelRegistry) config.ModelRegistry {
+func (w *Watcher) ApplyTo(settings config.ModelRegistry) config.ModelRegistry {
 	spec, _ := w.current()
-	return Over(settings, spec)
+	return ApplyTo(settings, spec)
 }
 
 // Certain is Over for callers that cannot wait: it fails until the cluster has answered.
-func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, error) {
+func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelRegistry, error) {
 	spec, settled := w.current()
 	if !settled {
-		return settings, errUnsettled
+		return settings, errNotRead
 	}
-	return Over(settings, spec), nil
+	return ApplyTo(settings, spec), nil
 }
 
 // Changes is a source that wakes a controller with the object whenever the decisions change.

@@ -47,7 +47,7 @@ type Platform struct {
 
 // DetectPlatform takes the platform as it is now. The hub may be nil, which is one without decisions.
 func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
-	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
+	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
 	p.Gateway = p.Gateway.On(served.Has(capability.Route))
 	if domain != nil {
 		p.Routers, p.settled = domain.Domain(), domain.Settled()

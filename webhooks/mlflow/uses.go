@@ -12,18 +12,18 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func usesIn(namespace string) author.ReferencesOf {
+func referencesOf(namespace string) author.ReferencesOf {
 	return func(rules author.Rules, raw []byte, _ string) (author.References, error) {
 		m := &mlflowv1.MLflow{}
 		if err := kjson.Unmarshal(raw, m); err != nil {
 			return author.References{}, fmt.Errorf("decoding the MLflow: %w", err)
 		}
-		return Uses(rules, m, namespace), nil
+		return References(rules, m, namespace), nil
 	}
 }
 
 // Uses lists what the pods of an MLflow, which run in the namespace, use by the word of its author.
-func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.References {
+func References(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.References {
 	spec, path := &m.Spec, field.NewPath("spec")
 	u := author.References{Namespace: namespace}
 	u.AddReferences(spec, path) // Secrets, ConfigMaps and the account

@@ -71,7 +71,7 @@ func TestWhatAnMLflowUses(t *testing.T) {
 			}
 			for holds, may := range map[bool]author.Access{false: nothing, true: everything} {
 				passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-				handler := author.Guards{Rules: rules, May: may}.Before(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), usesIn("opendatahub"))
+				handler := author.Guards{Rules: rules, May: may}.Before(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
 				answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 				}})

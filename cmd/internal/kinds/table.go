@@ -180,7 +180,7 @@ func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 }
 
 func hubs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	objects, notes, err := platform.RenderHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
+	objects, notes, err := platform.RenderAIHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
