@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// LabelRegistries is on namespaces that are provided for registries: those that we make, and those that administrators choose.
+	// LabelRegistries marks namespaces for registries, created by this operator or chosen by administrators.
 	LabelRegistries = "platform.opendatahub.io/registries"
-	// labelGenerated is on namespaces that the platform made.
+	// labelGenerated marks namespaces that the platform created.
 	labelGenerated = "opendatahub.io/generated-namespace"
 	labelTrue      = "true"
 )
 
-// labelRetry is the time until the labels of a namespace are read again, of which there are no events in the cache.
+// labelRequeueAfter is the pause before the labels of a namespace are read again, whose changes cause no event.
 const labelRequeueAfter = time.Minute
 
-// reserved says why a namespace is never used; empty for others.
+// reservedNamespaceProblem returns why a namespace must not be used, or "".
 func reservedNamespaceProblem(name string) string {
 	if name != metav1.NamespaceDefault && name != "openshift" && !strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "openshift-") {
 		return ""
@@ -36,32 +36,32 @@ func reservedNamespaceProblem(name string) string {
 	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
 }
 
-// ensureNamespace makes the namespace of registries, or finds that it is provided for them: a user who made it before would get the database of
-// all. It has no owner, whose end would take the data of users with it, and is never changed. Where the Catalog of the AIHub is, it stays.
+// ensureNamespace creates the namespace of registries, or verifies that administrators provide it: its users can read the shared database. The
+// namespace has no owner, so that data survives the AIHub, and is never updated. A namespace with the Catalog of the AIHub is accepted.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
-	if stays, err := r.hasCatalogIn(ctx, a, name); stays || err != nil {
+	if hasCatalog, err := r.hasCatalogIn(ctx, a, name); hasCatalog || err != nil {
 		return err
 	}
-	chosen := name == r.settings.Namespace || name == r.settings.RegistriesNamespace // by administrators
-	if problem := reservedNamespaceProblem(name); problem != "" && !chosen {
+	configured := name == r.settings.Namespace || name == r.settings.RegistriesNamespace
+	if problem := reservedNamespaceProblem(name); problem != "" && !configured {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
-	known := capability.MetadataOf(namespaceKind)
-	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, known); {
+	namespace := capability.MetadataOf(namespaceKind)
+	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, namespace); {
 	case apierrors.IsNotFound(err) && name == a.Spec.ApplicationNamespace:
 		return nil
 	case apierrors.IsNotFound(err):
 		return r.createNamespace(ctx, name)
-	case err != nil || chosen || known.UID != "" && known.UID == r.acceptedUID:
+	case err != nil || configured || namespace.UID != "" && namespace.UID == r.acceptedUID:
 		return err
 	}
 	return r.checkNamespaceLabels(ctx, name)
 }
 
-// provided returns nil for a namespace with the label of the platform or of an administrator, else what it waits for.
+// checkNamespaceLabels returns a Wait for a namespace without the label of the platform or of an administrator.
 func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
-	list := &corev1.NamespaceList{} // the cache has no labels of it
+	list := &corev1.NamespaceList{} // the cache omits labels
 	if err := r.apiReader.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
 		return fmt.Errorf("reading namespace %s: %w", name, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// RenderHub returns what an AIHub creates in an empty cluster: the namespace of registries and the Catalog in it, if the component of
-// that name is on. What the Catalog brings about is not followed. Notes say what else it decides. Unknown fields are errors.
+// RenderAIHub returns the objects that an AIHub creates in an empty cluster: the namespace of registries and, if the component is enabled, the
+// Catalog, without the objects of the Catalog. notes describes the other effects. Unknown fields are errors.
 func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	a := &platformv1alpha1.AIHub{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
@@ -48,7 +48,7 @@ func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.
 	if !catalog {
 		return objects, append(notes, "no Catalog is made: the component modelcatalog is switched off"), nil
 	}
-	home := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
-	rendered, err := apply.Render(apply.Desired{{Config: catalogConfig(home)}}, ComponentName, a)
+	key := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
+	rendered, err := apply.Render(apply.Desired{{Config: catalogConfig(key)}}, ComponentName, a)
 	return append(objects, rendered...), notes, err
 }

@@ -25,30 +25,28 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// This file ends what the original operator left running, and may go with release 1.0: who comes from the original has to run an
-// earlier release first.
+// This file can be deleted with release 1.0: migration from the legacy operator then requires an earlier release.
 
-// The Deployments that the original ran, and the one that made the first two.
+// Deployments of the legacy operator. legacyAIHubDeployment creates the other two.
 const (
 	legacyRegistryDeployment = "model-registry-operator-controller-manager"
 	legacyCatalogDeployment  = "catalog-controller-manager"
 	legacyAIHubDeployment    = "aihub-controller-manager"
 )
 
-// formerPrograms removes the Deployments that an older controller made for the AIHub: they do what this program does. Only those
-// go that the AIHub controls, in namespaces of administrators: an owner reference proves nothing, since users can write one, and what
-// others made may be this very program under an older name.
+// legacyDeployments deletes the Deployments that the legacy operator created for the AIHub, because this operator replaces them. It deletes only
+// Deployments that the AIHub controls, in namespaces of administrators, because users can forge ownerReferences in their own. Any other
+// Deployment may be this operator under an older name.
 type legacyDeployments struct {
-	// home is the namespace of the manager.
 	operatorNamespace string
-	// readers hold the Deployments of a name.
+	// readers maps the name of a Deployment to its cache.
 	readers map[string]client.Reader
 
-	// deleted are those that were deleted for the one AIHub, whose reconciles never overlap.
+	// deleted holds the UIDs of deleted Deployments. It needs no lock, because reconciles of the singleton AIHub never overlap.
 	deleted map[types.NamespacedName]types.UID
 }
 
-// newFormerPrograms follows the Deployments of the two names, of which alone it may know.
+// newLegacyDeployments creates a cache and a source for each of the two names, because list and watch are permitted by name only.
 func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
 	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
 	var sources []source.Source
@@ -64,8 +62,8 @@ func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler)
 	return f, sources, nil
 }
 
-// remove deletes what is left, and returns a *reconciler.Wait until it is gone with its pods. A Deployment that comes back is made by
-// another controller that would continue: that is for users to end, and the warning names it.
+// deleteAll deletes the Deployments, and returns a *reconciler.Wait until they and their pods are deleted. It does not delete a recreated
+// Deployment, because its creator would recreate it again: the warning names both.
 func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
 	var warnings []string
 	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
@@ -83,7 +81,6 @@ func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applie
 	return strings.Join(warnings, "; "), nil
 }
 
-// removeOne deletes one Deployment, as remove does.
 func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
 	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
 	switch {
@@ -101,9 +98,9 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
 }
 
-// first notes that a Deployment is deleted, unless another one of the name was before.
+// isFirstDeletion reports whether no Deployment with the key but another UID was deleted before, and stores the UID.
 func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.UID) bool {
-	if before, known := f.deleted[key]; known && before != uid {
+	if deleted, found := f.deleted[key]; found && deleted != uid {
 		return false
 	}
 	if f.deleted == nil {
@@ -113,7 +110,7 @@ func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.
 	return true
 }
 
-// forget drops what is remembered, when the AIHub is gone.
+// reset removes the stored UIDs of a deleted AIHub.
 func (f *legacyDeployments) reset() {
 	f.deleted = nil
 }
