@@ -23,16 +23,16 @@ var (
 	crdKind        = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 )
 
-// group is the set of objects that are deleted with one owner.
+// group holds the objects of an owner.
 type group struct {
 	owner schema.GroupVersionKind
-	// requires are kinds without which none of the objects is of use.
+	// requires lists the kinds without which the objects are not created.
 	requires []schema.GroupVersionKind
 	objects  []*unstructured.Unstructured
 }
 
-// groups returns all objects by the name of their owner: monitors belong to the Deployment of the manager, and examples to the CRD of
-// their kind, since a namespaced object cannot own them.
+// newGroups returns all objects by the name of their owner: the Deployment of the manager for monitors, and the CRD of their kind for samples,
+// because a namespaced object cannot own a cluster-scoped one.
 func newGroups(namespace string) (map[types.NamespacedName]group, error) {
 	monitors, err := newMonitors(namespace)
 	if err != nil {
@@ -48,11 +48,11 @@ func newGroups(namespace string) (map[types.NamespacedName]group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading an example: %w", err)
 		}
-		shown, err := decode(text)
+		sample, err := decode(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		kind := shown.GroupVersionKind()
+		kind := sample.GroupVersionKind()
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
 		crd := types.NamespacedName{Name: plural.GroupResource().String()}
 		g := all[crd]
@@ -63,7 +63,7 @@ func newGroups(namespace string) (map[types.NamespacedName]group, error) {
 	return all, nil
 }
 
-// example returns a ConsoleYAMLSample, which the console offers when a user creates an object of the kind.
+// newSample returns the ConsoleYAMLSample for a kind.
 func newSample(name, text string, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
 	_, variant, _ := strings.Cut(name, "_")
@@ -77,21 +77,21 @@ func newSample(name, text string, kind schema.GroupVersionKind) *unstructured.Un
 	return object
 }
 
-// comment joins the lines of the comment at the top of an example.
+// headerComment returns the comment at the top of a sample as one line.
 func headerComment(text string) string {
 	var words []string
 	for line := range strings.Lines(text) {
-		said, found := strings.CutPrefix(line, "#")
+		content, found := strings.CutPrefix(line, "#")
 		if !found {
 			break
 		}
-		words = append(words, strings.Fields(said)...)
+		words = append(words, strings.Fields(content)...)
 	}
 	return strings.Join(words, " ")
 }
 
-// monitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the CA of OLM, and the name in the certificate is
-// that of the Service that OLM creates for webhooks.
+// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor verifies the certificate that OLM issues for the webhook
+// Service.
 func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	const service = deploymentName + "-service"
 	var objects []*unstructured.Unstructured

@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// ReasonNotApplied is the reason of the Event about an object whose name is taken.
+	// ReasonNotApplied is the reason of the Event for a foreign object of the same name.
 	ReasonNotApplied = "AddonNotApplied"
-	// foreignRetry is the pause before an object whose name is taken is tried again. The cache does not show foreign objects.
+	// foreignRequeueAfter is the pause before the next attempt to apply over a foreign object, which the cache omits.
 	foreignRequeueAfter = 2 * time.Minute
-	// maxNote is the limit of the events API for the note, in bytes.
+	// maxEventNoteBytes is the limit of the events API for the note.
 	maxEventNoteBytes = 1000
 )
 
-// installer keeps the objects of one owner in each reconcile.
+// addonReconciler reconciles the objects of an owner.
 type addonReconciler struct {
 	groups    map[types.NamespacedName]group
 	served    func() capability.Set
 	apiReader client.Reader
 	applier   *apply.Applier
 	recorder  events.EventRecorder
-	// reported is the text of the last Event about each owner.
+	// reported stores the message of the last Event of each owner.
 	reported reconciler.Memory[string]
 }
 
@@ -54,9 +54,9 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 			continue
 		}
 		kinds = append(kinds, kind)
-		// Kinds of disabled components are not followed, so they do not count as served.
+		// Kinds of disabled components are not watched and therefore not in served.
 		if served.HasAll(g.requires...) {
-			// A shared object does not hold up the deletion of its owner, which would require permission to update its finalizers.
+			// Shared: blockOwnerDeletion would require permission to update the finalizers of the owner.
 			desired = append(desired, apply.Object{Config: client.ApplyConfigurationFromUnstructured(object), Ownership: apply.Shared})
 		}
 	}
@@ -71,8 +71,8 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return r.toResult(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
 }
 
-// owner reads the metadata of an owner, nil if there is none. The list by name requires no permission that the applier does not
-// require.
+// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier needs the
+// permission list already.
 func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -86,7 +86,7 @@ func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKin
 	return &list.Items[0], nil
 }
 
-// conclude reports names that are taken by an Event, once; other errors are retried.
+// toResult reports a foreign object in an Event, once, and returns other errors.
 func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
@@ -95,7 +95,7 @@ func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Re
 	case !apply.Blocked(err):
 		return reconcile.Result{}, err
 	}
-	if before, _ := r.reported.Get(owner.GetUID()); before != err.Error() {
+	if last, _ := r.reported.Get(owner.GetUID()); last != err.Error() {
 		r.reported.Set(owner.GetUID(), err.Error())
 		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxEventNoteBytes))
 	}

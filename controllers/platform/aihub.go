@@ -73,9 +73,9 @@ type aiHub struct {
 	served    func() capability.Set
 	versions  client.Reader // ConfigMaps in which the platform reports its version
 	legacy    *legacyDeployments
-	// decided is the namespace of registries as webhooks know it.
+	// webhookNamespace returns the namespace of registries that webhooks use.
 	webhookNamespace func() string
-	// accepted is the uid of the namespace that was found to be provided for registries.
+	// acceptedUID is the UID of the namespace that was created, or whose labels were accepted.
 	acceptedUID types.UID
 }
 
