@@ -52,7 +52,7 @@ func withStorageSpec(size string, changes ...func(*mlflowv1.MLflow)) *mlflowv1.M
 func deleting(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
 
 // [D23] Which claims are ours, and which are only used.
-func TestOwnsClaim(t *testing.T) {
+func TestIsManagedClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
@@ -70,7 +70,7 @@ func TestOwnsClaim(t *testing.T) {
 }
 
 // [D23] A retained claim is released at once, a claim to be deleted is tied to the present MLflow, and a claim only grows.
-func TestAdjustClaim(t *testing.T) {
+func TestUpdateClaim(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	for name, c := range map[string]struct {
 		claim  *corev1.PersistentVolumeClaim

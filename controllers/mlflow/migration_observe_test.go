@@ -88,7 +88,7 @@ func looked(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *migration.Wo
 	return seen
 }
 
-func TestLookFindsOurJobsOnly(t *testing.T) {
+func TestObserveIgnoresForeignJobs(t *testing.T) {
 	m := watched()
 	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })
 	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
@@ -119,7 +119,7 @@ func fromHere(j *batchv1.Job) {
 func unowned(j *batchv1.Job)  { j.OwnerReferences = nil }
 func finished(j *batchv1.Job) { j.Status.Succeeded = 1 }
 
-func TestWhatAJobIsToAnMLflow(t *testing.T) {
+func TestJobOwnership(t *testing.T) {
 	owners := func(refs ...metav1.OwnerReference) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.OwnerReferences = refs }
 	}
@@ -159,7 +159,7 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 	}
 }
 
-func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
+func TestObserveFindsOrphanedJobs(t *testing.T) {
 	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
 	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
 	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
@@ -181,7 +181,7 @@ func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
 }
 
 // [mlflow-45] [D14]
-func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
+func TestObserveCountsDatabaseUsers(t *testing.T) {
 	deployment := func(wanted, replicas int32, seen int64) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &wanted},
@@ -247,7 +247,7 @@ func collectorOf(began time.Duration) (*batchv1.CronJob, *batchv1.Job) {
 
 // A pod that the affinity binds to the server, which is about to be stopped, could never run: its Job goes before the server
 // does, and the message names pod and cause.
-func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
+func TestCronJobRunEndsBeforeServer(t *testing.T) {
 	labels := map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}
 	stuck := livePod("mlflow-gc-29000000-abcde", labels, corev1.PodPending)
 	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
@@ -283,7 +283,7 @@ func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
 }
 
 // [mlflow-44]
-func TestLookReportsWhatItCannotRead(t *testing.T) {
+func TestObserveReturnsReadErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken client.ObjectList
 		job    *batchv1.Job
@@ -314,7 +314,7 @@ func TestLookReportsWhatItCannotRead(t *testing.T) {
 }
 
 // At rest, and after a failure that is recorded, nothing is read.
-func TestPlanReadsNothingWhenSettled(t *testing.T) {
+func TestPlanReadsNothingWhenIdle(t *testing.T) {
 	m := watched()
 	m.Status.Version = "3.14.0"
 	r := observer(t, &batchv1.JobList{})
@@ -324,7 +324,7 @@ func TestPlanReadsNothingWhenSettled(t *testing.T) {
 }
 
 // [BR-F3] A Job has no condition for pods that are refused.
-func TestWhyAMigrationHasNoPods(t *testing.T) {
+func TestPodCreationError(t *testing.T) {
 	job := liveJob("mlflow-mg", "job")
 	refused := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "e"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(midday),
 		Message: `pods "mlflow-mg-x" is forbidden: exceeded quota: tight`, InvolvedObject: corev1.ObjectReference{Name: "mlflow-mg", UID: "job"}}

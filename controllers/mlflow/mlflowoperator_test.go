@@ -54,7 +54,7 @@ func observed(generation int64) func(*platformv1alpha1.MLflowOperator) {
 }
 
 // [mlflow-65] What an MLflowOperator means for the servers, reason by reason.
-func TestGateVerdicts(t *testing.T) {
+func TestGateStateOf(t *testing.T) {
 	shut := func(reason, message string) gateState {
 		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
 	}
@@ -105,7 +105,7 @@ var handedOver = capability.NewSet(mlflowOperatorKind)
 
 // [mlflow-65] A closed gate is shown in three conditions and waits for an event; an open one is shown in one and lets pass. While the
 // deletion of the MLflowOperator waits, availability stays what the servers make it (D32).
-func TestGatePass(t *testing.T) {
+func TestPlatformGateWait(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"
 	for name, c := range map[string]struct {
 		gate *platformGate
@@ -195,7 +195,7 @@ func TestGateInputs(t *testing.T) {
 }
 
 // [mlflow-67] A domain becomes a base of URLs.
-func TestDomainURL(t *testing.T) {
+func TestGatewayURL(t *testing.T) {
 	for domain, want := range map[string]string{
 		"": "", "  ": "", "/": "",
 		"apps.example.com":            "https://apps.example.com",
@@ -218,7 +218,7 @@ func TestDomainURL(t *testing.T) {
 }
 
 // [mlflow-68] Only the one MLflowOperator wakes the MLflow objects.
-func TestModuleWatchIgnoresOtherNames(t *testing.T) {
+func TestWatchIgnoresOtherMLflowOperators(t *testing.T) {
 	other := moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
 	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{moduleWith(): true, other: false} {
 		if got := isDefaultMLflowOperator().Create(event.CreateEvent{Object: object}); got != want {

@@ -247,7 +247,7 @@ func TestNoFault(t *testing.T) {
 }
 
 // A refusal that stays is reported once: the passes after it write nothing.
-func TestRefusedPublicationIsQuiet(t *testing.T) {
+func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	for _, o := range rendered(t, everything(), on["openshift"]) {
@@ -317,7 +317,7 @@ func TestRefusedExpansion(t *testing.T) {
 }
 
 // A CronJob that cannot be suspended starts Jobs: the server is not stopped for a migration that may not begin.
-func TestCronJobThatCannotBeSuspended(t *testing.T) {
+func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
 	w := newFixture(t, m)
@@ -345,7 +345,7 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 }
 
 // The server stops only after the Job beside it has gone.
-func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
+func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
 	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")

@@ -57,7 +57,7 @@ func TestReferences(t *testing.T) {
 
 // A Deployment that has lost our label is not in memory. It keeps what its annotations say of its pods all the same, and only a
 // rotation changes that. [D19]
-func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
+func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 	m := watched()
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}

@@ -22,7 +22,7 @@ import (
 
 // D32: with the component platform off, the finalizer that it left does not keep an MLflowOperator for ever; nothing else of
 // the object is touched.
-func TestReleaserLetsGo(t *testing.T) {
+func TestFinalizerRemover(t *testing.T) {
 	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
 	}
@@ -65,7 +65,7 @@ func TestReleaserLetsGo(t *testing.T) {
 }
 
 // A conflict is tried again, and an object that went meanwhile is fine.
-func TestReleaserErrors(t *testing.T) {
+func TestFinalizerRemoverErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		fine bool

@@ -124,7 +124,7 @@ func TestFailApply(t *testing.T) {
 	}
 }
 
-func TestReportPublication(t *testing.T) {
+func TestReportExposureError(t *testing.T) {
 	cause := errors.New("no")
 	for name, c := range map[string]struct {
 		err  error

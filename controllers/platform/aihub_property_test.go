@@ -91,7 +91,7 @@ func (s *story) calm() {
 
 // Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
 // owned by others are untouched, and nothing is written any more.
-func TestHubConverges(t *testing.T) {
+func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
 		foreign := 0
@@ -164,7 +164,7 @@ func TestProgramProblem(t *testing.T) {
 	}
 }
 
-func TestClash(t *testing.T) {
+func TestNamespaceConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		setting, wanted string
 		clashes         bool

@@ -24,7 +24,7 @@ const (
 )
 
 // One reconcile does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
-func TestHubFirstSight(t *testing.T) {
+func TestAIHubFirstReconcile(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
 	b.reconciles(makesNamespace, makesCatalog)
 	a := b.get()
@@ -44,7 +44,7 @@ func TestHubFirstSight(t *testing.T) {
 }
 
 // What does not run is named with the remedy, and a Catalog waits for the one that reads it. [modelregistry-107] [modelregistry-108]
-func TestHubWaitsForComponents(t *testing.T) {
+func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change         func(*hubBench)
 		kind, want     string
@@ -88,7 +88,7 @@ func TestHubWaitsForComponents(t *testing.T) {
 
 // The namespace of registries is made once, whole and unowned, and not where registries share that of the programs.
 // [modelregistry-113]
-func TestHubNamespace(t *testing.T) {
+func TestAIHubNamespace(t *testing.T) {
 	t.Run("is there", func(t *testing.T) {
 		theirs := namespaceNamed("registries")
 		theirs.Labels = map[string]string{"team": "a"}
@@ -152,7 +152,7 @@ func TestHubNamespace(t *testing.T) {
 }
 
 // The caches of the process hold one namespace, which an AIHub cannot change.
-func TestHubAgainstTheSetting(t *testing.T) {
+func TestAIHubNamespaceConflict(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.logic.settings.RegistriesNamespace = "elsewhere"
 	b.reconciles()
@@ -171,7 +171,7 @@ func TestHubAgainstTheSetting(t *testing.T) {
 }
 
 // [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; no one asks again meanwhile.
-func TestHubEnd(t *testing.T) {
+func TestAIHubDeletion(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
 	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
@@ -203,7 +203,7 @@ func TestHubEnd(t *testing.T) {
 }
 
 // Without the API of Catalog there can be none; while the API server does not say so, the AIHub stays.
-func TestHubEndWithoutCatalogs(t *testing.T) {
+func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 }
 
 // Another namespace: the Catalog that the AIHub made goes, and when it is gone there is a new one. [D27]
-func TestHubMoves(t *testing.T) {
+func TestAIHubNamespaceChange(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
 	b.reconciles(makesNamespace, makesCatalog)
 	c := catalogOf("registries", "")
@@ -258,7 +258,7 @@ func TestHubMoves(t *testing.T) {
 }
 
 // A Catalog of another client serves as well, and is left alone.
-func TestHubLeavesForeignCatalogs(t *testing.T) {
+func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
 	b.reconciles()
 	if b.get().Status.Phase != "Ready" {
@@ -268,7 +268,7 @@ func TestHubLeavesForeignCatalogs(t *testing.T) {
 }
 
 // A webhook that does not know the namespace yet would refuse the Catalog.
-func TestHubWaitsForWebhooks(t *testing.T) {
+func TestAIHubWaitsForWebhooks(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.decided = "older"
 	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != shortRequeue || len(others) > 0 {
@@ -279,7 +279,7 @@ func TestHubWaitsForWebhooks(t *testing.T) {
 }
 
 // A refusal of the webhook is in the status before it is tried again.
-func TestHubReportsARefusal(t *testing.T) {
+func TestAIHubReportsRejection(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.failing = func(verb, kind string) error {
 		if verb == "create" {
@@ -296,7 +296,7 @@ func TestHubReportsARefusal(t *testing.T) {
 }
 
 // [D27] The annotation of the platform is heeded.
-func TestHubManagementState(t *testing.T) {
+func TestAIHubManagementState(t *testing.T) {
 	in := func(state string) func(*platformv1alpha1.AIHub) {
 		return func(a *platformv1alpha1.AIHub) {
 			a.Annotations = map[string]string{"component.opendatahub.io/management-state": state}
@@ -332,7 +332,7 @@ func TestHubManagementState(t *testing.T) {
 }
 
 // The Deployments that the original's AIHub made are taken away once, with their pods; those owned by others stay.
-func TestHubRemovesFormerPrograms(t *testing.T) {
+func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(legacyRegistryDeployment, "one", "hub"), programOf(legacyCatalogDeployment, "two", "another"))
 	going := programOf(legacyRegistryDeployment, "", "")
 	b.exists(going)

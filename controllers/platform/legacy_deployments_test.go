@@ -22,7 +22,7 @@ import (
 )
 
 // Which Deployments of an older operator go, and what is reported of them.
-func TestFormerPrograms(t *testing.T) {
+func TestLegacyDeployments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace string
 		owner     types.UID
@@ -64,7 +64,7 @@ func TestFormerPrograms(t *testing.T) {
 }
 
 // Trouble with them is trouble, and not a wait.
-func TestFormerProgramsFail(t *testing.T) {
+func TestLegacyDeploymentErrors(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), programOf(legacyCatalogDeployment, "here", "hub"))
 	b.failing = func(verb, kind string) error {
 		if verb == "delete" && kind == "Deployment" {
@@ -89,7 +89,7 @@ func TestFormerProgramsFail(t *testing.T) {
 }
 
 // A new AIHub starts with a clean slate.
-func TestFormerProgramsAreForgotten(t *testing.T) {
+func TestLegacyDeploymentsReset(t *testing.T) {
 	f := &legacyDeployments{}
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
@@ -109,7 +109,7 @@ func TestFormerProgramsAreForgotten(t *testing.T) {
 }
 
 // Every event leads to the one AIHub.
-func TestToHub(t *testing.T) {
+func TestEnqueueAIHub(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	h := enqueue(platformv1alpha1.AIHubName)

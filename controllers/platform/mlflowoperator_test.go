@@ -31,7 +31,7 @@ var (
 )
 
 // [mlflow-57] One reconcile adds the finalizer and reports; at rest nothing is written, and nothing read live.
-func TestFirstSight(t *testing.T) {
+func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
 	b.reconciles(2)
 	m := b.get()
@@ -240,7 +240,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 }
 
 // D32: a conflict of writes costs a reconcile and nothing else.
-func TestConflictDoesNoHarm(t *testing.T) {
+func TestConflictIsRetried(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.conflicts = 1
 	result, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})

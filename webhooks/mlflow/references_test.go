@@ -17,7 +17,7 @@ import (
 )
 
 // Whatever an MLflow can name is held against the rights of its author; what concerns the server itself is not.
-func TestWhatAnMLflowUses(t *testing.T) {
+func TestReferencesOfMLflow(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub", Account: "manager"}
 	nothing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil

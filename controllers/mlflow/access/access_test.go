@@ -94,7 +94,7 @@ func TestReadAuth(t *testing.T) {
 }
 
 // [mlflow-76] Which events of namespaces count.
-func TestOptedIn(t *testing.T) {
+func TestHasWorkspaceLabel(t *testing.T) {
 	with, without := namespaced(map[string]string{WorkspaceLabel: "mlflow"}), namespaced(map[string]string{"other": "label"})
 	empty := namespaced(map[string]string{WorkspaceLabel: ""})
 	p := hasWorkspaceLabel()
@@ -118,7 +118,7 @@ func TestOptedIn(t *testing.T) {
 }
 
 // A status write of an MLflow, or a change of its spec, reaches no namespace (D33); its deletion does.
-func TestMLflowComesAndGoes(t *testing.T) {
+func TestExistenceChanged(t *testing.T) {
 	changed, leaving := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"
 	leaving.DeletionTimestamp = new(metav1.Now())
@@ -136,7 +136,7 @@ func wrapped(err error) error {
 }
 
 // What passes by itself is no failure, and what is one stays one in whatever company.
-func TestIgnorePassing(t *testing.T) {
+func TestIgnoreTransient(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("bind"))

@@ -131,7 +131,7 @@ func TestIsOurs(t *testing.T) {
 	}
 }
 
-func TestRefersElsewhere(t *testing.T) {
+func TestHasOtherRole(t *testing.T) {
 	w := desiredBinding{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
 	for name, tc := range map[string]struct {
 		ref  rbacv1.RoleRef

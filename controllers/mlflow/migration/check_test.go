@@ -91,7 +91,7 @@ var checkCases = []ruleCase{
 }
 
 // A failed check is reported in one way until it succeeds, so that its repetitions write nothing.
-func TestFailedCheckKeepsItsWords(t *testing.T) {
+func TestFailedCheckKeepsMessage(t *testing.T) {
 	before, after := Decide(upgrade(check(JobFailed))), Decide(upgrade(check(JobFailed, longAgo)))
 	if *before.Report != *after.Report {
 		t.Errorf("%+v, then %+v", before.Report, after.Report)

@@ -87,8 +87,8 @@ func writing(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// TestFoundBy: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
-func TestFoundBy(t *testing.T) {
+// TestReportFromPods: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
+func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
 	}
@@ -122,7 +122,7 @@ func TestJobPhase(t *testing.T) {
 }
 
 // A Job may be replaced only while its program does not run.
-func TestRunsProgram(t *testing.T) {
+func TestIsMigrating(t *testing.T) {
 	status := func(name string, phase corev1.PodPhase, state corev1.ContainerState) corev1.Pod {
 		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
 	}
@@ -149,7 +149,7 @@ func TestRunsProgram(t *testing.T) {
 }
 
 // An attempt that failed is reported while the Job continues with the next one.
-func TestFailedAttempt(t *testing.T) {
+func TestFailedAttemptMessage(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	next := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	for name, c := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // [D39]
-func TestMeasureMigration(t *testing.T) {
+func TestRecordMetrics(t *testing.T) {
 	counted := func(result string) float64 {
 		var m dto.Metric
 		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {

@@ -66,8 +66,8 @@ func TestMigrationProgramAndTable(t *testing.T) {
 	}
 }
 
-// TestMigrationProgramTravels: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
-func TestMigrationProgramTravels(t *testing.T) {
+// TestMigrationProgramFitsEnvironment: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
+func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	if strings.Contains(migrationProgram, "$") {
 		t.Error("the program has a dollar sign, which Kubernetes may read as the start of a reference")
 	}
