@@ -64,7 +64,7 @@ func TestIsManagedClaim(t *testing.T) {
 		"made by a user, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
 		if got := isManagedClaim(c.claim); got != c.want {
-			t.Errorf("%s: ownsClaim = %t, want %t", name, got, c.want)
+			t.Errorf("%s: isManagedClaim = %t, want %t", name, got, c.want)
 		}
 	}
 }
