@@ -124,7 +124,7 @@ func Caches() []component.CacheNeed {
 	return needs
 }
 
-// SetupMLflowOperator registers the controller of MLflowOperator with a manager.
+// SetupMLflowOperator returns a function that registers the MLflowOperator controller with a manager.
 func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
 	const name = platformv1alpha1.MLflowOperatorName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
@@ -154,7 +154,7 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 	}
 }
 
-// SetupHub registers the controller of AIHub with a manager.
+// SetupAIHub returns a function that registers the AIHub controller with a manager.
 func SetupAIHub(settings AIHubSettings, env AIHubEnvironment) func(context.Context, ctrl.Manager) error {
 	const name = platformv1alpha1.AIHubName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
