@@ -45,7 +45,7 @@ var now = time.Unix(1700000000, 0)
 // bench is a controller before a fake API server that is its cache as well.
 type bench struct {
 	*testing.T
-	*registries
+	*registryReconciler
 	server client.WithWatch
 	events *events.FakeRecorder
 	writes []string // verb, kind and name of every write
@@ -69,19 +69,19 @@ func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).
 		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.reading())
 	writing := interceptor.NewClient(w.server, w.recording())
-	w.registries = &registries{
+	w.registryReconciler = &registryReconciler{
 		settings: Settings{ModelRegistry: config.ModelRegistry{
 			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
 			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
 		}},
 		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
-		clock: clocktesting.NewFakeClock(now), cached: writing, whole: w.server, live: w.server, pods: w.server,
+		clock: clocktesting.NewFakeClock(now), cached: writing, fullObjects: w.server, apiReader: w.server, pods: w.server,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
 			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
 		}),
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
-		readLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
+		readPodLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
 	w.certificates = registry.NewCertificates(writing, w.server, w.applier, w.clock)
 	return w

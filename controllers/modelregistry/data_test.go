@@ -48,7 +48,7 @@ func TestOwnersOfData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
 			var got []types.UID
-			for _, o := range ownersOfData(claim, withData(test.policy)) {
+			for _, o := range dataOwnerReferences(claim, withData(test.policy)) {
 				got = append(got, o.UID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -69,7 +69,7 @@ func TestAdjustData(t *testing.T) {
 		Data: map[string][]byte{"password": []byte("p")},
 	}
 	before := secret.DeepCopy()
-	adjustData(secret, m)
+	updateDataMetadata(secret, m)
 	want := before.DeepCopy()
 	want.Labels[names.OperatorLabel], want.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
 	want.Annotations, want.OwnerReferences = map[string]string{"theirs": "1"}, nil
@@ -95,7 +95,7 @@ func TestIsOurs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}
-			if got := isOurs(secret); got != test.want {
+			if got := isManaged(secret); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -107,7 +107,7 @@ func TestConnect(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"
 	m.Spec.Postgres.Storage = &v1beta1.PostgresStorage{}
-	connect(m, credentials{user: "u", database: "d"})
+	setConnection(m, credentials{user: "u", database: "d"})
 	want := &v1beta1.PostgresConfig{
 		Host: "demo-postgres", Port: new(int32(5432)), Username: "u", Database: "d", Image: "i", RetentionPolicy: v1beta1.DeleteData,
 		PasswordSecret: &v1beta1.SecretKeyValue{Name: "demo-postgres-credentials", Key: "password"}, Storage: &v1beta1.PostgresStorage{},

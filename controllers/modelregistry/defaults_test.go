@@ -35,12 +35,12 @@ func TestMoveProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: *test.spec.DeepCopy()}
-			moveProxy(&m.Spec, test.openShift)
+			migrateProxy(&m.Spec, test.openShift)
 			once := m.Spec.DeepCopy()
 			if moved := !reflect.DeepEqual(test.spec, m.Spec); moved != test.moves {
 				t.Errorf("moves: %v", moved)
 			}
-			if moveProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
+			if migrateProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
 				t.Error("once is enough")
 			}
 			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
@@ -56,7 +56,7 @@ func TestFill(t *testing.T) {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
-	fill(m, p)
+	setDefaults(m, p)
 	want := v1beta1.ModelRegistrySpec{
 		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: new(rules.DefaultRESTResources())},
 		Postgres:   &v1beta1.PostgresConfig{Image: "p", Port: new(int32(5432))},
@@ -72,7 +72,7 @@ func TestFill(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	given := m.DeepCopy()
-	fill(m, &registry.Platform{
+	setDefaults(m, &registry.Platform{
 		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, Routers: "x",
 	})
 	if diff := cmp.Diff(given, m); diff != "" {
@@ -90,7 +90,7 @@ func TestDomainOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			fill(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, Routers: test.cluster})
+			setDefaults(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, Routers: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

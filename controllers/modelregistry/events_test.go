@@ -60,15 +60,15 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"of cluster scope":    {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
-		"without a namespace": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
-		"of the catalog": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x",
+		"of cluster scope":    {enqueueByLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"without a namespace": {enqueueByLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
+		"of the catalog": {enqueueByLabels(), labelled(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
-		"a pod":                  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
-		"a pod of its database":  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(stored("demo"))), []string{"ns/demo"}},
-		"a pod of something":     {byApp(), labelled(&corev1.Pod{}, "ns", "x", nil), nil},
-		"endpoints":              {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
-		"endpoints of another's": {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
+		"a pod":                  {enqueueByAppLabel(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
+		"a pod of its database":  {enqueueByAppLabel(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(stored("demo"))), []string{"ns/demo"}},
+		"a pod of something":     {enqueueByAppLabel(), labelled(&corev1.Pod{}, "ns", "x", nil), nil},
+		"endpoints":              {enqueueByServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"endpoints of another's": {enqueueByServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, woken(t, test.handler, test.object)); diff != "" {
@@ -101,12 +101,12 @@ func TestEventsOfWhatIsUsed(t *testing.T) {
 		"a ConfigMap":           {usesConfigMap, labelled(&corev1.ConfigMap{}, "ns", "other", nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, woken(t, w.consumers(test.uses), test.object)); diff != "" {
+			if diff := cmp.Diff(test.want, woken(t, w.enqueueConsumers(test.uses), test.object)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := woken(t, w.every(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
+	if got := woken(t, w.mapToAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
 		t.Errorf("everything wakes %v", got)
 	}
 }

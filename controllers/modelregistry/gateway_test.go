@@ -24,16 +24,16 @@ func TestGatewayModeComes(t *testing.T) {
 	w.present = m
 	write := func() string {
 		t.Helper()
-		w.must(w.awaitHub(t.Context(), m))
-		used := complete(m, &w.of(m).platform, credentials{})
-		in := inputs(m, &w.of(m).platform)
-		w.must(w.addReferences(t.Context(), m, used, &in))
+		w.must(w.waitForPlatform(t.Context(), m))
+		used := withDefaults(m, &w.stateOf(m).platform, credentials{})
+		in := buildInputs(m, &w.stateOf(m).platform)
+		w.must(w.resolveReferences(t.Context(), m, used, &in))
 		w.must(reportSpec(m, used, in))
 		desired, err := resources.Build(used, in)
 		w.must(err)
-		own, published := split(desired)
+		own, published := splitByOwnership(desired)
 		w.must(w.applier.Apply(t.Context(), m, own))
-		w.must(w.publish(t.Context(), m, published))
+		w.must(w.applyUnowned(t.Context(), m, published))
 		return w.wrote()
 	}
 	if got := write(); !strings.Contains(got, "apply Route demo-https") || strings.Contains(got, "HTTPRoute") || strings.Contains(got, "Route demo-http\n") {
@@ -82,7 +82,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: registry.Publishing{HTTPRoutes: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := inputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
+			got := buildInputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
 			if got.OpenShift != test.want.OpenShift || got.HasUserAPI != test.want.HasUserAPI || got.HTTPRoutes != test.want.HTTPRoutes ||
 				got.ReferenceGrants != test.want.ReferenceGrants {
 				t.Errorf("got %+v", got)
@@ -121,13 +121,13 @@ func TestGroupIsKept(t *testing.T) {
 	group := func(m *v1beta1.ModelRegistry) apply.Desired {
 		return apply.Desired{{Config: resources.Group(m, nil), Ownership: apply.Unowned}}
 	}
-	if err := w.publish(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
+	if err := w.applyUnowned(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
 		t.Errorf("D30: %v", err)
 	}
 	stranger := wholeObject(capability.UserGroup)
 	stranger.SetName("foreign-users")
 	w.must(w.server.Create(t.Context(), stranger))
-	if err := w.publish(t.Context(), stored("foreign"), group(stored("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
+	if err := w.applyUnowned(t.Context(), stored("foreign"), group(stored("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
 		t.Errorf("a Group of another client: %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 			w := newBench(t, nil, binding)
 			m := stored("model-catalog", registrytest.Proxied)
 			w.waits(w.reconcile(m), "a valid spec") // the name is reserved
-			if err := w.publish(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
+			if err := w.applyUnowned(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
 			for range 5 { // an end takes several reconciles

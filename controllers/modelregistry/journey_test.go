@@ -85,7 +85,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	if got := w.goes(m); got != "apply Deployment demo" {
 		t.Errorf("to another database: wrote\n%s", got)
 	}
-	if got := w.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionLeftover) != ReasonKept {
+	if got := w.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
 		t.Errorf("address %s, %v", got, m.Status.Conditions)
 	}
 	for name, o := range map[string]client.Object{
@@ -105,7 +105,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	m.Spec.MySQL = nil
 	w.goes(m)
 	w.get(secret, "ns", "demo-postgres-credentials")
-	if got := w.addressOf(m); got != own || reasonOf(m, ConditionLeftover) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
+	if got := w.addressOf(m); got != own || reasonOf(m, ConditionUnusedDatabase) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
 		t.Errorf("address %s, %v, the Secret was written %t", got, m.Status.Conditions, secret.ResourceVersion != version)
 	}
 }

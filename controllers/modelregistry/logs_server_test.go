@@ -56,7 +56,7 @@ func FuzzUnconnected(f *testing.F) {
 	f.Add("error connecting to datastore: postgresql://u:p@h/d")
 	f.Add("Retrying connection to MySQL (attempt 1/2): error connecting to datastore: x://y")
 	f.Fuzz(func(t *testing.T, line string) {
-		if cause := unconnected(line); strings.Contains(cause, "://") {
+		if cause := connectionError(line); strings.Contains(cause, "://") {
 			t.Errorf("%q became %q", line, cause)
 		}
 	})

@@ -27,7 +27,7 @@ func TestScanLog(t *testing.T) {
 		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"an alert wins":     {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
 		"a long line (D18)": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
-		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLine-len("{{ALERT}} ")-3) + "..."},
+		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := scanLog(test.text)
@@ -44,7 +44,7 @@ func TestScanLog(t *testing.T) {
 // A log is read once for each run of the container, whatever else happens to the registry, and of a limited length.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
 	reads, text, failure := 0, failedCheck, error(nil)
-	r := &registries{readLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+	r := &registryReconciler{readPodLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
 		reads++
 		if pod.Name != "p" || container != "rest-container" {
 			t.Errorf("read %v %s", pod, container)
@@ -57,7 +57,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 		t.Helper()
 		status := waits("rest-container", "CrashLoopBackOff")
 		status.RestartCount = restarts
-		f, err := r.logged(t.Context(), m, pod, status)
+		f, err := r.findingFromLog(t.Context(), m, pod, status)
 		if err != nil || reads != wantReads || (f != nil) != wantFinding {
 			t.Errorf("finding %v, %d reads, error %v", f, reads, err)
 		}
@@ -74,7 +74,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.states.Forget("m")
-	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
+	if _, err := r.findingFromLog(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reconcile that ends learns nothing: %v", err)
 	}
 }

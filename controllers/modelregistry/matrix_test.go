@@ -110,7 +110,7 @@ func TestLogsReachTheStatus(t *testing.T) {
 	pod.Namespace, pod.Labels, pod.UID = "ns", resources.ServerSelector(m), "pod"
 	w.must(w.server.Create(t.Context(), &pod))
 	reads, text := 0, ""
-	w.readLog = func(context.Context, types.NamespacedName, string) (string, error) {
+	w.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
 		reads++
 		return text, nil
 	}

@@ -211,10 +211,10 @@ func TestUnobservedChangeIsWaitedFor(t *testing.T) {
 // [modelregistry-52] D19: conditions of older releases go, and that of the proxy goes with the proxy.
 func TestOlderConditionsGo(t *testing.T) {
 	m := stored("demo")
-	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, olderConditions...) {
+	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
 		setCondition(m, kind, metav1.ConditionTrue, "Old", "old")
 	}
-	if err := dropOlderConditions(t.Context(), m); err != nil {
+	if err := removeLegacyConditions(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	if len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != ConditionAvailable {
@@ -241,8 +241,8 @@ func TestAwaitDomain(t *testing.T) {
 				w = newBench(t, openShiftConfig)
 			}
 			w.domain, w.settings.DefaultDomain = test.domain, test.setting
-			w.must(w.awaitHub(t.Context(), stored("demo")))
-			if err := w.awaitDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
+			w.must(w.waitForPlatform(t.Context(), stored("demo")))
+			if err := w.waitForDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
 				t.Errorf("ended with %v", err)
 			}
 		})

@@ -187,8 +187,8 @@ func TestFormerDataIsReleasedOnce(t *testing.T) {
 			w := newBench(t, nil)
 			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
 			m.Generation, m.Status = 3, test.status
-			w.must(w.keepData(t.Context(), m))
-			if asked := w.of(m).released == m.Generation; asked != test.asks {
+			w.must(w.ensureData(t.Context(), m))
+			if asked := w.stateOf(m).orphanedGeneration == m.Generation; asked != test.asks {
 				t.Errorf("asked %t, want %t", asked, test.asks)
 			}
 		})

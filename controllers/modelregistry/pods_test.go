@@ -62,7 +62,7 @@ func TestJudgePods(t *testing.T) {
 			"container istio-proxy not ready in Pod mesh"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judgePods("demo", test.pods); got != test.want {
+			if got := checkProxyPods("demo", test.pods); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -87,7 +87,7 @@ func TestJudgeRoute(t *testing.T) {
 				map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"},
 			}}}}
 		}
-		if got := judgeRoute(decoded[routev1.Route](t, u)); got != want {
+		if got := checkRoute(decoded[routev1.Route](t, u)); got != want {
 			t.Errorf("%q: got %+v, want %+v", status, got, want)
 		}
 	}
@@ -104,11 +104,11 @@ func TestUnreadyContainers(t *testing.T) {
 // D18: a container that waits for its init containers has nothing wrong with it.
 func TestStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
-		if got := stuck(waits("rest-container", reason)); got != want {
+		if got := isStuck(waits("rest-container", reason)); got != want {
 			t.Errorf("%q: got %v", reason, got)
 		}
 	}
-	if stuck(runs("rest-container")) || stuck(ended("rest-container")) {
+	if isStuck(runs("rest-container")) || isStuck(ended("rest-container")) {
 		t.Error("only what waits is stuck")
 	}
 }
@@ -118,7 +118,7 @@ func TestSlimPod(t *testing.T) {
 	pod := podWith("p", runs("a"), runs("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
 	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"
-	kept, err := slimPod(&pod)
+	kept, err := trimPod(&pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestSlimPod(t *testing.T) {
 	if slim.Labels["app"] != "demo" || slim.Spec.Containers[1].Name != "b" || len(slim.Status.ContainerStatuses) != 2 {
 		t.Errorf("lost something of %+v", slim)
 	}
-	if other, err := slimPod("tombstone"); other != "tombstone" || err != nil {
+	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
 		t.Error("what is no pod passes as it is")
 	}
 }

@@ -15,13 +15,13 @@ import (
 
 // addReferences adds what the pods were started with, and names what of it is missing. A Deployment that cannot become what it should be is
 // recreated.
-func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRegistry, in *resources.Inputs) error {
+func (r *registryReconciler) resolveReferences(ctx context.Context, m, used *v1beta1.ModelRegistry, in *resources.Inputs) error {
 	var ofDatabase []reference.Reference
-	if generates(m) {
+	if generatesDatabase(m) {
 		ofDatabase = databaseReferences(m)
 	}
-	ofServer := references(used)
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(ofServer, servingReferences(used), ofDatabase))
+	ofServer := serverReferences(used)
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(ofServer, certificateReferences(used), ofDatabase))
 	if err != nil {
 		return err
 	}
@@ -29,22 +29,22 @@ func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRe
 	if err != nil {
 		return err
 	}
-	r.of(m).missing = slices.Concat(resolved.Missing, absent)
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
-	in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
-	if err == nil && generates(m) {
-		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)
+	r.stateOf(m).missingReferences = slices.Concat(resolved.Missing, absent)
+	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(missingUserObjects(m, resolved.Missing), absent...))
+	in.ServerHash, err = r.rolloutHash(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
+	if err == nil && generatesDatabase(m) {
+		in.DatabaseHash, err = r.rolloutHash(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)
 	}
 	return err
 }
 
 // stamp decides whether running pods must be replaced because something they consume has changed.
-func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
+func (r *registryReconciler) rolloutHash(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
 	resolved reference.Resolved, refs []reference.Reference,
 ) (reference.RolloutHash, error) {
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, deployment)
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, deployment)
 	if err == nil {
-		err = r.recreate(ctx, m, d, selector)
+		err = r.recreateOnSelectorChange(ctx, m, d, selector)
 	}
 	if err != nil {
 		return reference.RolloutHash{}, err
@@ -55,32 +55,32 @@ func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deploy
 // references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
 // serving certificate is not among them, since the proxy reads it again by itself, nor is the rule of the proxy, which is the same
 // for the whole life of a registry and written by us: what differs is put right at once, and so is that of older releases.
-func references(m *v1beta1.ModelRegistry) []reference.Reference {
+func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference
 	switch {
 	case m.Spec.Postgres != nil:
 		p := m.Spec.Postgres
 		if p.ConnectionSecretName != "" {
-			refs = append(refs, ofSecrets(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
+			refs = append(refs, secretReferences(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
 		}
-		refs = append(refs, ofSecrets(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
-		refs = append(refs, ofAuthority(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
+		refs = append(refs, secretReferences(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
+		refs = append(refs, caReferences(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
 	case m.Spec.MySQL != nil:
 		c := m.Spec.MySQL
-		refs = append(refs, ofSecrets(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
-		refs = append(refs, ofAuthority(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
-		refs = append(refs, ofFolder(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
+		refs = append(refs, secretReferences(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
+		refs = append(refs, caReferences(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
+		refs = append(refs, caDirectoryReferences(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
 	}
 	return reference.Merge(refs)
 }
 
 // servingReferences are the Secrets with certificate and key of the proxy, without which its pods do not start.
-func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
+func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
 	}
 	cert, key := resources.ServingFiles(m)
-	return reference.Merge(ofSecrets(cert, key))
+	return reference.Merge(secretReferences(cert, key))
 }
 
 // databaseReferences are what the pods of a generated database read when they start.
@@ -94,20 +94,20 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 
 // awaitedOfUsers leaves out what is about to be made without users: credentials and certificate of a generated database, and the
 // serving certificate unless the spec names one.
-func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
+func missingUserObjects(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		serving := issued(m) && x.Name == resources.ServingSecretName(m)
-		database := generates(m) && madeForDatabase(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
+		serving := managesCertificate(m) && x.Name == resources.ServingSecretName(m)
+		database := generatesDatabase(m) && isDatabaseSecret(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
 		return x.Kind == reference.Secret && (serving || database)
 	})
 }
 
 // madeForDatabase reports whether a Secret is made for a generated database.
-func madeForDatabase(m *v1beta1.ModelRegistry, name string) bool {
+func isDatabaseSecret(m *v1beta1.ModelRegistry, name string) bool {
 	return name == resources.CredentialsName(m) || name == resources.DatabaseTLSName(m)
 }
 
-func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
+func secretReferences(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
 	var refs []reference.Reference
 	for _, k := range keys {
 		if k != nil {
@@ -118,15 +118,15 @@ func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
 }
 
 // ofAuthority is the one of the two that is mounted, see file.
-func ofAuthority(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
+func caReferences(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
 	if configMap == nil {
-		return ofSecrets(secret)
+		return secretReferences(secret)
 	}
 	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap.Name, Keys: []string{configMap.Key}}}
 }
 
 // ofFolder is the one of the two that is mounted, see folder. An empty name is none.
-func ofFolder(secret, configMap string) []reference.Reference {
+func caDirectoryReferences(secret, configMap string) []reference.Reference {
 	if configMap == "" {
 		return []reference.Reference{{Kind: reference.Secret, Name: secret}}
 	}

@@ -139,12 +139,12 @@ func TestUnusedDatabaseStays(t *testing.T) {
 	w.wrote()
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionLeftover) != ReasonKept {
+	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
 	w.must(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
 	w.waits(w.reconcile(m), "available")
-	if reasonOf(m, ConditionLeftover) != "" {
+	if reasonOf(m, ConditionUnusedDatabase) != "" {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }
@@ -237,7 +237,7 @@ func TestSweep(t *testing.T) {
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
-	s := &sweeper{live: w.server, applier: w.applier, clock: w.clock}
+	s := &legacyCleaner{apiReader: w.server, applier: w.applier, clock: w.clock}
 	w.must(s.Start(t.Context()))
 	got := strings.Split(w.wrote(), "\n")
 	slices.Sort(got)
@@ -255,10 +255,10 @@ func TestKindsToLookAt(t *testing.T) {
 	if got := all.Prunable(cronJobKind); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
 		t.Errorf("kinds %v", got)
 	}
-	if got := publishedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterBinding {
+	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterBinding {
 		t.Errorf("kinds %v", got)
 	}
-	if got := publishedKinds(all); len(got) != 3 {
+	if got := unownedKinds(all); len(got) != 3 {
 		t.Errorf("kinds %v", got)
 	}
 }

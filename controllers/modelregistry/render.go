@@ -30,29 +30,29 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if errs := rules.Validate(m, facts); len(errs) > 0 {
 		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
 	}
-	desired, err := assembled(m, p)
+	desired, err := buildAll(m, p)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
 	}
 	return apply.Render(desired, ComponentName, m)
 }
 
-func assembled(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, error) {
-	in := inputs(m, p)
-	if !generates(m) {
-		return resources.Build(complete(m, p, credentials{}), in)
+func buildAll(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, error) {
+	in := buildInputs(m, p)
+	if !generatesDatabase(m) {
+		return resources.Build(withDefaults(m, p, credentials{}), in)
 	}
-	used := complete(m, p, wishedCredentials(m))
-	desired := apply.Desired{resources.ClaimFor(m)}
-	if backsUp(m) {
-		desired = append(desired, resources.BackupClaimFor(m))
+	used := withDefaults(m, p, requestedCredentials(m))
+	desired := apply.Desired{resources.DatabaseClaim(m)}
+	if hasBackups(m) {
+		desired = append(desired, resources.BackupClaim(m))
 	}
 	database, err := resources.BuildDatabase(used, in)
 	if err != nil {
 		return nil, err
 	}
 	desired = append(desired, database...)
-	if backsUp(m) {
+	if hasBackups(m) {
 		desired = append(desired, resources.BuildBackup(used, in)...)
 	}
 	server, err := resources.Build(used, in)

@@ -98,7 +98,7 @@ type Environment struct {
 // Setup registers the controller of registries with a manager.
 func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		pods, err := podCache(mgr, e.Settings.Namespace)
+		pods, err := newPodCache(mgr, e.Settings.Namespace)
 		if err != nil {
 			return err
 		}
@@ -107,22 +107,22 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			return err
 		}
 		served, domain, hub := e.Served(), e.Domain(), e.Hub()
-		r := &registries{
-			settings:   e.Settings,
-			hub:        hub,
-			served:     served.Current,
-			domain:     domain,
-			clock:      e.Clock(),
-			cached:     mgr.GetClient(),
-			whole:      mgr.GetCache(),
-			live:       mgr.GetAPIReader(),
-			pods:       pods,
-			applier:    e.Applier(mgr),
-			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			recorder:   mgr.GetEventRecorder(ComponentName),
-			readLog:    logs,
+		r := &registryReconciler{
+			settings:    e.Settings,
+			aihub:       hub,
+			served:      served.Current,
+			domain:      domain,
+			clock:       e.Clock(),
+			cached:      mgr.GetClient(),
+			fullObjects: mgr.GetCache(),
+			apiReader:   mgr.GetAPIReader(),
+			pods:        pods,
+			applier:     e.Applier(mgr),
+			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+			recorder:    mgr.GetEventRecorder(ComponentName),
+			readPodLog:  logs,
 		}
-		r.certificates = registry.NewCertificates(r.cached, r.live, r.applier, r.clock)
+		r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -130,7 +130,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		r.watchOptional(ctx, mgr, served, c)
 		log := mgr.GetLogger().WithName(ComponentName)
 		return errors.Join(
-			mgr.Add(&sweeper{live: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+			mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
 			mgr.Add(&storage.Migration{
 				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
 				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
@@ -139,49 +139,49 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	return registry.OwnsServer(b).
 		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
-		Watches(&discoveryv1.EndpointSlice{}, byServiceName()).
-		Watches(&corev1.PersistentVolumeClaim{}, r.consumers(usesClaim)).
-		WatchesMetadata(&corev1.Secret{}, r.consumers(usesSecret)).
-		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(usesConfigMap)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, byLabels()).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
-		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
-		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.every())).
-		WatchesRawSource(r.hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
+		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).
+		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
+		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
+		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
+		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())). // an optional API appears or goes
+		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
+		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
 		Build(shell)
 }
 
 // watchOptional follows the children whose APIs may come and go.
-func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
+func (r *registryReconciler) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
 		served.WatchMetadata(ctx, c, kind, owned)
 	}
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
-		served.WatchMetadata(ctx, c, kind, byLabels())
+		served.WatchMetadata(ctx, c, kind, enqueueByLabels())
 	}
 	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
-	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, byLabels())
+	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
 }
 
 // podCache holds the pods of registries, and of their databases, without what is not read.
-func podCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
 	if namespace != "" {
 		by.Namespaces = map[string]cache.Config{namespace: {}}
 	}
-	return component.NewSelectorCache(mgr, &corev1.Pod{}, by, slimPod)
+	return component.NewSelectorCache(mgr, &corev1.Pod{}, by, trimPod)
 }
 
 // slimPod keeps of a pod its labels, the names of its containers and its status.
-func slimPod(in any) (any, error) {
+func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
 		return in, nil // a tombstone carries an object that was transformed before
@@ -196,7 +196,7 @@ func slimPod(in any) (any, error) {
 }
 
 // request names a registry, unless something of its name is missing.
-func request(namespace, name string) []reconcile.Request {
+func registryRequest(namespace, name string) []reconcile.Request {
 	if namespace == "" || name == "" {
 		return nil
 	}
@@ -204,48 +204,48 @@ func request(namespace, name string) []reconcile.Request {
 }
 
 // byLabels leads objects that have no owner to their registry.
-func byLabels() handler.EventHandler {
+func enqueueByLabels() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if !apply.IsOurs(o, ComponentName) {
 			return nil
 		}
-		return request(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
+		return registryRequest(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
 	})
 }
 
 // byApp leads pods to their registry.
-func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
+func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return request(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
+		return registryRequest(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
 	})
 }
 
 // byServiceName leads endpoints to the registry whose Service they belong to.
-func byServiceName() handler.EventHandler {
+func enqueueByServiceName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if !apply.IsOurs(o, ComponentName) {
 			return nil
 		}
-		return request(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
+		return registryRequest(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
 	})
 }
 
 // consumers maps an object to the registries in its namespace that use it.
-func (r *registries) consumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
+func (r *registryReconciler) enqueueConsumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
 	})
 }
 
 // every maps whatever happened to all registries.
-func (r *registries) every() handler.EventHandler {
+func (r *registryReconciler) mapToAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
 	})
 }
 
 // matching returns the registries of a namespace, "" for all, that something concerns.
-func (r *registries) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
+func (r *registryReconciler) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
 	list := &v1beta1.ModelRegistryList{}
 	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
@@ -254,26 +254,26 @@ func (r *registries) matching(ctx context.Context, namespace string, concerned f
 	var requests []reconcile.Request
 	for i := range list.Items {
 		if m := &list.Items[i]; concerned(m) {
-			requests = append(requests, request(m.Namespace, m.Name)...)
+			requests = append(requests, registryRequest(m.Namespace, m.Name)...)
 		}
 	}
 	return requests
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {
-	return generates(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
+	return generatesDatabase(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
 }
 
 func usesSecret(m *v1beta1.ModelRegistry, name string) bool {
-	return name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, name) || refersTo(m, reference.Secret, name)
+	return name == resources.ServingSecretName(m) || generatesDatabase(m) && isDatabaseSecret(m, name) || hasReference(m, reference.Secret, name)
 }
 
 func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
-	return refersTo(m, reference.ConfigMap, name)
+	return hasReference(m, reference.ConfigMap, name)
 }
 
 // refersTo says whether the stored spec names an object that the pods consume.
-func refersTo(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
-	all := slices.Concat(references(m), servingReferences(m), reference.OfPods(&m.Spec.Pods))
+func hasReference(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
+	all := slices.Concat(serverReferences(m), certificateReferences(m), reference.OfPods(&m.Spec.Pods))
 	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }

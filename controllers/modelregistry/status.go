@@ -36,7 +36,7 @@ const (
 	// ConditionDegraded exists on registries that are being deleted.
 	ConditionDegraded = "Degraded"
 	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
-	ConditionLeftover = "UnusedDatabase"
+	ConditionUnusedDatabase = "UnusedDatabase"
 	// ConditionEarlierData exists, and is True, only while the volume of a generated database is older than the registry.
 	ConditionEarlierData = "EarlierData"
 	// ConditionStorage exists, and is False, only while the claims of a generated database and its backups cannot become what
@@ -120,36 +120,36 @@ func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
 
 // lookAgain is how often a server that is not available is checked although there was no event: the log of a container changes without
 // one.
-const lookAgain = 30 * time.Second
+const unavailableRequeueAfter = 30 * time.Second
 
 // observe reports whether the server answers, and if not, why.
-func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if err := errors.Join(r.reportLeftover(ctx, m), r.reportBackup(ctx, m)); err != nil {
+func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.ServiceName(m))
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.ServiceName(m))
 	if err != nil {
 		return err
 	}
 	m.Status.Scale = common.Scaled(d, resources.ServerSelector(m))
-	s, err := r.judge(ctx, m, d)
+	s, err := r.evaluateServer(ctx, m, d)
 	if err != nil {
 		return err
 	}
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
+			For: "the server to become available", Retry: cmp.Or(s.Retry, unavailableRequeueAfter), Stalled: conditions.OutOfTime(d),
 		}
 	}
 	return r.reportRollout(ctx, m, d, s.AskPods)
 }
 
 // judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
-func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
+func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
 	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
 	before := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
-	s, err := registry.EvaluateDeployment(ctx, r.cached, r.live, d, service, r.clock.Now(), before)
+	s, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), before)
 	switch available := s.Status == metav1.ConditionTrue; {
 	case err != nil:
 		return s, err
@@ -179,7 +179,7 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 }
 
 // reportRollout reports that the server answers. While some of its pods do not, others serve, and the condition says why.
-func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
+func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
 	if !incomplete {
 		reportAvailable(m, "")
 		return nil
@@ -193,11 +193,11 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+	return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.OutOfTime(d)}
 }
 
 // reportEarlierData reports that a registry shows what an earlier one of its name stored, which its author may not know of.
-func (r *registries) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
+func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil || !claim.CreationTimestamp.Before(&m.CreationTimestamp) {
 		conditions.Remove(&m.Status.Conditions, ConditionEarlierData)
 		return
@@ -211,19 +211,19 @@ func (r *registries) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.P
 }
 
 // reportLeftover reports a generated database that still runs although the registry turned to another one.
-func (r *registries) reportLeftover(ctx context.Context, m *v1beta1.ModelRegistry) error {
+func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	d := &appsv1.Deployment{}
-	if !generates(m) {
+	if !generatesDatabase(m) {
 		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Deployment %s: %w", resources.DatabaseName(m), err)
 		}
 	}
 	if !metav1.IsControlledBy(d, m) {
-		conditions.Remove(&m.Status.Conditions, ConditionLeftover)
+		conditions.Remove(&m.Status.Conditions, ConditionUnusedDatabase)
 		return nil
 	}
-	setCondition(m, ConditionLeftover, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
+	setCondition(m, ConditionUnusedDatabase, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
 		"Deployment %s is not used any more: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
 	return nil
 }

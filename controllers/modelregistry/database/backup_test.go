@@ -30,7 +30,7 @@ func TestBackupsOf(t *testing.T) {
 	} {
 		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}, Status: c.status}
 		job.Spec.Schedule, job.Spec.Suspend = "15 3 * * *", c.suspend
-		if got := BackupsOf(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
+		if got := BackupCondition(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	annotationMajor = "modelregistry.opendatahub.io/postgres-major-version"
 	annotationImage = "modelregistry.opendatahub.io/postgres-image"
-	nothing         = "none"
+	noData          = "none"
 )
 
 // Image is an image with the major version of PostgreSQL in it, 0 if that is unknown.
@@ -29,7 +29,7 @@ type Image struct {
 }
 
 // Wanted is the image that a spec asks for; stated is the version that it states.
-func Wanted(name string, stated *int32) Image {
+func NewImage(name string, stated *int32) Image {
 	if stated != nil {
 		return Image{name, *stated}
 	}
@@ -37,11 +37,11 @@ func Wanted(name string, stated *int32) Image {
 }
 
 // Empty are the annotations of a claim without data.
-func Empty() map[string]string { return map[string]string{annotationMajor: nothing} }
+func EmptyAnnotations() map[string]string { return map[string]string{annotationMajor: noData} }
 
 // Wrote returns the image whose PostgreSQL wrote the data in a claim: that of the server which runs on it, or else that which the claim
 // names. A claim that says nothing was made before there were annotations, so what once ran to the end of its rollout counts.
-func Wrote(claim *corev1.PersistentVolumeClaim, server *appsv1.Deployment, wanted Image) Image {
+func ImageOfData(claim *corev1.PersistentVolumeClaim, server *appsv1.Deployment, wanted Image) Image {
 	recorded := Image{Name: claim.Annotations[annotationImage]}
 	said := claim.Annotations[annotationMajor]
 	if major, err := strconv.ParseInt(said, 10, 32); err == nil {
@@ -52,22 +52,22 @@ func Wrote(claim *corev1.PersistentVolumeClaim, server *appsv1.Deployment, wante
 	}
 	live := wanted
 	if name := server.Spec.Template.Spec.Containers[0].Image; name != wanted.Name {
-		live = Wanted(name, nil)
+		live = NewImage(name, nil)
 	}
-	if live.Major != 0 && (runs(server) || said == "" && ranOnce(server)) {
+	if live.Major != 0 && (isRolledOut(server) || said == "" && hasCompletedRollout(server)) {
 		return live
 	}
 	return recorded
 }
 
 // runs reports whether the pods of the present template serve.
-func runs(d *appsv1.Deployment) bool {
+func isRolledOut(d *appsv1.Deployment) bool {
 	s := &d.Status
 	return s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.UpdatedReplicas == s.Replicas && s.AvailableReplicas == s.Replicas
 }
 
 // ranOnce reports whether a rollout came to its end, wherever its pods are now.
-func ranOnce(d *appsv1.Deployment) bool {
+func hasCompletedRollout(d *appsv1.Deployment) bool {
 	return conditions.OfDeployment(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
 }
 
@@ -87,7 +87,7 @@ const (
 
 // Refusal says why a wanted image must not run on the data of a claim that another one wrote; without a reason it may. The field is
 // that which names the wanted image.
-func Refusal(wanted, wrote Image, claim, field string) (reason, message string) {
+func CheckImage(wanted, wrote Image, claim, field string) (reason, message string) {
 	if wrote.Major == 0 || wanted.Major == wrote.Major || wanted.Name == wrote.Name {
 		return "", ""
 	}
@@ -113,7 +113,7 @@ const (
 )
 
 // BackupsOf judges backups by their CronJob, in a condition without a type. While one runs, what is known of the one before it holds.
-func BackupsOf(c *batchv1.CronJob) *metav1.Condition {
+func BackupCondition(c *batchv1.CronJob) *metav1.Condition {
 	began, succeeded := c.Status.LastScheduleTime, c.Status.LastSuccessfulTime
 	last := "there is none yet"
 	if succeeded != nil {

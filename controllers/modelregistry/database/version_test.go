@@ -30,7 +30,7 @@ func served(d *appsv1.Deployment) {
 func older(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
 
 func TestWrote(t *testing.T) {
-	none, fifteen := Empty(), Image{"postgres:15", 15}.Annotations()
+	none, fifteen := EmptyAnnotations(), Image{"postgres:15", 15}.Annotations()
 	for name, c := range map[string]struct {
 		claim  map[string]string
 		server *appsv1.Deployment
@@ -51,7 +51,7 @@ func TestWrote(t *testing.T) {
 		"edited by hand":                          {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: c.claim}}
-		if diff := cmp.Diff(c.want, Wrote(claim, c.server, Wanted("mine@sha256:1", new(int32(14))))); diff != "" {
+		if diff := cmp.Diff(c.want, ImageOfData(claim, c.server, NewImage("mine@sha256:1", new(int32(14))))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -77,7 +77,7 @@ func TestRefusal(t *testing.T) {
 		"unknown":             {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
 		"unknown, but it ran": {Image{"mine", 0}, Image{"mine", 16}, "", nil},
 	} {
-		reason, message := Refusal(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
+		reason, message := CheckImage(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
 		if reason != c.reason || (message == "") != (reason == "") {
 			t.Errorf("%s: %q %q", name, reason, message)
 		}

@@ -21,11 +21,11 @@ type Inputs struct {
 	// ServingCertificate: the stored spec names no certificate, so the Service requests one of the platform.
 	ServingCertificate bool
 	// Opening: the pods that serve still run without the proxy that the spec asks for, so the Service leads to them.
-	Opening bool
+	ProxyPending bool
 	// NamedDomain: the stored spec names the domain, so that the host in it is the user's own.
-	NamedDomain bool
+	HasCustomDomain bool
 	// Stamp says what the pods of the server have read, PostgresStamp those of a generated database.
-	Stamp, PostgresStamp reference.RolloutHash
+	ServerHash, DatabaseHash reference.RolloutHash
 }
 
 // Build lists the objects of a registry but for its generated database, in the order in which they are to be written:
@@ -52,13 +52,13 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		}
 		desired = append(desired, apply.Object{Config: file}, apply.Object{Config: DelegatorBinding(m), Ownership: apply.Unowned})
 		desired.Add(ingressPolicy(m, in))
-		if routed(m, in) {
-			desired.Add(routePolicy(m))
+		if hasRoute(m, in) {
+			desired.Add(routeIngressPolicy(m))
 		}
 	}
 	desired.Add(service(m, in), server)
 	if resources.OrOne(m.Spec.Replicas) > 1 {
-		desired.Add(resources.DisruptionBudget(metaOf(m, ServiceName(m)), ServerSelector(m)))
+		desired.Add(resources.DisruptionBudget(objectMeta(m, ServiceName(m)), ServerSelector(m)))
 	}
 	return append(desired, Published(m, in)...), nil
 }

@@ -49,7 +49,7 @@ func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstruc
 	if err != nil {
 		t.Fatalf("building the database: %v", err)
 	}
-	desired = append(apply.Desired{SecretFor(m, DefaultDatabaseUser, DefaultDatabase, "generated"), ClaimFor(m)}, desired...)
+	desired = append(apply.Desired{CredentialsSecret(m, DefaultDatabaseUser, DefaultDatabase, "generated"), DatabaseClaim(m)}, desired...)
 	return rendered(t, m, desired)
 }
 

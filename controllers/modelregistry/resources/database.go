@@ -39,12 +39,12 @@ func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(databasePolicy(m), databaseEgress(m), databaseService(m), databaseDeployment(m, in))
+	desired.Add(databaseIngressPolicy(m), databaseEgressPolicy(m), databaseService(m), databaseDeployment(m, in))
 	return desired, nil
 }
 
 // SecretFor holds the credentials of a generated database. It is made once: the database knows no others.
-func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
+func CredentialsSecret(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
 	data := map[string][]byte{KeyUsername: []byte(user), KeyPassword: []byte(password)}
 	if database != DefaultDatabase {
 		data[KeyDatabase] = []byte(database)
@@ -54,12 +54,12 @@ func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.
 }
 
 // ClaimFor is the volume claim of a generated database. It is made once, and can only grow later.
-func ClaimFor(m *v1beta1.ModelRegistry) apply.Object {
-	return apply.Object{Config: claim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
+func DatabaseClaim(m *v1beta1.ModelRegistry) apply.Object {
+	return apply.Object{Config: buildClaim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
 }
 
 // claim asks for a volume of the size and class of the spec.
-func claim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStorage) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+func buildClaim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStorage) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	size := resource.MustParse(defaultClaimSize)
 	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce)
 	if storage != nil {
@@ -84,7 +84,7 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 	return corev1ac.Service(DatabaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).
 		WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{LabelApp: LabelOf(m.Name), labelName: DatabaseName(m)}).
+			WithSelector(map[string]string{LabelApp: LabelValue(m.Name), labelName: DatabaseName(m)}).
 			WithPorts(corev1ac.ServicePort().
 				WithPort(v1beta1.DefaultPostgresPort).
 				WithTargetPort(intstr.FromInt32(v1beta1.DefaultPostgresPort)).
@@ -97,7 +97,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 	server := resources.Postgres{
 		Container: DatabaseContainer, Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
-			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(databaseOf(m))),
+			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
 			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
 			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
 		},
@@ -116,12 +116,12 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 	}
 	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
 	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
-	in.PostgresStamp.Apply(d)
+	in.DatabaseHash.Apply(d)
 	return d
 }
 
 // databaseOf is the name of a generated database.
-func databaseOf(m *v1beta1.ModelRegistry) string {
+func sqlDatabaseName(m *v1beta1.ModelRegistry) string {
 	return cmp.Or(m.Spec.Postgres.Database, DefaultDatabase)
 }
 
@@ -161,12 +161,12 @@ func BackupClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgr
 
 // backupSelector finds the pods of the backups; those of database and server do not match.
 func backupSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: "model-registry-backup", labelName: BackupName(m)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: "model-registry-backup", labelName: BackupName(m)}
 }
 
 // BackupClaimFor is the volume claim of the backups. It is made once and has no owner: backups outlive the registry.
-func BackupClaimFor(m *v1beta1.ModelRegistry) apply.Object {
-	return apply.Object{Config: claim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
+func BackupClaim(m *v1beta1.ModelRegistry) apply.Object {
+	return apply.Object{Config: buildClaim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
 }
 
 // BuildBackup lists what makes backups of a generated database, in the order in which it is to be written.
@@ -176,7 +176,7 @@ func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 		Image: m.Spec.Postgres.Image,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("PGHOST").WithValue(DatabaseName(m)),
-			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(literal(databaseOf(m))),
+			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
 			resources.FromSecret("PGUSER", CredentialsName(m), KeyUsername),
 			resources.FromSecret("PGPASSWORD", CredentialsName(m), KeyPassword),
 		},

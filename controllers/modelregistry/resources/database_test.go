@@ -133,7 +133,7 @@ func TestCredentials(t *testing.T) {
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
 		m := registrytest.Registry(registrytest.Generated)
-		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{SecretFor(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
+		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{CredentialsSecret(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
 		if diff := cmp.Diff(c.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
 		}

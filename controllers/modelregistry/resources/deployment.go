@@ -26,10 +26,10 @@ const (
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
 	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
 	// being pulled.
-	startupFailures = 60
+	startupFailureThreshold = 60
 	// podGroup is a group by which pods read Secrets that only their owner, root, may read. OpenShift gives each namespace
 	// one of its own and refuses others.
-	podGroup = int64(65532)
+	podFSGroup = int64(65532)
 )
 
 // deployment is the server, with the proxy beside it if the spec has one.
@@ -38,14 +38,14 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 	if err != nil {
 		return nil, err
 	}
-	d := registry.ServerDeployment(metaOf(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
-	in.Stamp.Apply(d)
+	d := registry.ServerDeployment(objectMeta(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
+	in.ServerHash.Apply(d)
 	return d, nil
 }
 
 // podSpec mounts a token for the proxy only: the server asks the API server for nothing.
 func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
-	database, err := backendOf(m)
+	database, err := buildBackend(m)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		WithContainers(server(m, database)).
 		WithVolumes(database.volumes...)
 	if m.Spec.KubeRBACProxy != nil {
-		proxy, err := sidecar(m, in)
+		proxy, err := proxySidecar(m, in)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := resources.PodSecurity()
 	if volumes && !in.OpenShift {
-		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		security.WithFSGroup(podFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security
 }
@@ -80,12 +80,12 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 		WithName(ServerContainer).
 		WithImage(m.Spec.Rest.Image).
 		WithCommand("/model-registry", "proxy").
-		WithArgs("--hostname="+listens(m), "--port="+strconv.Itoa(int(restPort(m)))).
+		WithArgs("--hostname="+listenAddress(m), "--port="+strconv.Itoa(int(restPort(m)))).
 		WithArgs(database.args...).
 		WithEnv(database.env...).
 		WithPorts(corev1ac.ContainerPort().WithName(plainPortName).WithContainerPort(restPort(m)).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(serverProbe(m, pathDirty, 30, 10, 3)).
-		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailures)).
+		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailureThreshold)).
 		WithReadinessProbe(serverProbe(m, pathHealth, 5, 10, 3)).
 		WithResources(resources.Requirements(asked.Requests, asked.Limits)).
 		WithSecurityContext(resources.ContainerSecurity()).
@@ -93,7 +93,7 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 }
 
 // listens is the address on which the server listens: behind a proxy nothing else in the cluster may reach it.
-func listens(m *v1beta1.ModelRegistry) string {
+func listenAddress(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy != nil {
 		return "127.0.0.1"
 	}
@@ -115,7 +115,7 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 }
 
 // sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.
-func sidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
+func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
 	cert, key := ServingFiles(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),

@@ -182,7 +182,7 @@ func TestPodGroup(t *testing.T) {
 // [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
 func TestStamps(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
-		in.Stamp, in.PostgresStamp = reference.RolloutHash{Baseline: "server", Rollout: "rolls"}, reference.RolloutHash{Baseline: "database", Rollout: "restarts"}
+		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Baseline: "server", Rollout: "rolls"}, reference.RolloutHash{Baseline: "database", Rollout: "restarts"}
 	})
 	objects := append(built(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {

@@ -27,12 +27,12 @@ var (
 )
 
 // pasted is text that a URL holds unchanged, because it is harmless or was escaped by its author.
-var pasted = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
+var urlSafe = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
 
 // postgresDSN is the address of a PostgreSQL database as a URL. The kubelet puts the password in its place.
 func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if p.ConnectionSecretName != "" {
-		return "$(" + envPostgresURI + ")" + sslMode(p), nil
+		return "$(" + envPostgresURI + ")" + sslModeQuery(p), nil
 	}
 	field, host := "host", p.Host
 	if host == "" {
@@ -42,22 +42,22 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("spec.postgres.%s %q %w", field, host, err)
 	}
-	user := escaped(p.Username)
+	user := escapeURL(p.Username)
 	if p.PasswordSecret != nil {
 		user += ":$(" + envPostgresPassword + ")"
 	}
 	if user != "" {
 		user += "@"
 	}
-	return "postgresql://" + user + hosts + ":" + portOf(p.Port, v1beta1.DefaultPostgresPort) + "/" + escaped(p.Database) + sslMode(p), nil
+	return "postgresql://" + user + hosts + ":" + portString(p.Port, v1beta1.DefaultPostgresPort) + "/" + escapeURL(p.Database) + sslModeQuery(p), nil
 }
 
 // sslMode ends the address of a database.
-func sslMode(p *v1beta1.PostgresConfig) string {
+func sslModeQuery(p *v1beta1.PostgresConfig) string {
 	if p.SSLMode == "" {
 		return ""
 	}
-	return "?sslmode=" + escaped(string(p.SSLMode))
+	return "?sslmode=" + escapeURL(string(p.SSLMode))
 }
 
 // postgresHosts are the hosts as a URL holds them: one, or several that the client tries in turn.
@@ -67,7 +67,7 @@ func postgresHosts(hosts string) (string, error) {
 	}
 	var all []string
 	for _, host := range strings.Split(hosts, ",") {
-		host = bare(host)
+		host = trimBrackets(host)
 		switch {
 		case isIPv6(host):
 			all = append(all, "["+host+"]")
@@ -83,7 +83,7 @@ func postgresHosts(hosts string) (string, error) {
 // mysqlDSN is the address of a MySQL database in the notation of its Go driver, which ends the user at the first colon, the
 // password at the last @, and takes the database from the last slash.
 func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
-	host := bare(c.Host)
+	host := trimBrackets(c.Host)
 	switch {
 	case host == "":
 		host = "localhost"
@@ -95,15 +95,15 @@ func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
 	if strings.Contains(c.Username, ":") {
 		return "", fmt.Errorf("spec.mysql.username %q must not contain a colon, because a colon ends the user name in the address of the database", c.Username)
 	}
-	user := literal(c.Username)
+	user := escapeExpansion(c.Username)
 	if c.PasswordSecret != nil {
 		user += ":$(" + envMySQLPassword + ")"
 	}
-	return user + "@tcp(" + host + ":" + portOf(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escaped(c.Database) + "?charset=utf8mb4", nil
+	return user + "@tcp(" + host + ":" + portString(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escapeURL(c.Database) + "?charset=utf8mb4", nil
 }
 
 // bare takes the brackets off an IPv6 address: the originals pasted hosts, so that such an address had to be written in them.
-func bare(host string) string {
+func trimBrackets(host string) string {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		if inner, ok = strings.CutSuffix(inner, "]"); ok && isIPv6(inner) {
 			return inner
@@ -117,13 +117,13 @@ func isIPv6(host string) bool {
 	return address != nil && strings.Contains(host, ":")
 }
 
-func portOf(number *int32, otherwise int32) string {
+func portString(number *int32, otherwise int32) string {
 	return strconv.Itoa(int(orDefault(number, otherwise)))
 }
 
 // escaped is text as part of a URL. Text that was escaped by its author stays as it is: the originals pasted it.
-func escaped(text string) string {
-	if pasted.MatchString(text) {
+func escapeURL(text string) string {
+	if urlSafe.MatchString(text) {
 		return text
 	}
 	// QueryEscape leaves nothing but letters, digits, - _ . ~ and the plus sign for a space.
@@ -131,4 +131,4 @@ func escaped(text string) string {
 }
 
 // literal keeps a kubelet from filling in $(NAME) in a text of a user.
-func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+func escapeExpansion(text string) string { return strings.ReplaceAll(text, "$", "$$") }

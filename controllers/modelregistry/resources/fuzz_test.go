@@ -148,7 +148,7 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 		t.Fatalf("%q: %v", text, err)
 	}
 	meant := text
-	if pasted.MatchString(text) {
+	if urlSafe.MatchString(text) {
 		meant = unescaped(t, text)
 	}
 	password, _ := dsn.User.Password()
@@ -166,7 +166,7 @@ func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container
 	at := strings.LastIndex(address[:slash], "@")
 	user, password, _ := strings.Cut(address[:at], ":")
 	meant := text
-	if pasted.MatchString(text) {
+	if urlSafe.MatchString(text) {
 		meant = unescaped(t, text)
 	}
 	got := []string{user, password, address[at+1 : slash], unescaped(t, database), parameters}

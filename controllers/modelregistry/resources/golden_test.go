@@ -56,8 +56,8 @@ func TestGolden(t *testing.T) {
 		}), plain},
 		"long-name-openshift": {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
-			in.Stamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
-			in.PostgresStamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
+			in.ServerHash = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
+			in.DatabaseHash = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
 				objects = append(objects, builtDatabase(t, c.m, c.in)...)
 				if p.Backup != nil {
-					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaimFor(c.m)}, BuildBackup(c.m, c.in)...))...)
+					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
 				}
 			}
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)

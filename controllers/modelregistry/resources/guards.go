@@ -28,7 +28,7 @@ func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfi
 // whatever the method, older ones for create when something is posted. The latter gives nothing but that: the API server never
 // grants a creation by name.
 func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
-	meta := metaOf(m, roleName(m))
+	meta := objectMeta(m, roleName(m))
 	meta.Annotations = map[string]string{
 		annotationDisplayName: "Registry User " + m.Name,
 		annotationDescription: "Can access Model Registry " + m.Name,
@@ -45,7 +45,7 @@ func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyCo
 
 // roleBinding gives the group its right. Where OpenShift has no groups of its own, those of the identity provider count.
 func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
-	return registry.BindGroups(metaOf(m, UsersName(m)), roleName(m), UsersName(m))
+	return registry.BindGroups(objectMeta(m, UsersName(m)), roleName(m), UsersName(m))
 }
 
 // DelegatorBinding lets the proxy ask who calls and what they may do.
@@ -55,7 +55,7 @@ func DelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingAppl
 
 // proxyConfig says which callers the proxy lets in: those that may get the Service of the registry.
 func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguration, error) {
-	meta := metaOf(m, ProxyConfigName(m))
+	meta := objectMeta(m, ProxyConfigName(m))
 	meta.Labels = Labels(m, ServiceName(m))
 	return registry.ProxyConfig(meta, ServiceName(m))
 }
@@ -66,33 +66,33 @@ type policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 // The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the policy of the
 // Route says who may come.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
-	policy := resources.IngressPolicy(metaOf(m, m.Name+"-ingress"), ServerSelector(m))
-	if !routed(m, in) {
+	policy := resources.IngressPolicy(objectMeta(m, m.Name+"-ingress"), ServerSelector(m))
+	if !hasRoute(m, in) {
 		policy.Spec.WithIngress(resources.AllowTCP(proxyPort(m)))
 	}
-	if in.Opening {
+	if in.ProxyPending {
 		policy.Spec.WithIngress(resources.AllowTCP(restPort(m)))
 	}
 	return policy
 }
 
 // routePolicy lets the router in, and the namespaces that the platform has made, among them that of the dashboard.
-func routePolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	return resources.RouterPolicy(metaOf(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
+func routeIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
+	return resources.RouterPolicy(objectMeta(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
 }
 
 // egressPolicy lets the server out: to its database, which may be anywhere, and to the API server for its proxy.
 func egressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	return resources.EgressPolicy(metaOf(m, m.Name+"-egress"), ServerSelector(m), resources.Anywhere())
+	return resources.EgressPolicy(objectMeta(m, m.Name+"-egress"), ServerSelector(m), resources.Anywhere())
 }
 
 // databaseEgress keeps a generated database from calling anyone; it answers all the same.
-func databaseEgress(m *v1beta1.ModelRegistry) *policyConfig {
+func databaseEgressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.EgressPolicy(databaseMeta(m, DatabaseEgressName(m)), DatabaseSelector(m))
 }
 
 // databasePolicy lets only the server reach a generated database, and its backups.
-func databasePolicy(m *v1beta1.ModelRegistry) *policyConfig {
+func databaseIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m)))
 	if m.Spec.Postgres.Backup != nil {
 		clients.WithFrom(resources.PodsWith(backupSelector(m)))

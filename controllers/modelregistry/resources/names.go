@@ -30,7 +30,7 @@ const (
 )
 
 // LabelOf is a value that a label can hold, whatever the length of the name.
-func LabelOf(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
+func LabelValue(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
 
 // ServiceName is the name of Service, Deployment and ServiceAccount of the server.
 func ServiceName(m *v1beta1.ModelRegistry) string { return m.Name }
@@ -95,10 +95,10 @@ func routeHostLabel(m *v1beta1.ModelRegistry) string {
 // Labels are those of an object of the registry. The instance is the name of the object as a rule.
 func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 	return map[string]string{
-		LabelApp:          LabelOf(m.Name),
+		LabelApp:          LabelValue(m.Name),
 		LabelComponent:    PartOf,
-		labelName:         LabelOf(m.Name),
-		labelInstance:     LabelOf(instance),
+		labelName:         LabelValue(m.Name),
+		labelInstance:     LabelValue(instance),
 		LabelAppComponent: PartOf,
 		LabelCreatedBy:    CreatedBy,
 		LabelPartOf:       PartOf,
@@ -107,7 +107,7 @@ func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 }
 
 // metaOf is the metadata of an object in the namespace of the registry.
-func metaOf(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
+func objectMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: Labels(m, name)}
 }
 
@@ -141,10 +141,10 @@ func databaseLabels(m *v1beta1.ModelRegistry) map[string]string {
 
 // ServerSelector finds the pods of the server. It cannot change: Deployments of the originals carry it.
 func ServerSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: LabelOf(m.Name)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: PartOf, labelName: LabelValue(m.Name)}
 }
 
 // DatabaseSelector finds the pods of a generated database; the pods of the server do not match.
 func DatabaseSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: DatabaseName(m)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: PartOf, labelName: DatabaseName(m)}
 }

@@ -102,7 +102,7 @@ func recordings(t *testing.T) []recording {
 		r.stored.UID = "7f0c2f5e-0000-4000-8000-000000000001"
 		r.in.Gateway = settings[r.name]
 		proxy := r.stored.Spec.KubeRBACProxy
-		r.in.NamedDomain = proxy != nil && proxy.Domain != ""
+		r.in.HasCustomDomain = proxy != nil && proxy.Domain != ""
 		r.in.ServingCertificate = proxy != nil && proxy.TLSCertificateSecret == nil
 		all = append(all, r)
 	}

@@ -25,9 +25,9 @@ const (
 )
 
 // asPublished is the server as its Service shows it: through the proxy, if there is one before the pods that serve.
-func asPublished(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
+func publishedServer(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
 	s := registry.Server{Name: ServiceName(m), Namespace: m.Namespace, Port: restPort(m), PortName: plainPortName}
-	if m.Spec.KubeRBACProxy != nil && !in.Opening {
+	if m.Spec.KubeRBACProxy != nil && !in.ProxyPending {
 		s.Port, s.PortName, s.Proxied = proxyPort(m), securePortName, true
 	}
 	return s
@@ -35,9 +35,9 @@ func asPublished(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
 
 // service leads to the proxy, or to the server where there is none.
 func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	meta := metaOf(m, ServiceName(m))
+	meta := objectMeta(m, ServiceName(m))
 	meta.Annotations = serviceAnnotations(m, in)
-	return asPublished(m, in).Service(meta, ServerSelector(m))
+	return publishedServer(m, in).Service(meta, ServerSelector(m))
 }
 
 func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
@@ -63,20 +63,20 @@ func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
 	}
-	if routed(m, in) {
+	if hasRoute(m, in) {
 		desired.Add(resources.Published{
 			Service: ServiceName(m), Port: intstr.FromString(securePortName), Host: routeHost(m),
 			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
-		}.Route(metaOf(m, SecureRouteName(m))))
+		}.Route(objectMeta(m, SecureRouteName(m))))
 	}
 	if in.Exposure.Ingress() && wantsRoute(m) && routeHost(m) != "" {
-		desired.Add(asPublished(m, in).Ingress(metaOf(m, SecureRouteName(m)), routeHost(m), &in.Publishing))
+		desired.Add(publishedServer(m, in).Ingress(objectMeta(m, SecureRouteName(m)), routeHost(m), &in.Publishing))
 	}
 	if !in.GatewayMode() {
 		return desired
 	}
-	return append(desired, asPublished(m, in).BehindGateway(gatewayPath(m), registry.GatewayNames{
-		Grant: metaOf(m, GrantName(m)), Authority: metaOf(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
+	return append(desired, publishedServer(m, in).BehindGateway(gatewayPath(m), registry.GatewayNames{
+		Grant: objectMeta(m, GrantName(m)), Authority: objectMeta(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
 	}, &in.Publishing)...)
 }
 
@@ -90,7 +90,7 @@ func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 			Termination: routev1.TLSTerminationReencrypt, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 		}
 	}
-	return p.Route(metaOf(m, PlainRouteName(m)))
+	return p.Route(objectMeta(m, PlainRouteName(m)))
 }
 
 // wantsRoute reports whether the proxy is to be reached from outside.
@@ -100,14 +100,14 @@ func wantsRoute(m *v1beta1.ModelRegistry) bool {
 }
 
 // routed reports whether there is a Route to the proxy.
-func routed(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
 
 // externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	if m.Spec.KubeRBACProxy != nil && in.AtGateway() {
 		return gatewayHost(m, in)
 	}
-	if host := outerHost(m, in); host != "" {
+	if host := externalHost(m, in); host != "" {
 		return fmt.Sprintf("%s:%d", host, orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
 	}
 	return ""
@@ -119,7 +119,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	if in.AtGateway() {
 		all = append(all, gatewayHost(m, in))
 	}
-	if host := outerHost(m, in); host != "" {
+	if host := externalHost(m, in); host != "" {
 		all = append(all, host)
 	}
 	inside := ServiceName(m) + "." + m.Namespace
@@ -128,9 +128,9 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 
 // outerHost is the host at which Route or Ingress publish the proxy, or, where there are no Routes, something of the user's who names the
 // domain; "" where nothing does.
-func outerHost(m *v1beta1.ModelRegistry, in Inputs) string {
-	byUser := m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
-	if byUser || routed(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
+func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
+	if byUser || hasRoute(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
 		return routeHost(m)
 	}
 	return ""

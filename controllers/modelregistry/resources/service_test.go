@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 		"plain":                                  {registrytest.Registry(), plain, nil, ""},
 		"plain with a proxy":                     {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
 		"plain with a proxy and no domain":       {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
-		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
+		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
 		"OpenShift without a proxy":              {registrytest.Registry(), openshift, nil, ""},
 		"OpenShift":                              {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
 		"OpenShift with another port":            {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},

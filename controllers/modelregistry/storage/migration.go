@@ -26,7 +26,7 @@ const (
 	// crdName is the definition whose objects are moved.
 	crdName = "modelregistries.modelregistry.opendatahub.io"
 	// retryMin and retryMax bound the pauses after a failure; the conversion webhook needs a moment after the start.
-	retryMin, retryMax = time.Second, 10 * time.Minute
+	minRetryInterval, maxRetryInterval = time.Second, 10 * time.Minute
 )
 
 // Migration moves stored objects. It is a manager Runnable that runs in the elected replica. All fields are required.
@@ -45,7 +45,7 @@ type Migration struct {
 // old version waits for it.
 func (m *Migration) Start(ctx context.Context) error {
 	if m.Source != m.Target && m.Source != "" && m.Target != "" {
-		registry.Retry(ctx, m.Clock, retryMin, retryMax, m.run, func(err error, after time.Duration) {
+		registry.Retry(ctx, m.Clock, minRetryInterval, maxRetryInterval, m.run, func(err error, after time.Duration) {
 			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", after)
 		})
 	}
@@ -54,18 +54,18 @@ func (m *Migration) Start(ctx context.Context) error {
 
 // run moves all objects once, if any may be stored in the source version.
 func (m *Migration) run(ctx context.Context) error {
-	if crd, err := m.definition(ctx); err != nil || crd == nil {
+	if crd, err := m.getCRD(ctx); err != nil || crd == nil {
 		return err
 	}
-	if err := m.rewrite(ctx); err != nil {
+	if err := m.rewriteObjects(ctx); err != nil {
 		return err
 	}
-	return m.trim(ctx)
+	return m.trimStoredVersions(ctx)
 }
 
 // definition returns the CRD if objects may be stored in the source version, else nil. It returns an error while they would
 // be written back in that version.
-func (m *Migration) definition(ctx context.Context) (*unstructured.Unstructured, error) {
+func (m *Migration) getCRD(ctx context.Context) (*unstructured.Unstructured, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(certs.Conversion)
 	err := m.Reader.Get(ctx, types.NamespacedName{Name: crdName}, crd)
@@ -95,8 +95,8 @@ func storedVersions(crd *unstructured.Unstructured) []string {
 }
 
 // trim removes the source version from the list of stored ones, unless the definition changed meanwhile.
-func (m *Migration) trim(ctx context.Context) error {
-	crd, err := m.definition(ctx)
+func (m *Migration) trimStoredVersions(ctx context.Context) error {
+	crd, err := m.getCRD(ctx)
 	if err != nil || crd == nil {
 		return err
 	}
@@ -119,28 +119,28 @@ func (m *Migration) trim(ctx context.Context) error {
 }
 
 // page is how many objects are listed at a time.
-const page = 100
+const pageSize = 100
 
 // Annotations of an object that was written back. They are those that clusters know.
 const (
-	markerPrefix    = "storage-migration.opendatahub.io/migrated-"
-	versionMigrated = "storage-migration.opendatahub.io/last-migrated-rv"
+	migratedAnnotationPrefix = "storage-migration.opendatahub.io/migrated-"
+	lastMigratedAnnotation   = "storage-migration.opendatahub.io/last-migrated-rv"
 )
 
 // rewrite writes every object back as it is. It continues after an error and joins them; what was written before costs no
 // write when it is tried again.
-func (m *Migration) rewrite(ctx context.Context) error {
+func (m *Migration) rewriteObjects(ctx context.Context) error {
 	var errs []error
 	for next := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(m.kind("List"))
-		if err := m.Reader.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+		list.SetGroupVersionKind(m.gvk("List"))
+		if err := m.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
 			return errors.Join(append(errs, fmt.Errorf("listing ModelRegistry objects: %w", err))...)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			object.SetGroupVersionKind(m.kind(""))
-			if err := m.writeBack(ctx, object); err != nil {
+			object.SetGroupVersionKind(m.gvk(""))
+			if err := m.rewriteObject(ctx, object); err != nil {
 				errs = append(errs, fmt.Errorf("writing ModelRegistry %s/%s back: %w", object.Namespace, object.Name, err))
 			}
 		}
@@ -150,20 +150,20 @@ func (m *Migration) rewrite(ctx context.Context) error {
 	}
 }
 
-func (m *Migration) kind(suffix string) schema.GroupVersionKind {
+func (m *Migration) gvk(suffix string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: v1beta1.GroupVersion.Group, Version: m.Target, Kind: v1beta1.Kind + suffix}
 }
 
 // writeBack sends an object the patch that makes the API server write it in the version that it stores now. What is marked
 // gets a patch without content: the mark may be older than the last change of the stored version, and where it is not,
 // nothing is written. An object that admission refuses is written through its status, at which admission does not look.
-func (m *Migration) writeBack(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+func (m *Migration) rewriteObject(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	patch := []byte("{}")
-	marker := markerPrefix + m.Source + "-to-" + m.Target
+	marker := migratedAnnotationPrefix + m.Source + "-to-" + m.Target
 	if _, marked := object.Annotations[marker]; !marked {
 		var err error
 		patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			marker: m.Clock.Now().UTC().Format(time.RFC3339), versionMigrated: object.ResourceVersion,
+			marker: m.Clock.Now().UTC().Format(time.RFC3339), lastMigratedAnnotation: object.ResourceVersion,
 		}}})
 		if err != nil {
 			return fmt.Errorf("encoding the mark: %w", err)

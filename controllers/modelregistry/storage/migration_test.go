@@ -209,7 +209,7 @@ func TestObjectsAreWrittenBack(t *testing.T) { // [modelregistry-69] [modelregis
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"}, &a); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[versionMigrated] != "999" {
+		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[lastMigratedAnnotation] != "999" {
 			t.Errorf("%v, %v", a.Annotations, err)
 		}
 		var b v1beta1.ModelRegistry
@@ -300,7 +300,7 @@ func TestManyObjectsAreListedInPages(t *testing.T) {
 			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				o := client.ListOptions{}
 				o.ApplyOptions(opts)
-				if o.Limit != page || o.Continue != strings.Repeat("x", pages) {
+				if o.Limit != pageSize || o.Continue != strings.Repeat("x", pages) {
 					t.Errorf("page %d: %+v", pages, o)
 				}
 				if pages++; pages < 3 {

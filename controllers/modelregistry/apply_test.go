@@ -13,7 +13,7 @@ import (
 func TestSplit(t *testing.T) {
 	controlled := apply.Object{Config: corev1ac.Service("a", "ns")}
 	published := apply.Object{Config: corev1ac.Service("b", "ns"), Ownership: apply.Unowned}
-	own, others := split(apply.Desired{controlled, published, controlled})
+	own, others := splitByOwnership(apply.Desired{controlled, published, controlled})
 	if len(own) != 2 || len(others) != 1 || others[0].Ownership != apply.Unowned {
 		t.Errorf("%d own, %d published", len(own), len(others))
 	}

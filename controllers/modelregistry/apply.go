@@ -31,13 +31,13 @@ import (
 )
 
 // goneRetry is the pause while a Deployment is being deleted to be recreated.
-const goneRetry = 2 * time.Second
+const recreateRequeueAfter = 2 * time.Second
 
 // The catalog has objects of the same kinds, and some of its names could be those of a registry.
 const catalogComponent, catalogName = "modelcatalog", "model-catalog"
 
 // split separates what a registry owns from what is of cluster scope or in another namespace, and has no owner reference.
-func split(desired apply.Desired) (own, published apply.Desired) {
+func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
 	for _, o := range desired {
 		if o.Ownership == apply.Unowned {
 			published = append(published, o)
@@ -50,7 +50,7 @@ func split(desired apply.Desired) (own, published apply.Desired) {
 
 // recreate deletes a live Deployment, pods first, that selects its pods by other labels than it should. Whatever else the API server
 // refuses, and the applier cannot put right, is left to people: a running server is never deleted for that.
-func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, live *appsv1.Deployment, selector map[string]string) error {
+func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1beta1.ModelRegistry, live *appsv1.Deployment, selector map[string]string) error {
 	present := live.Spec.Selector
 	if present == nil || !metav1.IsControlledBy(live, m) || len(present.MatchExpressions) == 0 && maps.Equal(present.MatchLabels, selector) {
 		return nil
@@ -61,22 +61,22 @@ func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, liv
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry, Unready: true}
+	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: recreateRequeueAfter, Unready: true}
 }
 
 // held is what waits while a registry gets a proxy or loses it: what leads to the server follows the pods that serve, and not the
 // template of those that are to come.
-type held struct {
+type proxyTransition struct {
 	// pods: those that are ready are all of the other form.
-	pods bool
+	serving bool
 	// proxied: the registry is to have a proxy.
-	proxied bool
+	toProxy bool
 	// secret: there is no certificate for the proxy, so that pods with it could not start.
-	secret bool
+	certificateMissing bool
 }
 
-func (r *registries) held(ctx context.Context, m, used *v1beta1.ModelRegistry) (held, error) {
-	h := held{proxied: used.Spec.KubeRBACProxy != nil}
+func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, used *v1beta1.ModelRegistry) (proxyTransition, error) {
+	h := proxyTransition{toProxy: used.Spec.KubeRBACProxy != nil}
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return h, err
@@ -85,13 +85,13 @@ func (r *registries) held(ctx context.Context, m, used *v1beta1.ModelRegistry) (
 		if !pods[i].DeletionTimestamp.IsZero() || !isReady(&pods[i]) {
 			continue
 		}
-		if hasProxy(&pods[i]) == h.proxied {
-			return held{proxied: h.proxied}, nil
+		if hasProxy(&pods[i]) == h.toProxy {
+			return proxyTransition{toProxy: h.toProxy}, nil
 		}
-		h.pods = true
+		h.serving = true
 	}
-	certificate := servingReferences(used)
-	h.secret = slices.ContainsFunc(r.of(m).missing, func(missing reference.Missing) bool {
+	certificate := certificateReferences(used)
+	h.certificateMissing = slices.ContainsFunc(r.stateOf(m).missingReferences, func(missing reference.Missing) bool {
 		return slices.ContainsFunc(certificate, func(ref reference.Reference) bool { return ref.ID() == missing.ID() })
 	})
 	return h, nil
@@ -99,8 +99,8 @@ func (r *registries) held(ctx context.Context, m, used *v1beta1.ModelRegistry) (
 
 // without leaves out what is not to be written yet. A Service that gets a proxy is written, in the form of the pods that serve: it
 // asks the platform for the certificate.
-func (h held) without(desired apply.Desired) apply.Desired {
-	if !h.pods {
+func (h proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
+	if !h.serving {
 		return desired
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
@@ -108,9 +108,9 @@ func (h held) without(desired apply.Desired) apply.Desired {
 		case capability.Route, capability.HTTPRoute, registry.Ingress:
 			return true
 		case registry.Service:
-			return !h.proxied
+			return !h.toProxy
 		case registry.Deployment:
-			return h.secret
+			return h.certificateMissing
 		}
 		return false
 	})
@@ -128,7 +128,7 @@ func hasProxy(pod *corev1.Pod) bool {
 
 // publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One
 // that serves another registry of the same name is reported and left alone.
-func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
+func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	var errs []error
@@ -137,13 +137,13 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 		kind, key, err := o.Key()
 		var live *metav1.PartialObjectMetadata
 		if err == nil {
-			live, err = r.present(ctx, m, kind, key)
+			live, err = r.getUnowned(ctx, m, kind, key)
 		}
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case kind == capability.UserGroup:
-			errs = append(errs, r.keepGroup(ctx, m, live))
+			errs = append(errs, r.ensureGroup(ctx, m, live))
 		default:
 			o.AdoptIf = adoptable(m)
 			free = append(free, o)
@@ -156,20 +156,20 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	return func(live *unstructured.Unstructured) bool {
 		namespace, known := live.GetLabels()[resources.LabelNamespace]
-		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelOf(m.Name) &&
-			(!known || namespace == m.Namespace) && !ofAnother(live)
+		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelValue(m.Name) &&
+			(!known || namespace == m.Namespace) && !isOfOtherComponent(live)
 	}
 }
 
 // present reads the metadata of an object, nil when it is not there. One that serves a registry of the same name in another namespace, or
 // the catalog, is an error.
-func (r *registries) present(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
+func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
 	*metav1.PartialObjectMetadata, error,
 ) {
 	live := capability.MetadataOf(kind)
-	found, err := registry.Find(ctx, r.cached, r.live, key, live)
+	found, err := registry.Find(ctx, r.cached, r.apiReader, key, live)
 	if err == nil && found {
-		err = r.servesAnother(ctx, m, live)
+		err = r.checkNotForeign(ctx, m, live)
 	}
 	switch {
 	case err != nil:
@@ -181,11 +181,11 @@ func (r *registries) present(ctx context.Context, m *v1beta1.ModelRegistry, kind
 }
 
 // servesAnother returns an error when an object was made for the catalog, or bears the namespace of another registry that exists.
-func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	other := live.Labels[resources.LabelNamespace]
 	foreign := foreignError(live)
 	switch {
-	case ofAnother(live):
+	case isOfOtherComponent(live):
 		foreign.Controller = strings.TrimSpace("component " + live.Labels[names.ComponentLabel])
 		if live.Labels[names.ComponentLabel] == catalogComponent || live.Labels[resources.LabelComponent] == catalogName {
 			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
@@ -203,7 +203,7 @@ func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry
 }
 
 // ofAnother says whether its labels name another component as the one that an object was made for.
-func ofAnother(object client.Object) bool {
+func isOfOtherComponent(object client.Object) bool {
 	former, said := object.GetLabels()[resources.LabelComponent]
 	return apply.ManagedByOther(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
 }
@@ -214,15 +214,15 @@ func foreignError(live client.Object) *apply.ForeignError {
 
 // keepGroup makes the Group, or puts the labels of the one that is there right. It holds what administrators put into it. Its list of users
 // is made empty, because the API demands one, and is never written again: not even as a field that a server-side apply gives up.
-func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	if live == nil {
 		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
 	written := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
-	if !isOurs(live) && !written { // labels may have been taken away
+	if !isManaged(live) && !written { // labels may have been taken away
 		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
 	}
 	return r.applier.PatchExisting(ctx, live, func() {
-		adjustMarks(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
+		updateLabels(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
 	})
 }

@@ -31,10 +31,10 @@ import (
 // earlier release first.
 
 // olderConditions are those of releases before this one, which are not set any more.
-var olderConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
+var legacyConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
 
-func dropOlderConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
-	for _, kind := range olderConditions {
+func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
+	for _, kind := range legacyConditions {
 		conditions.Remove(&m.Status.Conditions, kind)
 	}
 	if m.Spec.KubeRBACProxy == nil {
@@ -46,43 +46,43 @@ func dropOlderConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 // leftovers are the objects of the original that do not bear our labels, by namespace. They are cached for the life of the
 // process, because nothing makes more of them. What is remembered may have been adopted since, so it is read again before it is
 // deleted.
-type leftovers struct {
+type legacyCache struct {
 	mu         sync.Mutex
-	namespaces map[string]map[place]*metav1.PartialObjectMetadata
+	namespaces map[string]map[objectKey]*metav1.PartialObjectMetadata
 }
 
 // removeLeftovers removes what the original made under names that its releases used and that are not wanted.
-func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[place]bool, in resources.Inputs) error {
-	l := &r.leftovers
+func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[objectKey]bool, in resources.Inputs) error {
+	l := &r.legacy
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found, ok := l.namespaces[m.Namespace]
 	if !ok {
 		var err error
-		if found, err = r.lookBack(ctx, m.Namespace, in); err != nil {
+		if found, err = r.findLegacyObjects(ctx, m.Namespace, in); err != nil {
 			return err
 		}
 		if l.namespaces == nil {
-			l.namespaces = map[string]map[place]*metav1.PartialObjectMetadata{}
+			l.namespaces = map[string]map[objectKey]*metav1.PartialObjectMetadata{}
 		}
 		l.namespaces[m.Namespace] = found
 	}
 	var errs []error
-	for _, at := range olderPlaces(m, in.Gateway.RouteNamespace) {
+	for _, at := range legacyKeys(m, in.Gateway.RouteNamespace) {
 		object := found[at]
-		if object == nil || wanted[at] || !leftBy(object, m) {
+		if object == nil || wanted[at] || !isLegacyObject(object, m) {
 			continue
 		}
-		err := r.applier.DeleteIf(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, leftFor(m))
+		err := r.applier.DeleteIf(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, legacyPredicate(m))
 		if err == nil || apierrors.IsConflict(err) { // another object has the name
 			delete(found, at)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	shared := place{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
+	shared := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
 	if found[shared] != nil {
-		settled, err := registry.RemoveSharedGrant(ctx, r.live, r.applier, m.UID, m.Namespace)
+		settled, err := registry.RemoveSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
 		if errs = append(errs, err); settled {
 			delete(found, shared)
 		}
@@ -91,17 +91,17 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 }
 
 // leftFor recognizes what the original made for a registry and is still its own.
-func leftFor(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
+func legacyPredicate(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
 	return func(live *metav1.PartialObjectMetadata) (bool, error) {
-		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && leftBy(live, m), nil
+		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && isLegacyObject(live, m), nil
 	}
 }
 
 // leftBy says whether the original made an object for this very registry. It made the registry control whatever a registry can
 // own, but for the Secret with the key of cookies. Another owner, or the labels of another component, say whose it is: names of
 // registries and of the catalog can be the same.
-func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
-	if namespace, known := object.Labels[resources.LabelNamespace]; known && namespace != m.Namespace || ofAnother(object) {
+func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
+	if namespace, known := object.Labels[resources.LabelNamespace]; known && namespace != m.Namespace || isOfOtherComponent(object) {
 		return false
 	}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
@@ -112,11 +112,11 @@ func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool
 }
 
 // olderPlaces are the names under which releases of the original left objects that a registry may not want.
-func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
-	here := func(kind schema.GroupVersionKind, name string) place {
-		return place{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
+func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
+	here := func(kind schema.GroupVersionKind, name string) objectKey {
+		return objectKey{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
 	}
-	return []place{
+	return []objectKey{
 		here(capability.Route, resources.PlainRouteName(m)),
 		here(capability.Route, resources.SecureRouteName(m)),
 		here(capability.Route, m.Name+"-catalog-https"),
@@ -132,7 +132,7 @@ func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
 }
 
 // lookBack lists what the original made in a namespace, and of the kinds without one.
-func (r *registries) lookBack(ctx context.Context, namespace string, in resources.Inputs) (map[place]*metav1.PartialObjectMetadata, error) {
+func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[objectKey]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
 		registry.Secret: namespace, registry.ClusterBinding: "",
@@ -146,11 +146,11 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in resource
 	if in.ReferenceGrants {
 		kinds[capability.ReferenceGrant] = namespace
 	}
-	found := map[place]*metav1.PartialObjectMetadata{}
+	found := map[objectKey]*metav1.PartialObjectMetadata{}
 	for kind, where := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.live.List(ctx, list, client.InNamespace(where), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
+		err := r.apiReader.List(ctx, list, client.InNamespace(where), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -163,41 +163,41 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in resource
 				continue // the cache knows it
 			}
 			object.SetGroupVersionKind(kind)
-			found[place{kind, client.ObjectKeyFromObject(object)}] = object
+			found[objectKey{kind, client.ObjectKeyFromObject(object)}] = object
 		}
 	}
 	return found, nil
 }
 
-const sweepRetry = time.Minute
+const legacyCleanerRetryInterval = time.Minute
 
 // sweeper removes, once, the ClusterRoleBindings, HTTPRoutes and Groups of registries that the original let go without them, or that lost
 // their finalizer by force: a ServiceAccount or Service of the same name would inherit them. It runs on the leader only.
-type sweeper struct {
-	live    client.Reader
-	applier *apply.Applier
-	clock   clock.Clock
-	log     logr.Logger
+type legacyCleaner struct {
+	apiReader client.Reader
+	applier   *apply.Applier
+	clock     clock.Clock
+	log       logr.Logger
 }
 
 // Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
-func (s *sweeper) Start(ctx context.Context) error {
-	registry.Retry(ctx, s.clock, sweepRetry, sweepRetry, s.sweep, func(err error, after time.Duration) {
+func (s *legacyCleaner) Start(ctx context.Context) error {
+	registry.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
 		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
 	})
 	return nil
 }
 
-func (s *sweeper) sweep(ctx context.Context) error {
+func (s *legacyCleaner) clean(ctx context.Context) error {
 	labelled := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := s.live.List(ctx, bindings, labelled); err != nil {
+	if err := s.apiReader.List(ctx, bindings, labelled); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
 	for i := range bindings.Items {
 		if b := &bindings.Items[i]; b.RoleRef.Name == rbacproxy.DelegatorRole {
-			errs = append(errs, s.removeLeft(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
+			errs = append(errs, s.deleteOrphan(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
 		}
 	}
 	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
@@ -205,20 +205,20 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := s.live.List(ctx, list, labelled)
+		err := s.apiReader.List(ctx, list, labelled)
 		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
 		}
 		for i := range list.Items {
 			list.Items[i].SetGroupVersionKind(kind)
-			errs = append(errs, s.removeLeft(ctx, &list.Items[i], kind.Kind, nameOf))
+			errs = append(errs, s.deleteOrphan(ctx, &list.Items[i], kind.Kind, nameOf))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // removeLeft removes an object that has the name of those that registries get, if its registry is gone.
-func (s *sweeper) removeLeft(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
+func (s *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
 	m := &v1beta1.ModelRegistry{}
 	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
 	of := client.ObjectKeyFromObject(m)
@@ -226,7 +226,7 @@ func (s *sweeper) removeLeft(ctx context.Context, o client.Object, kind string, 
 		return nil
 	}
 	// A registry exists before its objects do, so one that is not there now was not there when they were listed.
-	if err := s.live.Get(ctx, of, m); err == nil {
+	if err := s.apiReader.Get(ctx, of, m); err == nil {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading ModelRegistry %s: %w", of, err)
