@@ -30,13 +30,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
-// goneRetry is the pause while a Deployment is being deleted to be recreated.
+// recreateRequeueAfter is the poll interval while a Deployment is deleted to be recreated.
 const recreateRequeueAfter = 2 * time.Second
 
-// The catalog has objects of the same kinds, and some of its names could be those of a registry.
-const catalogComponent, catalogName = "modelcatalog", "model-catalog"
+// The catalog has objects of the same kinds, whose names can equal those of a registry.
+const (
+	catalogComponent = "modelcatalog"
+	catalogName      = "model-catalog"
+)
 
-// split separates what a registry owns from what is of cluster scope or in another namespace, and has no owner reference.
+// splitByOwnership separates objects with an owner reference to the registry from cluster-scoped ones and those in other namespaces.
 func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
 	for _, o := range desired {
 		if o.Ownership == apply.Unowned {
@@ -48,11 +51,11 @@ func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
 	return own, published
 }
 
-// recreate deletes a live Deployment, pods first, that selects its pods by other labels than it should. Whatever else the API server
-// refuses, and the applier cannot put right, is left to people: a running server is never deleted for that.
+// recreateOnSelectorChange deletes a Deployment in the foreground if its selector, which is immutable, differs. No other rejected update
+// deletes a running server.
 func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1beta1.ModelRegistry, live *appsv1.Deployment, selector map[string]string) error {
-	present := live.Spec.Selector
-	if present == nil || !metav1.IsControlledBy(live, m) || len(present.MatchExpressions) == 0 && maps.Equal(present.MatchLabels, selector) {
+	current := live.Spec.Selector
+	if current == nil || !metav1.IsControlledBy(live, m) || len(current.MatchExpressions) == 0 && maps.Equal(current.MatchLabels, selector) {
 		return nil
 	}
 	if live.DeletionTimestamp == nil {
@@ -64,43 +67,43 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: recreateRequeueAfter, Unready: true}
 }
 
-// held is what waits while a registry gets a proxy or loses it: what leads to the server follows the pods that serve, and not the
-// template of those that are to come.
+// proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
+// new pod template.
 type proxyTransition struct {
-	// pods: those that are ready are all of the other form.
+	// serving: all ready pods are of the form before the transition.
 	serving bool
-	// proxied: the registry is to have a proxy.
+	// toProxy: the spec has a proxy.
 	toProxy bool
-	// secret: there is no certificate for the proxy, so that pods with it could not start.
+	// certificateMissing: pods with a proxy could not start.
 	certificateMissing bool
 }
 
-func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, used *v1beta1.ModelRegistry) (proxyTransition, error) {
-	h := proxyTransition{toProxy: used.Spec.KubeRBACProxy != nil}
+func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, effective *v1beta1.ModelRegistry) (proxyTransition, error) {
+	t := proxyTransition{toProxy: effective.Spec.KubeRBACProxy != nil}
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
-		return h, err
+		return t, err
 	}
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() || !isReady(&pods[i]) {
 			continue
 		}
-		if hasProxy(&pods[i]) == h.toProxy {
-			return proxyTransition{toProxy: h.toProxy}, nil
+		if hasProxy(&pods[i]) == t.toProxy {
+			return proxyTransition{toProxy: t.toProxy}, nil
 		}
-		h.serving = true
+		t.serving = true
 	}
-	certificate := certificateReferences(used)
-	h.certificateMissing = slices.ContainsFunc(r.stateOf(m).missingReferences, func(missing reference.Missing) bool {
+	certificate := certificateReferences(effective)
+	t.certificateMissing = slices.ContainsFunc(r.stateOf(m).missingReferences, func(missing reference.Missing) bool {
 		return slices.ContainsFunc(certificate, func(ref reference.Reference) bool { return ref.ID() == missing.ID() })
 	})
-	return h, nil
+	return t, nil
 }
 
-// without leaves out what is not to be written yet. A Service that gets a proxy is written, in the form of the pods that serve: it
-// asks the platform for the certificate.
-func (h proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
-	if !h.serving {
+// withoutDeferred returns the desired objects without those to be applied after the transition. A Service that gets a proxy is applied, for
+// the serving pods: its annotation requests the certificate.
+func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
+	if !t.serving {
 		return desired
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
@@ -108,9 +111,9 @@ func (h proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
 		case capability.Route, capability.HTTPRoute, registry.Ingress:
 			return true
 		case registry.Service:
-			return !h.toProxy
+			return !t.toProxy
 		case registry.Deployment:
-			return h.certificateMissing
+			return t.certificateMissing
 		}
 		return false
 	})
@@ -126,13 +129,13 @@ func hasProxy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName })
 }
 
-// publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One
-// that serves another registry of the same name is reported and left alone.
+// applyUnowned applies objects whose names are unique in the cluster. An object of another registry of the same name is reported and not
+// changed.
 func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	var errs []error
-	free := make(apply.Desired, 0, len(published))
+	toApply := make(apply.Desired, 0, len(published))
 	for _, o := range published {
 		kind, key, err := o.Key()
 		var live *metav1.PartialObjectMetadata
@@ -146,23 +149,24 @@ func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelR
 			errs = append(errs, r.ensureGroup(ctx, m, live))
 		default:
 			o.AdoptIf = adoptable(m)
-			free = append(free, o)
+			toApply = append(toApply, o)
 		}
 	}
-	return errors.Join(append(errs, r.applier.Apply(ctx, m, free))...)
+	return errors.Join(append(errs, r.applier.Apply(ctx, m, toApply))...)
 }
 
-// adoptable accepts objects that the original made for this registry. It put its namespace on some kinds only.
+// adoptable returns a predicate for objects of the legacy operator for this registry. That operator set the namespace label on some kinds
+// only.
 func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	return func(live *unstructured.Unstructured) bool {
-		namespace, known := live.GetLabels()[resources.LabelNamespace]
+		namespace, found := live.GetLabels()[resources.LabelNamespace]
 		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelValue(m.Name) &&
-			(!known || namespace == m.Namespace) && !isOfOtherComponent(live)
+			(!found || namespace == m.Namespace) && !isOfOtherComponent(live)
 	}
 }
 
-// present reads the metadata of an object, nil when it is not there. One that serves a registry of the same name in another namespace, or
-// the catalog, is an error.
+// getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
+// or to the catalog.
 func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
 	*metav1.PartialObjectMetadata, error,
 ) {
@@ -180,7 +184,7 @@ func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelReg
 	return live, nil
 }
 
-// servesAnother returns an error when an object was made for the catalog, or bears the namespace of another registry that exists.
+// checkNotForeign returns an error if an object belongs to another component or to an existing registry of another namespace.
 func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	other := live.Labels[resources.LabelNamespace]
 	foreign := foreignError(live)
@@ -195,31 +199,31 @@ func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.Mod
 	default:
 		err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
 		if err != nil {
-			return client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
+			return client.IgnoreNotFound(err) // objects of a deleted registry may be adopted
 		}
 		foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
 	}
 	return foreign
 }
 
-// ofAnother says whether its labels name another component as the one that an object was made for.
+// isOfOtherComponent reports whether the labels of an object name another component.
 func isOfOtherComponent(object client.Object) bool {
-	former, said := object.GetLabels()[resources.LabelComponent]
-	return apply.ManagedByOther(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
+	legacyComponent, found := object.GetLabels()[resources.LabelComponent]
+	return apply.ManagedByOther(object, ComponentName) || found && legacyComponent != resources.PartOf && legacyComponent != resources.DatabaseComponent
 }
 
 func foreignError(live client.Object) *apply.ForeignError {
 	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }
 
-// keepGroup makes the Group, or puts the labels of the one that is there right. It holds what administrators put into it. Its list of users
-// is made empty, because the API demands one, and is never written again: not even as a field that a server-side apply gives up.
+// ensureGroup creates the Group or updates its labels. Administrators add the users. The API requires the list of users, so it is created
+// empty and never applied again, not even to give up its ownership.
 func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	if live == nil {
 		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
-	written := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
-	if !isManaged(live) && !written { // labels may have been taken away
+	applied := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
+	if !isManaged(live) && !applied { // its labels may have been removed
 		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
 	}
 	return r.applier.PatchExisting(ctx, live, func() {

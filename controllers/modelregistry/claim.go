@@ -26,16 +26,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// refusedSize is a size that the API server did not grant to a claim. It is not asked for again until claim or size change.
+// rejectedSize is an expansion that the API server rejected. It is not retried until the claim or the size changes.
 type rejectedSize struct{ resourceVersion, size, message string }
 
-// What the database in a claim was made with: its Secret may be lost, and the spec say something else since.
+// User and database with which the data of a claim was created. They may differ from the spec, and the Secret may be lost.
 const (
 	annotationUser     = "modelregistry.opendatahub.io/database-user"
 	annotationDatabase = "modelregistry.opendatahub.io/database"
 )
 
-// claim finds a claim; nil when there is none.
+// getClaim returns a claim, or nil if it does not exist.
 func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegistry, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	found, err := registry.Find(ctx, r.cached, r.apiReader, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
@@ -48,35 +48,35 @@ func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegis
 	return claim, nil
 }
 
-// keepClaim makes the volume claim, or puts the marks of the one that is there right and lets it grow. It returns what of
-// spec.postgres.storage the claim does not follow.
+// ensureClaim creates the claim, or updates its metadata and expands it. It returns a message if the claim differs from
+// spec.postgres.storage.
 func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	s := r.stateOf(m)
 	s.dataVersion = database.Image{}
-	notes := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
+	annotations := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
 	claim, err := r.getClaim(ctx, m, resources.ClaimName(m))
 	if err != nil {
 		return "", err
 	}
 	r.reportEarlierData(m, claim)
 	if claim == nil {
-		fresh := resources.DatabaseClaim(m)
-		if config, ok := fresh.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
-			config.WithAnnotations(notes).WithAnnotations(database.EmptyAnnotations())
+		created := resources.DatabaseClaim(m)
+		if config, ok := created.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
+			config.WithAnnotations(annotations).WithAnnotations(database.EmptyAnnotations())
 		}
-		return "", r.applier.Create(ctx, m, fresh)
+		return "", r.applier.Create(ctx, m, created)
 	}
 	server, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.DatabaseName(m))
 	if err != nil {
 		return "", err
 	}
-	wanted, _ := s.desiredDatabase(m)
-	s.dataVersion = database.ImageOfData(claim, server, wanted)
+	desired, _ := s.desiredDatabase(m)
+	s.dataVersion = database.ImageOfData(claim, server, desired)
 	if isManaged(claim) {
-		maps.Copy(notes, s.dataVersion.Annotations())
+		maps.Copy(annotations, s.dataVersion.Annotations())
 		if err := r.applier.PatchExisting(ctx, claim, func() {
 			updateDataMetadata(claim, m)
-			for key, value := range notes {
+			for key, value := range annotations {
 				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
 			}
 		}); err != nil {
@@ -86,81 +86,80 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
 }
 
-// growClaim raises the size of a claim of ours to the one that a field of the spec asks for. It returns what of it the claim does not
-// follow, and why.
+// expandClaim expands a managed claim to the requested size. It returns a message if the claim differs from the field.
 func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
-	wish *v1beta1.PostgresStorage, field string,
+	requested *v1beta1.PostgresStorage, field string,
 ) (string, error) {
 	if claim.DeletionTimestamp != nil {
 		return apply.Deleting(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
 	}
-	if wish == nil {
+	if requested == nil {
 		return "", nil
 	}
 	if isManaged(claim) {
-		if err := r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, wish.StorageClassName) }); err != nil {
+		if err := r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, requested.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
 	if common.Unbound(claim) {
-		return unboundClaimDifference(claim, wish, field), nil
+		return unboundClaimDifference(claim, requested, field), nil
 	}
-	if class := claim.Spec.StorageClassName; wish.StorageClassName != nil && class != nil && *class != *wish.StorageClassName {
+	if class := claim.Spec.StorageClassName; requested.StorageClassName != nil && class != nil && *class != *requested.StorageClassName {
 		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %s, and that cannot become %s: set %s.storageClassName back, or move the data",
-			claim.Name, *class, *wish.StorageClassName, field), nil
+			claim.Name, *class, *requested.StorageClassName, field), nil
 	}
-	if wish.Size == nil {
+	if requested.Size == nil {
 		return "", nil
 	}
-	return r.resizeClaim(ctx, m, claim, *wish.Size, field)
+	return r.resizeClaim(ctx, m, claim, *requested.Size, field)
 }
 
-// unboundDifference says what of a field a claim that waits for its volume does not follow.
-func unboundClaimDifference(claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) string {
+// unboundClaimDifference returns a message if an unbound claim differs from a field.
+func unboundClaimDifference(claim *corev1.PersistentVolumeClaim, requested *v1beta1.PostgresStorage, field string) string {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch class := ptr.Deref(claim.Spec.StorageClassName, ""); {
-	case wish.StorageClassName != nil && *wish.StorageClassName != class:
-		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *wish.StorageClassName,
+	case requested.StorageClassName != nil && *requested.StorageClassName != class:
+		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *requested.StorageClassName,
 			common.UnboundFix(claim))
-	case wish.Size != nil && wish.Size.Cmp(size) != 0:
-		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, wish.Size, common.UnboundFix(claim))
+	case requested.Size != nil && requested.Size.Cmp(size) != 0:
+		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, requested.Size, common.UnboundFix(claim))
 	}
 	return ""
 }
 
-// growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.
+// resizeClaim raises the storage request of a claim, unless the API server rejected the size for this version of the claim.
 func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
-	wish resource.Quantity, field string,
+	requested resource.Quantity, field string,
 ) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch wish.Cmp(size) {
+	switch requested.Cmp(size) {
 	case 0:
 		return "", nil
 	case -1:
 		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s and cannot shrink to %s: set %s.size back, or move the data",
-			claim.Name, &size, &wish, field), nil
+			claim.Name, &size, &requested, field), nil
 	}
 	if !isManaged(claim) {
-		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &requested), nil
 	}
-	refusals := r.stateOf(m).rejectedSizes
-	if before := refusals[field]; before.resourceVersion == claim.ResourceVersion && before.size == wish.String() {
-		return before.message, nil
+	rejected := r.stateOf(m).rejectedSizes
+	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {
+		return last.message, nil
 	}
-	asked := rejectedSize{resourceVersion: claim.ResourceVersion, size: wish.String()}
+	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String()}
 	err := r.applier.PatchExisting(ctx, claim, func() {
-		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: wish}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: requested}
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		delete(refusals, field)
+		delete(rejected, field)
 		return "", err
 	}
-	asked.message = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
-	refusals[field] = asked
-	return asked.message, nil
+	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &requested, err)
+	rejected[field] = rejection
+	return rejection.message, nil
 }
 
-// reportClaims shows what of the spec the live claims do not follow, and hides the condition when they follow.
+// reportStorage sets condition StorageInSync to False if claims differ from the spec, and removes it otherwise.
 func reportStorage(m *v1beta1.ModelRegistry, differences ...string) {
 	differences = slices.DeleteFunc(differences, func(text string) bool { return text == "" })
 	if len(differences) == 0 {
@@ -170,7 +169,7 @@ func reportStorage(m *v1beta1.ModelRegistry, differences ...string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, strings.Join(differences, "; "))
 }
 
-// wantedDatabase is the image that the spec or the settings ask for, and the field that names it.
+// desiredDatabase returns the image of the spec or the settings, and the name of the field for messages.
 func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image, field string) {
 	field = "spec.postgres.image"
 	if m.Spec.Postgres.Image == "" {
@@ -179,28 +178,28 @@ func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image,
 	return database.NewImage(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
 }
 
-// keepVersion leaves a generated database at its image while the wanted one has another major version of PostgreSQL.
-func (r *registryReconciler) pinDatabaseImage(m, used *v1beta1.ModelRegistry) {
+// pinDatabaseImage keeps the image of a generated database while the desired one has another major version of PostgreSQL.
+func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
 	reason, message, s := "", "", r.stateOf(m)
 	if generatesDatabase(m) {
-		wanted, field := s.desiredDatabase(m)
-		reason, message = database.CheckImage(wanted, s.dataVersion, resources.ClaimName(m), field)
+		desired, field := s.desiredDatabase(m)
+		reason, message = database.CheckImage(desired, s.dataVersion, resources.ClaimName(m), field)
 	}
 	if reason == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
 		return
 	}
-	used.Spec.Postgres.Image = s.dataVersion.Name
+	effective.Spec.Postgres.Image = s.dataVersion.Name
 	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
 }
 
-// backsUp says whether backups of a generated database are to be made.
+// hasBackups reports whether a generated database has backups.
 func hasBackups(m *v1beta1.ModelRegistry) bool {
 	return generatesDatabase(m) && m.Spec.Postgres.Backup != nil
 }
 
-// keepBackupClaim makes the claim of the backups, or lets it grow. It returns what of spec.postgres.backup.storage the claim does not
-// follow. A foreign claim is not used.
+// ensureBackupClaim creates or expands the claim of the backups. It returns a message if the claim differs from
+// spec.postgres.backup.storage. A foreign claim is not used.
 func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	if !hasBackups(m) {
 		return "", nil
@@ -220,12 +219,12 @@ func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.M
 	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
 }
 
-// writeBackup writes what makes backups. What the API server refuses of it holds up nothing else, and is reported.
-func (r *registryReconciler) applyBackup(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
+// applyBackup applies the CronJob of backups. A rejection by the API server is reported in a condition and does not stop the reconcile.
+func (r *registryReconciler) applyBackup(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
 	if r.stateOf(m).backupBlocked != nil || !hasBackups(m) {
 		return nil
 	}
-	err := r.applier.Apply(ctx, m, resources.BuildBackup(used, in))
+	err := r.applier.Apply(ctx, m, resources.BuildBackup(effective, in))
 	if !apply.OnlyErrors(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
 		return err
 	}
@@ -234,7 +233,7 @@ func (r *registryReconciler) applyBackup(ctx context.Context, m, used *v1beta1.M
 	return nil
 }
 
-// reportBackup says how the backups are.
+// reportBackup sets condition BackupReady.
 func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if !hasBackups(m) {
 		conditions.Remove(&m.Status.Conditions, ConditionBackup)
@@ -248,7 +247,7 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
 		}
 		if err != nil {
-			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // the cache has not seen it yet
+			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
 		}
 		c = database.BackupCondition(job)
 	}

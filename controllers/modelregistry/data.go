@@ -23,12 +23,12 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Volume and credentials of a generated database hold data of users, so they are treated unlike every other child: they are
-// created once, never respecified, and by default without an owner. An owner reference that were removed only on deletion
-// would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
+// The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
+// reference by default. Removing one in the finalizer would be too late: in a foreground deletion the garbage collector deletes dependents
+// before it waits for finalizers.
 
-// credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from, and
-// whether that was to outlive the registry; the password is never kept.
+// credentials are the user and database of a generated database, without the password. uid and resourceVersion identify the Secret that was
+// read; retainsData is the retention policy at that time.
 type credentials struct {
 	uid             types.UID
 	resourceVersion string
@@ -36,8 +36,8 @@ type credentials struct {
 	user, database  string
 }
 
-// keepData sees to credentials and volumes of a generated database, credentials first: those of the original lie open in an
-// annotation. Data of before must not go with a registry that does not use it any more, by an owner reference that it may still have.
+// ensureData ensures credentials and volumes of a generated database. Credentials come first, because the legacy operator copied them into
+// an annotation. Without a generated database it orphans data of an earlier spec, which would otherwise be deleted with the registry.
 func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	s := r.stateOf(m)
 	s.backupBlocked = nil
@@ -45,9 +45,9 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 		reportStorage(m)
 		r.reportEarlierData(m, nil)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
-		// The original leaves both at 0.
-		done := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
-		if (done || s.orphanedGeneration == m.Generation) && !r.hasOwnedRetainedData(ctx, m) {
+		// The legacy operator leaves both at 0.
+		reconciled := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
+		if (reconciled || s.orphanedGeneration == m.Generation) && !r.hasOwnedRetainedData(ctx, m) {
 			return nil
 		}
 		_, err := r.updateDataOwners(ctx, m)
@@ -61,20 +61,20 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 		return err
 	}
 	data, err := r.ensureClaim(ctx, m)
-	backups, failed := r.ensureBackupClaim(ctx, m)
+	backups, backupErr := r.ensureBackupClaim(ctx, m)
 	reportStorage(m, data, backups)
-	return errors.Join(err, failed)
+	return errors.Join(err, backupErr)
 }
 
-// keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
+// ensureCredentials creates the Secret, or updates its metadata and reads it if it has changed.
 func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	head, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
+	metadata, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
 	if err != nil {
 		return err
 	}
-	known := &r.stateOf(m).credentials
-	if head != nil && known.uid == head.UID && known.resourceVersion == head.ResourceVersion && known.retainsData == retainsData(m) {
+	stored := &r.stateOf(m).credentials
+	if metadata != nil && stored.uid == metadata.UID && stored.resourceVersion == metadata.ResourceVersion && stored.retainsData == retainsData(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
@@ -91,12 +91,12 @@ func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.M
 	return r.storeCredentials(ctx, m, secret)
 }
 
-// wishedCredentials are those that a new database gets.
+// requestedCredentials returns the credentials of a new database.
 func requestedCredentials(m *v1beta1.ModelRegistry) credentials {
-	to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-	setDefault(&to.user, resources.DefaultDatabaseUser)
-	setDefault(&to.database, resources.DefaultDatabase)
-	return to
+	creds := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
+	setDefault(&creds.user, resources.DefaultDatabaseUser)
+	setDefault(&creds.database, resources.DefaultDatabase)
+	return creds
 }
 
 func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
@@ -109,14 +109,14 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
-	to := requestedCredentials(m)
-	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
-		to.user, to.database = made[annotationUser], made[annotationDatabase]
+	creds := requestedCredentials(m)
+	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
+		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, to.user, to.database, common.NewPassword()))
+	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, common.NewPassword()))
 }
 
-// takeCredentials puts the marks of a Secret of ours right and remembers what it says. A foreign one is used as it is.
+// storeCredentials stores the credentials of a Secret and updates its metadata if it is managed.
 func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
@@ -128,16 +128,16 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 			return err
 		}
 	}
-	read := credentials{
+	creds := credentials{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, retainsData: retainsData(m),
 		user: string(secret.Data[resources.KeyUsername]), database: string(secret.Data[resources.KeyDatabase]),
 	}
-	setDefault(&read.database, resources.DefaultDatabase)
-	r.stateOf(m).credentials = read
+	setDefault(&creds.database, resources.DefaultDatabase)
+	r.stateOf(m).credentials = creds
 	return nil
 }
 
-// owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
+// hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
 func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) bool {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
 		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
@@ -148,40 +148,39 @@ func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta
 	return false
 }
 
-// releaseData makes volume and credentials outlive a registry that is being deleted, or does not use them, unless it says otherwise. It
-// reports whether there are any that stay.
-func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (stays bool, err error) {
+// updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. stays reports whether any of
+// them is retained.
+func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
 		err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
-			return stays, fmt.Errorf("reading %s: %w", name, err)
+			return retained, fmt.Errorf("reading %s: %w", name, err)
 		}
 		if err != nil || !isManaged(object) {
 			continue
 		}
-		stays = stays || retainsData(m)
+		retained = retained || retainsData(m)
 		if err := r.applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
-			return stays, err
+			return retained, err
 		}
 	}
-	return stays, nil
+	return retained, nil
 }
 
-// isOurs says whether an object bears a sign of this operator or of the one that it replaces. That it was once written here is none: a user
-// who takes labels and owner reference off their data wants to keep it.
+// isManaged reports whether an object has labels or an owner reference of this operator or the legacy one. Field managers do not count: a
+// user who removes the labels and the owner reference wants to keep the data.
 func isManaged(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistryReference)
 }
 
-// adjustData brings the marks of volume or credentials up to date: our labels, no copy of the content in an annotation, and
-// the owner that the retention policy demands.
+// updateDataMetadata sets the labels and owner references of volume or credentials and removes LastApplied.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
 	object.SetOwnerReferences(dataOwnerReferences(object, m))
 }
 
-// adjustMarks adds labels, and removes the copy of the object that the original kept in an annotation.
+// updateLabels sets labels and removes LastApplied.
 func updateLabels(object client.Object, marks map[string]string) {
 	object.SetLabels(labels.Merge(object.GetLabels(), marks))
 	annotations := object.GetAnnotations()
@@ -189,8 +188,8 @@ func updateLabels(object client.Object, marks map[string]string) {
 	object.SetAnnotations(annotations)
 }
 
-// ownersOfData are the owners that volume or credentials should have: all others that they have, and the registry itself only if
-// its data is to go with it.
+// dataOwnerReferences returns the owner references of volume or credentials: those of other kinds, and one to the registry only if data is
+// deleted with it.
 func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return isRegistryReference(ref) && (retainsData(m) || ref.UID != m.UID)
@@ -201,7 +200,7 @@ func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav
 	return owners
 }
 
-// retains says whether the data outlives its registry; only an explicit Delete says otherwise.
+// retainsData reports whether data outlives its registry, which is the default.
 func retainsData(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres == nil || m.Spec.Postgres.RetentionPolicy != v1beta1.DeleteData
 }
@@ -211,23 +210,22 @@ func isRegistryReference(ref metav1.OwnerReference) bool {
 	return err == nil && group.Group == v1beta1.GroupVersion.Group && ref.Kind == v1beta1.Kind
 }
 
-// connect replaces the wish for a database by the way to the one that was made. Nothing else that the spec says of a
-// connection applies to it.
-func setConnection(m *v1beta1.ModelRegistry, to credentials) {
-	wish := m.Spec.Postgres
+// setConnection replaces the spec of a generated database by the connection to it, without other connection settings of the spec.
+func setConnection(m *v1beta1.ModelRegistry, creds credentials) {
+	requested := m.Spec.Postgres
 	m.Spec.Postgres = &v1beta1.PostgresConfig{
 		Host:            resources.DatabaseName(m),
 		Port:            new(v1beta1.DefaultPostgresPort),
-		Username:        to.user,
-		Database:        to.database,
+		Username:        creds.user,
+		Database:        creds.database,
 		PasswordSecret:  &v1beta1.SecretKeyValue{Name: resources.CredentialsName(m), Key: resources.KeyPassword},
-		Image:           wish.Image,
-		RetentionPolicy: wish.RetentionPolicy,
-		Storage:         wish.Storage,
-		Resources:       wish.Resources,
-		ServerTLS:       wish.ServerTLS,
-		MajorVersion:    wish.MajorVersion,
-		Backup:          wish.Backup,
+		Image:           requested.Image,
+		RetentionPolicy: requested.RetentionPolicy,
+		Storage:         requested.Storage,
+		Resources:       requested.Resources,
+		ServerTLS:       requested.ServerTLS,
+		MajorVersion:    requested.MajorVersion,
+		Backup:          requested.Backup,
 	}
 	if resources.EncryptsDatabase(m) {
 		m.Spec.Postgres.SSLMode = common.VerifyFull

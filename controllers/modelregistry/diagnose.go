@@ -32,10 +32,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// starting are the reasons for which a container waits while all is well.
+// startupReasons are the reasons of containers that wait in a normal start.
 var startupReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// podsOf lists pods from the cache, oldest first.
+// podsOf lists pods from the cache by age, oldest first.
 func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selector map[string]string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := r.pods.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels(selector)); err != nil {
@@ -47,8 +47,8 @@ func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistr
 	return list.Items, nil
 }
 
-// diagnose says why a replica is unavailable: what the server logged, else what its pods say, else that there are none; and what
-// keeps its database, which it may wait for. The database has the labels of the registry but for one, which distinguishes them.
+// diagnose returns why a replica is unavailable: by missing references, else the log of the server, else the status of its pods. It adds
+// problems of a generated database, which the server waits for.
 func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	if f := r.missingReference(m, d); f != nil {
 		return f, nil
@@ -64,7 +64,7 @@ func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegis
 	return f, r.addDatabase(ctx, m, f)
 }
 
-// settable are the fields where users set the resources of the containers of a registry and of its database.
+// resourceFields maps containers to the fields with their resources.
 var resourceFields = conditions.Fields{
 	resources.ServerContainer: "spec.rest.resources", rbacproxy.ContainerName: "spec.kubeRBACProxy.resources", resources.DatabaseContainer: "spec.postgres.resources",
 }
@@ -91,7 +91,7 @@ func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.Mode
 	return f, nil
 }
 
-// addDatabase adds to a finding what keeps the pods of a generated database.
+// addDatabase adds problems of the pods of a generated database to a finding.
 func (r *registryReconciler) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
@@ -108,8 +108,7 @@ func (r *registryReconciler) addDatabase(ctx context.Context, m *v1beta1.ModelRe
 	return nil
 }
 
-// comingUp says whether a pod is on its way, or up: no container of it has ended or waits for anything but its start, and a node
-// was found for it.
+// isStarting reports whether a pod starts normally or runs: it is scheduled, and no container has restarted, failed or is stuck.
 func isStarting(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.RestartCount > 0 || isStuck(status) || !status.Ready && status.State.Terminated != nil {
@@ -121,7 +120,7 @@ func isStarting(pod *corev1.Pod) bool {
 	})
 }
 
-// lacking names a Secret or ConfigMap without which the pods do not start.
+// missingReference returns a finding if a Secret or ConfigMap is missing without which pods do not start.
 func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
 	missing := r.stateOf(m).missingReferences
 	if len(missing) == 0 {
@@ -158,28 +157,28 @@ func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRe
 	return nil, nil
 }
 
-// stuck says whether a container waits for something else than its start.
+// isStuck reports whether a container waits for another reason than its normal start.
 func isStuck(status corev1.ContainerStatus) bool {
 	return !status.Ready && status.State.Waiting != nil && !slices.Contains(startupReasons, status.State.Waiting.Reason)
 }
 
-// unreadyContainers describes the containers of a pod that wait or have ended.
+// unreadyContainers describes the waiting and terminated containers of a pod.
 func unreadyContainers(pod *corev1.Pod) string {
-	var all []string
+	var descriptions []string
 	for _, status := range pod.Status.ContainerStatuses {
-		waiting, ended := status.State.Waiting, status.State.Terminated
+		waiting, terminated := status.State.Waiting, status.State.Terminated
 		switch {
 		case status.Ready:
 		case waiting != nil:
-			all = append(all, fmt.Sprintf("%s: {waiting: {reason: %s, message: %s}}", status.Name, waiting.Reason, waiting.Message))
-		case ended != nil:
-			all = append(all, fmt.Sprintf("%s: {terminated: {reason: %s, message: %s}}", status.Name, ended.Reason, ended.Message))
+			descriptions = append(descriptions, fmt.Sprintf("%s: {waiting: {reason: %s, message: %s}}", status.Name, waiting.Reason, waiting.Message))
+		case terminated != nil:
+			descriptions = append(descriptions, fmt.Sprintf("%s: {terminated: {reason: %s, message: %s}}", status.Name, terminated.Reason, terminated.Message))
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(descriptions, ", ")
 }
 
-// checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
+// checkProxy returns why callers cannot reach the server through its proxy; an empty message if they can.
 func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
@@ -187,7 +186,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	}
 	if message := checkProxyPods(resources.ServiceName(m), pods); message != "" {
 		if f := r.missingReference(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
-			message = f.message // without it no pod with a proxy starts
+			message = f.message // pods with a proxy do not start without it
 		}
 		return finding{message: message}, nil
 	}
@@ -209,8 +208,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	return checkRoute(typed), nil
 }
 
-// judgePods demands one active pod in which everything is ready, the proxy among it. Containers that others inject count like
-// any other.
+// checkProxyPods returns a message unless one active pod has a proxy and only ready containers, including injected ones.
 func checkProxyPods(deployment string, pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return "No Pods found for Deployment " + deployment
@@ -242,7 +240,7 @@ func checkProxyPod(pod *corev1.Pod) string {
 	return ""
 }
 
-// judgeRoute demands that a router admits the Route.
+// checkRoute returns a finding unless a router admits the Route.
 func checkRoute(route *routev1.Route) finding {
 	admitted, refusal := routestatus.Admitted(route)
 	switch {
@@ -254,23 +252,23 @@ func checkRoute(route *routev1.Route) finding {
 	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable:", route.Name, route.Spec.Host, route.Name)}
 }
 
-// Bounds of what is read of a log: the cause of an end stands near the end.
+// Limits for reading a log, from its end.
 const (
 	logLines = 200
 	logBytes = 64 << 10
-	// maxLine bounds what of a line is quoted.
+	// maxLineLength limits quoted lines.
 	maxLineLength = 400
 )
 
 const alertMarker = "{{ALERT}}"
 
-// checkFailure is how the server logs that it cannot use its database: the status and, after it, an explanation.
+// failedCheckLine matches the log line of a server that cannot use its database: the explanation follows the status.
 var failedCheckLine = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
 
-// readLog returns the end of the log of a container.
+// logReader returns the end of the log of a container.
 type logReader func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
 
-// newLogReader reads logs by the API server.
+// newLogReader returns a logReader that uses the API server.
 func newLogReader(config *rest.Config, client *http.Client) (logReader, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion, c.APIPath, c.NegotiatedSerializer = &corev1.SchemeGroupVersion, "/api", scheme.Codecs.WithoutConversion()
@@ -286,15 +284,15 @@ func newLogReader(config *rest.Config, client *http.Client) (logReader, error) {
 	}, nil
 }
 
-// logRun is one run of a container and what its log said.
+// logRun is one run of a container and the finding in its log.
 type logRun struct {
 	pod      types.UID
 	restarts int32
 	finding  *finding
 }
 
-// logged returns what the log of a server that does not start says about the cause, nil when it says nothing. It is read once for
-// each run of the container. A log that cannot be read is no obstacle: there may be none.
+// findingFromLog returns the cause in the log of a server that does not start, or nil. It reads the log once per run of the container. An
+// unreadable log is no error: it may not exist yet.
 func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
 	s := r.stateOf(m)
 	if s.lastLog != nil && s.lastLog.pod == pod.UID && s.lastLog.restarts == status.RestartCount {
@@ -311,13 +309,12 @@ func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.Mode
 	return s.lastLog.finding, nil
 }
 
-// scanLog looks for an alert, which wins, and for the first failed check of the database, or else for the last that a newer
-// server says about it.
+// scanLog returns the first alert, else the first failed check of the database, else the last connection error.
 func scanLog(text string) *finding {
 	misconfigured := func(cause string) *finding {
 		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLineLength)}
 	}
-	var failure, said *finding
+	var failedCheck, connectionErr *finding
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		cause := connectionError(line)
@@ -327,35 +324,33 @@ func scanLog(text string) *finding {
 		case alert:
 			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLineLength)}
 		case cause != "":
-			said = misconfigured(cause)
+			connectionErr = misconfigured(cause)
 		}
-		if found := failedCheckLine.FindStringSubmatch(line); found != nil && failure == nil {
-			failure = misconfigured(found[2] + ": " + found[1])
+		if match := failedCheckLine.FindStringSubmatch(line); match != nil && failedCheck == nil {
+			failedCheck = misconfigured(match[2] + ": " + match[1])
 		}
 	}
-	return cmp.Or(failure, said)
+	return cmp.Or(failedCheck, connectionErr)
 }
 
-// connecting is how a server that is written in Go logs why it does not reach its database: at each attempt, and at its end.
+// connectionErrorLine matches the log of servers in Go at each failed connection attempt and when they give up.
 var connectionErrorLine = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+/\d+\)|error connecting to datastore): (.*)$`)
 
-// unreadable is in lines of a server that cannot read the address of its database. They may quote the address with the
-// password in it, so nothing of them is repeated.
+// unparsableURLLine matches errors about the URL of the database. They may contain the password, so they are never quoted.
 var unparsableURLLine = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
 
-// escapePassword is the remedy for a password that ends in the middle, because the kubelet pastes it into a URL.
+// unparsableURLMessage explains how to escape a password that the kubelet inserts into a URL.
 const unparsableURLMessage = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
 	"let its Secret hold %2F %3F %23 %25 or %20 instead"
 
-// unconnected is what a line of the log says about a database that cannot be used, "" when it says nothing. It never holds an
-// address, since that may have a password in it.
+// connectionError returns the database error of a log line, "" if there is none. It never returns a URL, which may contain a password.
 func connectionError(line string) string {
 	if unparsableURLLine.MatchString(line) {
 		return unparsableURLMessage
 	}
-	found := connectionErrorLine.FindStringSubmatch(line)
-	if found == nil || strings.Contains(found[1], "://") {
+	match := connectionErrorLine.FindStringSubmatch(line)
+	if match == nil || strings.Contains(match[1], "://") {
 		return ""
 	}
-	return found[1]
+	return match[1]
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// This file removes what the original operator left behind, and may go with release 1.0: who comes from the original has to run an
+// This file deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then needs an
 // earlier release first.
 
-// olderConditions are those of releases before this one, which are not set any more.
+// legacyConditions are condition types of earlier releases.
 var legacyConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
 
 func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
@@ -43,65 +43,64 @@ func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 	return nil
 }
 
-// leftovers are the objects of the original that do not bear our labels, by namespace. They are cached for the life of the
-// process, because nothing makes more of them. What is remembered may have been adopted since, so it is read again before it is
-// deleted.
+// legacyCache holds the objects of the legacy operator without labels of this one, by namespace. They are listed once, because no new ones
+// appear. Since they may have been adopted after that, they are read again before deletion.
 type legacyCache struct {
 	mu         sync.Mutex
 	namespaces map[string]map[objectKey]*metav1.PartialObjectMetadata
 }
 
-// removeLeftovers removes what the original made under names that its releases used and that are not wanted.
-func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[objectKey]bool, in resources.Inputs) error {
-	l := &r.legacy
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found, ok := l.namespaces[m.Namespace]
+// deleteLegacyObjects deletes objects of the legacy operator under known names that are not desired.
+func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[objectKey]bool, in resources.Inputs) error {
+	cache := &r.legacy
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	objects, ok := cache.namespaces[m.Namespace]
 	if !ok {
 		var err error
-		if found, err = r.findLegacyObjects(ctx, m.Namespace, in); err != nil {
+		if objects, err = r.findLegacyObjects(ctx, m.Namespace, in); err != nil {
 			return err
 		}
-		if l.namespaces == nil {
-			l.namespaces = map[string]map[objectKey]*metav1.PartialObjectMetadata{}
+		if cache.namespaces == nil {
+			cache.namespaces = map[string]map[objectKey]*metav1.PartialObjectMetadata{}
 		}
-		l.namespaces[m.Namespace] = found
+		cache.namespaces[m.Namespace] = objects
 	}
 	var errs []error
-	for _, at := range legacyKeys(m, in.Gateway.RouteNamespace) {
-		object := found[at]
-		if object == nil || wanted[at] || !isLegacyObject(object, m) {
+	for _, key := range legacyKeys(m, in.Gateway.RouteNamespace) {
+		object := objects[key]
+		if object == nil || desired[key] || !isLegacyObject(object, m) {
 			continue
 		}
-		err := r.applier.DeleteIf(ctx, m.UID, at.GroupVersionKind, at.NamespacedName, legacyPredicate(m))
-		if err == nil || apierrors.IsConflict(err) { // another object has the name
-			delete(found, at)
+		err := r.applier.DeleteIf(ctx, m.UID, key.GroupVersionKind, key.NamespacedName, legacyPredicate(m))
+		if err == nil || apierrors.IsConflict(err) { // an object with another UID has the name
+			delete(objects, key)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	shared := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
-	if found[shared] != nil {
-		settled, err := registry.RemoveSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
-		if errs = append(errs, err); settled {
-			delete(found, shared)
+	sharedGrant := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
+	if objects[sharedGrant] != nil {
+		removed, err := registry.RemoveSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
+		if errs = append(errs, err); removed {
+			delete(objects, sharedGrant)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// leftFor recognizes what the original made for a registry and is still its own.
+// legacyPredicate matches objects of the legacy operator for a registry that were not adopted.
 func legacyPredicate(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
 	return func(live *metav1.PartialObjectMetadata) (bool, error) {
 		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && isLegacyObject(live, m), nil
 	}
 }
 
-// leftBy says whether the original made an object for this very registry. It made the registry control whatever a registry can
-// own, but for the Secret with the key of cookies. Another owner, or the labels of another component, say whose it is: names of
-// registries and of the catalog can be the same.
+// isLegacyObject reports whether the legacy operator created an object for this registry. Its objects are controlled by the registry,
+// except cluster-scoped ones, HTTPRoutes and the Secret with the cookie key. The controller reference and component labels are checked
+// because a registry and the catalog can use the same names.
 func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
-	if namespace, known := object.Labels[resources.LabelNamespace]; known && namespace != m.Namespace || isOfOtherComponent(object) {
+	if namespace, found := object.Labels[resources.LabelNamespace]; found && namespace != m.Namespace || isOfOtherComponent(object) {
 		return false
 	}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
@@ -111,27 +110,27 @@ func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegist
 	return !ownable || object.Name == resources.CookieSecretName(m)
 }
 
-// olderPlaces are the names under which releases of the original left objects that a registry may not want.
+// legacyKeys returns the names that releases of the legacy operator used for objects of a registry.
 func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
-	here := func(kind schema.GroupVersionKind, name string) objectKey {
+	key := func(kind schema.GroupVersionKind, name string) objectKey {
 		return objectKey{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
 	}
 	return []objectKey{
-		here(capability.Route, resources.PlainRouteName(m)),
-		here(capability.Route, resources.SecureRouteName(m)),
-		here(capability.Route, m.Name+"-catalog-https"),
-		here(registry.NetworkPolicy, resources.RoutePolicyName(m)),
-		here(registry.NetworkPolicy, m.Name+"-catalog-https-route"),
-		here(registry.ConfigMap, resources.ProxyConfigName(m)),
-		here(registry.Deployment, m.Name+"-catalog"),
-		here(registry.Service, m.Name+"-catalog"),
-		here(registry.Secret, resources.CookieSecretName(m)),
+		key(capability.Route, resources.PlainRouteName(m)),
+		key(capability.Route, resources.SecureRouteName(m)),
+		key(capability.Route, m.Name+"-catalog-https"),
+		key(registry.NetworkPolicy, resources.RoutePolicyName(m)),
+		key(registry.NetworkPolicy, m.Name+"-catalog-https-route"),
+		key(registry.ConfigMap, resources.ProxyConfigName(m)),
+		key(registry.Deployment, m.Name+"-catalog"),
+		key(registry.Service, m.Name+"-catalog"),
+		key(registry.Secret, resources.CookieSecretName(m)),
 		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
 		{capability.HTTPRoute, types.NamespacedName{Namespace: routeNamespace, Name: resources.HTTPRouteName(m)}},
 	}
 }
 
-// lookBack lists what the original made in a namespace, and of the kinds without one.
+// findLegacyObjects lists the objects of the legacy operator in a namespace, and its cluster-scoped ones.
 func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[objectKey]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
@@ -147,10 +146,10 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 		kinds[capability.ReferenceGrant] = namespace
 	}
 	found := map[objectKey]*metav1.PartialObjectMetadata{}
-	for kind, where := range kinds {
+	for kind, ns := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.apiReader.List(ctx, list, client.InNamespace(where), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
+		err := r.apiReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -160,7 +159,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 		for i := range list.Items {
 			object := &list.Items[i]
 			if object.Labels[names.OperatorLabel] == names.OperatorName {
-				continue // the cache knows it
+				continue // it is in the cache
 			}
 			object.SetGroupVersionKind(kind)
 			found[objectKey{kind, client.ObjectKeyFromObject(object)}] = object
@@ -171,8 +170,8 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 
 const legacyCleanerRetryInterval = time.Minute
 
-// sweeper removes, once, the ClusterRoleBindings, HTTPRoutes and Groups of registries that the original let go without them, or that lost
-// their finalizer by force: a ServiceAccount or Service of the same name would inherit them. It runs on the leader only.
+// legacyCleaner deletes, once, the ClusterRoleBindings, HTTPRoutes and Groups of deleted registries which the legacy operator left, or
+// whose finalizer was removed by hand. A ServiceAccount or Service of the same name would get their rights. It runs on the leader only.
 type legacyCleaner struct {
 	apiReader client.Reader
 	applier   *apply.Applier
@@ -180,7 +179,7 @@ type legacyCleaner struct {
 	log       logr.Logger
 }
 
-// Start implements manager.Runnable. It never fails: what cannot be done now is tried again.
+// Start implements manager.Runnable. It retries failures and always returns nil.
 func (s *legacyCleaner) Start(ctx context.Context) error {
 	registry.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
 		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
@@ -189,9 +188,9 @@ func (s *legacyCleaner) Start(ctx context.Context) error {
 }
 
 func (s *legacyCleaner) clean(ctx context.Context) error {
-	labelled := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
+	legacyLabels := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := s.apiReader.List(ctx, bindings, labelled); err != nil {
+	if err := s.apiReader.List(ctx, bindings, legacyLabels); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
@@ -205,7 +204,7 @@ func (s *legacyCleaner) clean(ctx context.Context) error {
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := s.apiReader.List(ctx, list, labelled)
+		err := s.apiReader.List(ctx, list, legacyLabels)
 		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
 		}
@@ -217,20 +216,20 @@ func (s *legacyCleaner) clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeLeft removes an object that has the name of those that registries get, if its registry is gone.
+// deleteOrphan deletes an object with the name of those of a registry, if that registry does not exist.
 func (s *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
 	m := &v1beta1.ModelRegistry{}
 	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
-	of := client.ObjectKeyFromObject(m)
-	if of.Name == "" || of.Namespace == "" || o.GetName() != nameOf(m) {
+	key := client.ObjectKeyFromObject(m)
+	if key.Name == "" || key.Namespace == "" || o.GetName() != nameOf(m) {
 		return nil
 	}
-	// A registry exists before its objects do, so one that is not there now was not there when they were listed.
-	if err := s.apiReader.Get(ctx, of, m); err == nil {
+	// A registry exists before its objects, so one that is missing now was already deleted when they were listed.
+	if err := s.apiReader.Get(ctx, key, m); err == nil {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading ModelRegistry %s: %w", of, err)
+		return fmt.Errorf("reading ModelRegistry %s: %w", key, err)
 	}
-	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", of.String())
+	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", key.String())
 	return s.applier.DeleteOwned(ctx, "", o)
 }

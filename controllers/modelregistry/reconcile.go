@@ -28,17 +28,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-// registries reconciles the children of registries. Its phases run in the order in which they stand here.
+// registryReconciler reconciles ModelRegistry objects. Its phases run in the order of the method phases.
 type registryReconciler struct {
 	settings Settings
-	// hub knows the decisions of the platform; nil is none.
+	// aihub watches the AIHub; nil if component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
-	// domain is that of the cluster's routers.
+	// domain is the default domain of the routers of OpenShift.
 	domain       registry.Domain
 	clock        clock.Clock
 	cached       client.Client
-	fullObjects  client.Reader // objects of which cached holds the metadata only
+	fullObjects  client.Reader // full objects of kinds of which cached holds only metadata
 	apiReader    client.Reader
 	pods         client.Reader
 	applier      *apply.Applier
@@ -48,43 +48,43 @@ type registryReconciler struct {
 	readPodLog   logReader
 	states       reconciler.Memory[*state]
 	legacy       legacyCache
-	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
+	// publishing serializes writes of cluster-scoped objects: two registries of the same name use the same names.
 	publishing sync.Mutex
 }
 
-// state is what is remembered of one registry. Reconciles of one registry never overlap.
+// state holds data of one registry between reconciles, which never overlap.
 type state struct {
-	// platform is what the present reconcile has taken.
+	// platform is the snapshot of platform settings for this reconcile.
 	platform registry.Platform
-	// said is what Gateway and routers report about what publishes the registry.
+	// routeReport holds the status of the routes that publish the registry, as reported by Gateway and routers.
 	routeReport routestatus.Report
-	// admitted is the registry as the webhooks would have stored it, nil where they have.
+	// defaulted is the registry with the defaults of admission, nil if the webhooks are enabled.
 	defaulted *v1beta1.ModelRegistry
-	// missing are the objects without which no pods start, as the present reconcile has found them.
+	// missingReferences are the objects found missing in this reconcile, without which no pods start.
 	missingReferences []reference.Missing
-	// credentials of a generated database, as they were read last.
+	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// released is the generation of a spec without a generated database for which the marks of data of before were put right.
+	// orphanedGeneration is the generation, without a generated database, for which data of an earlier one was orphaned.
 	orphanedGeneration int64
-	// wrote is what wrote the data of a generated database, and unsaved why there can be no backups of it, if so.
+	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if there can be no backups.
 	dataVersion   database.Image
 	backupBlocked *metav1.Condition
-	// refusals of claims to grow, by the field that asks for the size.
+	// rejectedSizes holds the rejected expansions of claims, by the field with the size.
 	rejectedSizes map[string]rejectedSize
 	lastLog       *logRun
 }
 
-// of returns what is remembered of a registry.
+// stateOf returns the state of a registry.
 func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
-	s, known := r.states.Get(m.UID)
-	if !known {
+	s, found := r.states.Get(m.UID)
+	if !found {
 		s = &state{rejectedSizes: map[string]rejectedSize{}}
 		r.states.Set(m.UID, s)
 	}
 	return s
 }
 
-// forget drops what is remembered of a registry that is gone.
+// forget removes the state of a deleted registry.
 func (r *registryReconciler) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
@@ -118,18 +118,18 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 	}
 }
 
-// reportErrors reports whatever ends a phase in the condition that users look at. Waiting is no failure.
+// reportErrors sets the condition Available if a phase fails. A Wait is not a failure.
 func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
-		if _, waits := errors.AsType[*reconciler.Wait](err); err == nil || waits {
+		if _, isWait := errors.AsType[*reconciler.Wait](err); err == nil || isWait {
 			return err
 		}
 		if apply.IsTerminating(err) {
 			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
 		if apply.OnlyErrors(err, apierrors.IsConflict) {
-			return err // another client wrote in between: the next reconcile sees it
+			return err // the event of the other write starts the next reconcile
 		}
 		reportFailure(m, err)
 		return err
@@ -142,8 +142,8 @@ const (
 	databaseAuthority    = "odh-platform-operator-model-registry-database-ca"
 )
 
-// keepCertificates issues the serving certificate of the proxy where no platform does, and the user brings none, and that of a generated
-// database that serves TLS.
+// ensureCertificates issues the serving certificate of the proxy, unless the platform or the user provides one, and the certificate of a
+// generated database with TLS.
 func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	var server, database *servingcert.Wanted
 	if m.Spec.KubeRBACProxy != nil && managesCertificate(m) && !r.stateOf(m).platform.Served.Has(capability.Route) {
@@ -161,81 +161,81 @@ func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.
 	return r.certificates.Keep(ctx, m, server, database)
 }
 
-// awaitRenewal brings the registry back when one of its certificates, or the answer of a Gateway, is due.
+// requeueForRenewal requeues the registry when a certificate is to be renewed or the deadline for the status of a Gateway ends.
 func (r *registryReconciler) requeueForRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
 	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.stateOf(m).routeReport.Await())
 }
 
-// applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
+// applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
 func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.CountChanges(ctx)
 	s := r.stateOf(m)
-	used := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
-	r.pinDatabaseImage(m, used)
+	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
+	r.pinDatabaseImage(m, effective)
 	in := buildInputs(m, &s.platform)
 	in.Authority = r.certificates.Authority(m.UID)
-	if err := r.resolveReferences(ctx, m, used, &in); err != nil {
+	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
 		return err
 	}
-	if err := in.Hear(ctx, r.fullObjects, resources.Published(used, in), r.clock.Now()); err != nil {
+	if err := in.Hear(ctx, r.fullObjects, resources.Published(effective, in), r.clock.Now()); err != nil {
 		return err
 	}
 	s.routeReport = in.Said
 	s.routeReport.Set(&m.Status.Conditions, m.Generation)
-	if err := reportSpec(m, used, in); err != nil {
+	if err := reportSpec(m, effective, in); err != nil {
 		return err
 	}
-	err := r.applyAll(ctx, m, used, in)
+	err := r.applyAll(ctx, m, effective, in)
 	r.reportProgress(ctx, m, changes)
 	return err
 }
 
-// writeAll stops at what later objects need: a database that is recreated comes before the server, and so do the rights of its
-// proxy. What makes the server reachable holds up nothing.
-func (r *registryReconciler) applyAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
-	unexposed, err := r.applyDatabase(ctx, m, used, in)
+// applyAll applies objects in order and stops at an error of a dependency, such as a database that is being recreated or the RBAC of the
+// proxy. Errors of exposure do not stop it.
+func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
+	exposureErr, err := r.applyDatabase(ctx, m, effective, in)
 	if err != nil {
-		return errors.Join(unexposed, err)
+		return errors.Join(exposureErr, err)
 	}
-	held, err := r.detectProxyTransition(ctx, m, used)
+	transition, err := r.detectProxyTransition(ctx, m, effective)
 	if err != nil {
 		return err
 	}
-	in.ProxyPending = held.serving && m.Spec.KubeRBACProxy != nil
-	desired, err := resources.Build(used, in)
+	in.ProxyPending = transition.serving && m.Spec.KubeRBACProxy != nil
+	desired, err := resources.Build(effective, in)
 	if err != nil {
 		return rejectSpec(m, err)
 	}
-	own, published := splitByOwnership(held.withoutDeferred(desired))
+	own, published := splitByOwnership(transition.withoutDeferred(desired))
 	if err := r.applyUnowned(ctx, m, published.Of(apply.Guards)); err != nil {
 		return err
 	}
 	err = r.applier.Apply(ctx, m, own)
 	if err != nil && !apply.OnlyExposure(err) {
-		return errors.Join(unexposed, err)
+		return errors.Join(exposureErr, err)
 	}
-	if err := errors.Join(unexposed, err, r.applyUnowned(ctx, m, published.Of(apply.Exposure))); err != nil {
+	if err := errors.Join(exposureErr, err, r.applyUnowned(ctx, m, published.Of(apply.Exposure))); err != nil {
 		return err
 	}
-	if held.serving {
-		return nil // what the pods that serve need stays; their end is an event
+	if transition.serving {
+		return nil // the serving pods still need the objects; their deletion is an event
 	}
 	return r.prune(ctx, m, desired, in)
 }
 
-// writeDatabase writes a generated database and what makes its backups. unexposed says what only keeps others from reaching it.
-func (r *registryReconciler) applyDatabase(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) (unexposed, err error) {
+// applyDatabase applies a generated database and its backups. exposureErr holds errors that only affect access from other pods.
+func (r *registryReconciler) applyDatabase(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) (exposureErr, err error) {
 	if !generatesDatabase(m) {
 		return nil, nil
 	}
-	database, err := resources.BuildDatabase(used, in)
+	database, err := resources.BuildDatabase(effective, in)
 	if err != nil {
 		return nil, rejectSpec(m, err)
 	}
-	if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
-		return nil, unexposed
+	if exposureErr = r.applier.Apply(ctx, m, database); exposureErr != nil && !apply.OnlyExposure(exposureErr) {
+		return nil, exposureErr
 	}
-	return unexposed, r.applyBackup(ctx, m, used, in)
+	return exposureErr, r.applyBackup(ctx, m, effective, in)
 }
 
 // eventf sends an event about a registry.
@@ -243,7 +243,7 @@ func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, kind, reason, note
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
 }
 
-// reportProgress says what this reconcile has written, all of it and not only the last object, with the events of the original.
+// reportProgress sets condition Progressing by all writes of this reconcile, with the events of the legacy operator.
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case ctx.Err() != nil:

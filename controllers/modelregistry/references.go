@@ -13,32 +13,32 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// addReferences adds what the pods were started with, and names what of it is missing. A Deployment that cannot become what it should be is
-// recreated.
-func (r *registryReconciler) resolveReferences(ctx context.Context, m, used *v1beta1.ModelRegistry, in *resources.Inputs) error {
-	var ofDatabase []reference.Reference
+// resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
+// selector differs.
+func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective *v1beta1.ModelRegistry, in *resources.Inputs) error {
+	var databaseRefs []reference.Reference
 	if generatesDatabase(m) {
-		ofDatabase = databaseReferences(m)
+		databaseRefs = databaseReferences(m)
 	}
-	ofServer := serverReferences(used)
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(ofServer, certificateReferences(used), ofDatabase))
+	serverRefs := serverReferences(effective)
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(serverRefs, certificateReferences(effective), databaseRefs))
 	if err != nil {
 		return err
 	}
-	absent, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	missingPodRefs, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
 	if err != nil {
 		return err
 	}
-	r.stateOf(m).missingReferences = slices.Concat(resolved.Missing, absent)
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(missingUserObjects(m, resolved.Missing), absent...))
-	in.ServerHash, err = r.rolloutHash(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
+	r.stateOf(m).missingReferences = slices.Concat(resolved.Missing, missingPodRefs)
+	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(missingUserObjects(m, resolved.Missing), missingPodRefs...))
+	in.ServerHash, err = r.rolloutHash(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, serverRefs)
 	if err == nil && generatesDatabase(m) {
-		in.DatabaseHash, err = r.rolloutHash(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)
+		in.DatabaseHash, err = r.rolloutHash(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, databaseRefs)
 	}
 	return err
 }
 
-// stamp decides whether running pods must be replaced because something they consume has changed.
+// rolloutHash returns the hash of the objects that the pods of a Deployment consume. A new hash rolls the pods.
 func (r *registryReconciler) rolloutHash(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
 	resolved reference.Resolved, refs []reference.Reference,
 ) (reference.RolloutHash, error) {
@@ -52,9 +52,8 @@ func (r *registryReconciler) rolloutHash(ctx context.Context, m *v1beta1.ModelRe
 	return reference.ForDeployment(d, resolved.Hashes, refs)
 }
 
-// references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
-// serving certificate is not among them, since the proxy reads it again by itself, nor is the rule of the proxy, which is the same
-// for the whole life of a registry and written by us: what differs is put right at once, and so is that of older releases.
+// serverReferences returns the Secrets and ConfigMaps that the server reads at its start only, so that a change must roll its pods. The
+// proxy reloads the serving certificate itself. Its ConfigMap is constant and managed.
 func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference
 	switch {
@@ -74,7 +73,7 @@ func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return reference.Merge(refs)
 }
 
-// servingReferences are the Secrets with certificate and key of the proxy, without which its pods do not start.
+// certificateReferences returns the Secrets with certificate and key of the proxy, without which its pods do not start.
 func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
@@ -83,7 +82,7 @@ func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return reference.Merge(secretReferences(cert, key))
 }
 
-// databaseReferences are what the pods of a generated database read when they start.
+// databaseReferences returns the Secrets that the pods of a generated database read at their start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
 	if resources.EncryptsDatabase(m) {
@@ -92,8 +91,8 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return refs
 }
 
-// awaitedOfUsers leaves out what is about to be made without users: credentials and certificate of a generated database, and the
-// serving certificate unless the spec names one.
+// missingUserObjects returns the missing objects that users must create: neither credentials nor certificate of a generated database, nor a
+// managed serving certificate.
 func missingUserObjects(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
 		serving := managesCertificate(m) && x.Name == resources.ServingSecretName(m)
@@ -102,7 +101,7 @@ func missingUserObjects(m *v1beta1.ModelRegistry, missing []reference.Missing) [
 	})
 }
 
-// madeForDatabase reports whether a Secret is made for a generated database.
+// isDatabaseSecret reports whether the operator creates a Secret for a generated database.
 func isDatabaseSecret(m *v1beta1.ModelRegistry, name string) bool {
 	return name == resources.CredentialsName(m) || name == resources.DatabaseTLSName(m)
 }
@@ -117,7 +116,7 @@ func secretReferences(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
 	return refs
 }
 
-// ofAuthority is the one of the two that is mounted, see file.
+// caReferences returns the object that mountFile mounts.
 func caReferences(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
 	if configMap == nil {
 		return secretReferences(secret)
@@ -125,7 +124,7 @@ func caReferences(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKe
 	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap.Name, Keys: []string{configMap.Key}}}
 }
 
-// ofFolder is the one of the two that is mounted, see folder. An empty name is none.
+// caDirectoryReferences returns the object that mountDirectory mounts. Empty names are ignored.
 func caDirectoryReferences(secret, configMap string) []reference.Reference {
 	if configMap == "" {
 		return []reference.Reference{{Kind: reference.Secret, Name: secret}}

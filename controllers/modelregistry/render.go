@@ -14,8 +14,8 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// Render returns what a registry would create in an empty cluster that serves the given APIs, but for the Secret of a generated
-// database, whose password is random. Unknown fields are errors.
+// Render returns the objects that a registry would get in an empty cluster with the given APIs, without the Secret of a generated database,
+// whose password is random. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &v1beta1.ModelRegistry{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
@@ -42,19 +42,19 @@ func buildAll(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, er
 	if !generatesDatabase(m) {
 		return resources.Build(withDefaults(m, p, credentials{}), in)
 	}
-	used := withDefaults(m, p, requestedCredentials(m))
+	effective := withDefaults(m, p, requestedCredentials(m))
 	desired := apply.Desired{resources.DatabaseClaim(m)}
 	if hasBackups(m) {
 		desired = append(desired, resources.BackupClaim(m))
 	}
-	database, err := resources.BuildDatabase(used, in)
+	database, err := resources.BuildDatabase(effective, in)
 	if err != nil {
 		return nil, err
 	}
 	desired = append(desired, database...)
 	if hasBackups(m) {
-		desired = append(desired, resources.BuildBackup(used, in)...)
+		desired = append(desired, resources.BuildBackup(effective, in)...)
 	}
-	server, err := resources.Build(used, in)
+	server, err := resources.Build(effective, in)
 	return append(desired, server...), err
 }

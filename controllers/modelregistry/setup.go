@@ -42,17 +42,17 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelregistry"
 
-// FieldOwner is the manager of every field we set; it is stable, whatever the program is called.
+// FieldOwner is the field manager of server-side apply. Objects in clusters refer to it, so it must not change.
 const FieldOwner = "model-registry-operator"
 
-// LegacyManagers are the names under which the original replaced whole objects.
+// LegacyManagers returns the field managers of the legacy operator, which updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
 
-// LastApplied is the annotation in which the original kept a copy of each object, passwords included.
+// LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// Rights on what has no namespace, and on HTTPRoutes, which live where the gateway looks for them. Optional kinds are always
-// watched in all namespaces. The rights on what stands beside a registry are in package beside.
+// Rights on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
+// namespaces. Package beside holds the rights in namespaces of registries.
 
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch
@@ -63,17 +63,17 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 
-// Settings are what the manager's configuration says about registries.
+// Settings is the configuration of the controller.
 type Settings struct {
 	config.ModelRegistry
-	// Authors says what no author may let pods use.
+	// Authors holds the admission rules for references in specs.
 	Authors admission.Rules
 }
 
 var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
-// Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the metadata. An empty
-// namespace is all. Pods have a cache of their own, see Setup.
+// Caches returns the informers of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
+// may belong to users. An empty namespace selects all namespaces. Pods have a cache of their own, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
 	return append(registry.Caches(namespace),
 		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, FullObjects: true},
@@ -83,15 +83,15 @@ func Caches(namespace string) []component.CacheNeed {
 		component.CacheNeed{Kind: capability.UserGroup})
 }
 
-// Environment is what Setup needs from the program. What the functions return is needed when the controller starts, not before.
+// Environment holds the dependencies of Setup. The functions are called when the controller starts.
 type Environment struct {
 	Settings Settings
 	Served   func() *capability.Watcher
 	Domain   func() *clusterdomain.Watcher
-	// Hub knows the decisions of the platform; nil where the component platform is off.
+	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
 	Hub   func() *aihub.Watcher
 	Clock func() clock.Clock
-	// Applier writes as FieldOwner, takes over from LegacyManagers and strips LastApplied.
+	// Applier returns an Applier with FieldOwner, LegacyManagers and LastApplied.
 	Applier func(ctrl.Manager) *apply.Applier
 }
 
@@ -138,9 +138,9 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	}
 }
 
-// watch builds the controller on all kinds that are always there.
+// watch builds the controller with watches of all kinds that every cluster serves.
 func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
-	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
+	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	return registry.OwnsServer(b).
@@ -152,13 +152,13 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
-		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())). // an optional API appears or goes
+		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
 		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
-		Build(shell)
+		Build(base)
 }
 
-// watchOptional follows the children whose APIs may come and go.
+// watchOptional watches the children of optional APIs.
 func (r *registryReconciler) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
@@ -171,20 +171,20 @@ func (r *registryReconciler) watchOptional(ctx context.Context, mgr ctrl.Manager
 	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
 }
 
-// podCache holds the pods of registries, and of their databases, without what is not read.
+// newPodCache returns a cache of the pods of registries and their databases, trimmed by trimPod.
 func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
+	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
 	if namespace != "" {
-		by.Namespaces = map[string]cache.Config{namespace: {}}
+		options.Namespaces = map[string]cache.Config{namespace: {}}
 	}
-	return component.NewSelectorCache(mgr, &corev1.Pod{}, by, trimPod)
+	return component.NewSelectorCache(mgr, &corev1.Pod{}, options, trimPod)
 }
 
-// slimPod keeps of a pod its labels, the names of its containers and its status.
+// trimPod keeps only labels, container names and status of a pod.
 func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
-		return in, nil // a tombstone carries an object that was transformed before
+		return in, nil // the object of a tombstone is already trimmed
 	}
 	pod.ManagedFields, pod.Annotations, pod.OwnerReferences = nil, nil, nil
 	containers := make([]corev1.Container, len(pod.Spec.Containers))
@@ -195,7 +195,7 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// request names a registry, unless something of its name is missing.
+// registryRequest returns a request for a registry, or none if namespace or name is empty.
 func registryRequest(namespace, name string) []reconcile.Request {
 	if namespace == "" || name == "" {
 		return nil
@@ -203,7 +203,7 @@ func registryRequest(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// byLabels leads objects that have no owner to their registry.
+// enqueueByLabels maps objects without an owner reference to their registry.
 func enqueueByLabels() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if !apply.IsOurs(o, ComponentName) {
@@ -213,14 +213,14 @@ func enqueueByLabels() handler.EventHandler {
 	})
 }
 
-// byApp leads pods to their registry.
+// enqueueByAppLabel maps pods to their registry.
 func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return registryRequest(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
 	})
 }
 
-// byServiceName leads endpoints to the registry whose Service they belong to.
+// enqueueByServiceName maps EndpointSlices to the registry of their Service.
 func enqueueByServiceName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if !apply.IsOurs(o, ComponentName) {
@@ -230,7 +230,7 @@ func enqueueByServiceName() handler.EventHandler {
 	})
 }
 
-// consumers maps an object to the registries in its namespace that use it.
+// enqueueConsumers maps an object to the registries in its namespace that use it.
 func (r *registryReconciler) enqueueConsumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
@@ -272,7 +272,7 @@ func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
 	return hasReference(m, reference.ConfigMap, name)
 }
 
-// refersTo says whether the stored spec names an object that the pods consume.
+// hasReference reports whether the stored spec refers to an object that pods consume.
 func hasReference(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
 	all := slices.Concat(serverReferences(m), certificateReferences(m), reference.OfPods(&m.Spec.Pods))
 	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })

@@ -20,7 +20,7 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// awaitHub waits for the decisions of the platform and takes them for this reconcile.
+// waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
 func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) error {
 	if err := r.aihub.Await(); err != nil {
 		return err
@@ -29,28 +29,27 @@ func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.Model
 	return nil
 }
 
-// awaitDomain waits until it is known what the host of a Route is.
+// waitForDomain waits until the domain of Routes is known.
 func (r *registryReconciler) waitForDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
 	return r.stateOf(m).platform.AwaitDomain()
 }
 
-// checkPlace leaves registries alone that live outside of the namespace which the settings name: nothing is read there. What they
-// have made stays as it is.
+// validateNamespace stops the reconcile of registries outside of the configured namespace. Their objects are neither read nor changed.
 func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.ModelRegistry) error {
-	wanted := r.stateOf(m).platform.Namespace
-	if wanted == "" || m.Namespace == wanted {
+	namespace := r.stateOf(m).platform.Namespace
+	if namespace == "" || m.Namespace == namespace {
 		return nil
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries live in namespace %s "+
-		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", wanted))
+		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", namespace))
 	if m.Spec.KubeRBACProxy != nil {
-		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+wanted)
+		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+namespace)
 	}
-	return &reconciler.Wait{For: "the registry to be in namespace " + wanted, Stalled: true}
+	return &reconciler.Wait{For: "the registry to be in namespace " + namespace, Stalled: true}
 }
 
-// moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
-// It changes these fields only, and the change starts the next reconcile.
+// migrateSpec replaces deprecated fields of stored objects: oauthProxy becomes kubeRBACProxy, and OpenShift always has a proxy. The patch
+// starts the next reconcile.
 func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	openShift := r.stateOf(m).platform.Served.Has(capability.Route)
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
@@ -62,12 +61,12 @@ func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRe
 	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
 }
 
-// moveProxy does to a spec what moveFields does to the stored object. An older proxy beside the newer one is dropped; its image
-// is that of another program, so it is never taken over.
+// migrateProxy replaces oauthProxy in a spec, or drops it if kubeRBACProxy is set too. The image is not copied, because it is that of
+// another program.
 func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
-	if older := spec.OAuthProxy; older != nil {
+	if oauthProxy := spec.OAuthProxy; oauthProxy != nil {
 		if spec.KubeRBACProxy == nil {
-			spec.KubeRBACProxy = older.DeepCopy()
+			spec.KubeRBACProxy = oauthProxy.DeepCopy()
 			spec.KubeRBACProxy.Image = ""
 		}
 		spec.OAuthProxy = nil
@@ -77,8 +76,8 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 	}
 }
 
-// checkSpec refuses what no author may let pods use, which admission does not let pass, and names of other things; and a spec that no
-// webhook has seen, where the settings say that there may be some.
+// validateSpec rejects references and names that admission forbids, for objects that admission has not seen. If ValidateInReconciler is
+// set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
 	if err := r.settings.Authors.Forbidden(rules.Uses(r.settings.Authors, m)); err != nil {
 		return rejectSpec(m, err)
@@ -102,20 +101,20 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	return nil
 }
 
-// untouched reports whether nothing was ever made for a registry, by its status, which has no more than the given refusal. Those that
-// exist keep their names.
+// isNeverDeployed reports, by the status, whether nothing was created for a registry because its name was rejected. Existing registries
+// keep their names.
 func isNeverDeployed(m *v1beta1.ModelRegistry, refusal string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, refusal)
 }
 
-// refuse ends the reconcile until the spec changes: nothing else can help.
+// rejectSpec ends the reconcile until the spec changes.
 func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
-// RuleSettings are what the webhooks must know about the settings and the cluster.
+// RuleSettings returns the settings of the webhooks.
 func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings {
 	return rules.Settings{
 		Namespace: s.Namespace, OpenShift: served.Has(capability.Route),
@@ -123,7 +122,7 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 	}
 }
 
-// inputs are what of the platform decides about the objects of a registry.
+// buildInputs returns the platform settings that the objects of a registry depend on.
 func buildInputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
@@ -133,24 +132,24 @@ func buildInputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Input
 	}
 }
 
-// issued reports whether the certificate of the proxy comes from the platform or from us, and not from the user.
+// managesCertificate reports whether platform or operator, and not the user, provides the certificate of the proxy.
 func managesCertificate(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 }
 
-// complete returns the registry as it is deployed: a copy in which every default stands and a generated database, which has the credentials,
-// is one like any other.
-func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, to credentials) *v1beta1.ModelRegistry {
-	used := m.DeepCopy()
-	if generatesDatabase(used) {
-		setConnection(used, to)
+// withDefaults returns a copy of the registry with all defaults, and with the connection of a generated database like that of an external
+// one.
+func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credentials) *v1beta1.ModelRegistry {
+	effective := m.DeepCopy()
+	if generatesDatabase(effective) {
+		setConnection(effective, creds)
 	}
-	migrateProxy(&used.Spec, p.Served.Has(capability.Route))
-	setDefaults(used, p)
-	return used
+	migrateProxy(&effective.Spec, p.Served.Has(capability.Route))
+	setDefaults(effective, p)
+	return effective
 }
 
-// fill puts the defaults of the running program into a spec. They are never stored.
+// setDefaults sets the defaults that are never stored.
 func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
 	spec := &m.Spec
 	setDefault(&spec.Rest.Image, p.Images.REST)
@@ -174,8 +173,7 @@ func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
 	}
 }
 
-// defaultDomain is the domain of registries that name none: the configured one, or that of Ingresses where they publish registries, else
-// that of the cluster.
+// defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
 func defaultDomain(p *registry.Platform) string {
 	own := p.DefaultDomain
 	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
@@ -184,7 +182,7 @@ func defaultDomain(p *registry.Platform) string {
 	return clusterdomain.Prefer(own, p.Routers)
 }
 
-// generates says whether the registry has a database of its own.
+// generatesDatabase reports whether the operator runs the database of the registry.
 func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	p := m.Spec.Postgres
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment

@@ -26,12 +26,12 @@ const (
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
 	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
-	// envVerify sets the flag that has the same effect. Given any file for TLS, the server replaces sslmode by "require",
-	// which checks no host name, unless a flag makes it verify.
+	// envVerify verifies the host name of the database. With any TLS file the server replaces sslmode by "require", which does not verify
+	// it.
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 
-// backend is what a database adds to the server: arguments, environment and files.
+// backend holds arguments, variables and volumes of the server for its database.
 type backend struct {
 	args    []string
 	env     []*corev1ac.EnvVarApplyConfiguration
@@ -39,7 +39,7 @@ type backend struct {
 	mounts  []*corev1ac.VolumeMountApplyConfiguration
 }
 
-// backendOf is the database of the spec; PostgreSQL wins.
+// buildBackend returns the backend for the database of the spec. PostgreSQL has precedence.
 func buildBackend(m *v1beta1.ModelRegistry) (backend, error) {
 	switch {
 	case m.Spec.Postgres != nil:
@@ -94,14 +94,14 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 	return b, err
 }
 
-// secretEnv takes a variable from a Secret, if there is one.
+// addSecretEnv adds a variable with the value of a Secret key, unless from is nil.
 func (b *backend) addSecretEnv(name string, from *v1beta1.SecretKeyValue) {
 	if from != nil {
 		b.env = append(b.env, resources.FromSecret(name, from.Name, from.Key))
 	}
 }
 
-// file mounts the one of the two that is given, the ConfigMap first, and names the file to the server.
+// mountFile mounts a key of the ConfigMap, or else of the Secret, and adds the flag with its path.
 func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
 	var key string
 	switch {
@@ -118,7 +118,7 @@ func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKe
 	return checkKey(field, key)
 }
 
-// checkKey refuses what cannot be a key: it would lead out of the folder of its volume.
+// checkKey rejects invalid keys, which could be paths outside of the volume.
 func checkKey(field, key string) error {
 	if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
 		return fmt.Errorf("%s names key %q: %s", field, key, strings.Join(problems, "; "))
@@ -126,7 +126,7 @@ func checkKey(field, key string) error {
 	return nil
 }
 
-// folder mounts all keys of the one that is given, the ConfigMap first, and names the folder to the server.
+// mountDirectory mounts all keys of the ConfigMap, or else of the Secret, and adds the flag with the directory.
 func (b *backend) mountDirectory(volume, secret, configMap string) {
 	switch {
 	case configMap != "":

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Annotations that the dashboard shows.
+// Annotations shown by the dashboard.
 const (
 	annotationDisplayName = "openshift.io/display-name"
 	annotationDescription = "openshift.io/description"
@@ -24,9 +24,8 @@ func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfi
 	return corev1ac.ServiceAccount(ServiceName(m), m.Namespace).WithLabels(Labels(m, ServiceName(m)))
 }
 
-// role is what users of the registry are bound to, by us or by hand: the rights that the proxy asks for. Newer proxies ask for get
-// whatever the method, older ones for create when something is posted. The latter gives nothing but that: the API server never
-// grants a creation by name.
+// role returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
+// POST. Create by name grants nothing else, because the API server does not authorize creations by name.
 func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 	meta := objectMeta(m, roleName(m))
 	meta.Annotations = map[string]string{
@@ -36,24 +35,24 @@ func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 	return registry.ReaderRole(meta, ServiceName(m), "create")
 }
 
-// Group says nothing of users unless they are given: those whom administrators add are theirs.
+// Group returns the Group. Without users it does not own that field, because administrators add them.
 func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
 	return resources.Typed(capability.UserGroup, &userv1.Group{
 		ObjectMeta: metav1.ObjectMeta{Name: UsersName(m), Labels: ClusterLabels(m, UsersName(m))}, Users: users,
 	})
 }
 
-// roleBinding gives the group its right. Where OpenShift has no groups of its own, those of the identity provider count.
+// roleBinding binds the group to the Role. Without Groups of OpenShift, those of the identity provider have this name.
 func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
 	return registry.BindGroups(objectMeta(m, UsersName(m)), roleName(m), UsersName(m))
 }
 
-// DelegatorBinding lets the proxy ask who calls and what they may do.
+// DelegatorBinding allows the proxy to create token and access reviews.
 func DelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return registry.Delegation(clusterMeta(m, DelegatorName(m)), ServiceName(m))
 }
 
-// proxyConfig says which callers the proxy lets in: those that may get the Service of the registry.
+// proxyConfig returns the ConfigMap of the proxy, which admits callers that may get the Service of the registry.
 func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	meta := objectMeta(m, ProxyConfigName(m))
 	meta.Labels = Labels(m, ServiceName(m))
@@ -62,9 +61,8 @@ func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguratio
 
 type policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 
-// ingressPolicy closes the port of the server to everything but the proxy in the same pod, once no pods without a proxy serve.
-// The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the policy of the
-// Route says who may come.
+// ingressPolicy admits only the port of the proxy, and that of the server while pods without proxy serve. With a Route, its policy
+// restricts the callers of the proxy; otherwise everyone may connect, because the proxy authorizes every request.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
 	policy := resources.IngressPolicy(objectMeta(m, m.Name+"-ingress"), ServerSelector(m))
 	if !hasRoute(m, in) {
@@ -76,22 +74,22 @@ func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
 	return policy
 }
 
-// routePolicy lets the router in, and the namespaces that the platform has made, among them that of the dashboard.
+// routeIngressPolicy admits the router and the namespaces of the platform, such as that of the dashboard.
 func routeIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.RouterPolicy(objectMeta(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
 }
 
-// egressPolicy lets the server out: to its database, which may be anywhere, and to the API server for its proxy.
+// egressPolicy allows all egress: the database can be anywhere, and the proxy calls the API server.
 func egressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.EgressPolicy(objectMeta(m, m.Name+"-egress"), ServerSelector(m), resources.Anywhere())
 }
 
-// databaseEgress keeps a generated database from calling anyone; it answers all the same.
+// databaseEgressPolicy denies all egress of a generated database. Replies are not affected.
 func databaseEgressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.EgressPolicy(databaseMeta(m, DatabaseEgressName(m)), DatabaseSelector(m))
 }
 
-// databasePolicy lets only the server reach a generated database, and its backups.
+// databaseIngressPolicy admits only the server and the backups.
 func databaseIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m)))
 	if m.Spec.Postgres.Backup != nil {

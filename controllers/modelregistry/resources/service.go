@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// AnnotationServingCert asks OpenShift for a certificate in the Secret of this name.
+	// AnnotationServingCert requests a certificate of OpenShift in the named Secret.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
-	// annotationAddress shows clients where the server is reached from outside.
+	// annotationAddress is the external address of the server for clients.
 	annotationAddress = "routing.opendatahub.io/external-address-rest"
 
 	plainPortName  = "http-api"
 	securePortName = "https-api"
 )
 
-// asPublished is the server as its Service shows it: through the proxy, if there is one before the pods that serve.
+// publishedServer returns the server as exposed by its Service: through the proxy, unless the serving pods have none.
 func publishedServer(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
 	s := registry.Server{Name: ServiceName(m), Namespace: m.Namespace, Port: restPort(m), PortName: plainPortName}
 	if m.Spec.KubeRBACProxy != nil && !in.ProxyPending {
@@ -33,7 +33,7 @@ func publishedServer(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
 	return s
 }
 
-// service leads to the proxy, or to the server where there is none.
+// service returns the Service of the proxy, or of the server without a proxy.
 func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	meta := objectMeta(m, ServiceName(m))
 	meta.Annotations = serviceAnnotations(m, in)
@@ -56,8 +56,8 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 	return annotations
 }
 
-// Published lists what makes the server reachable from outside of the cluster. Routes stay in addition to an HTTPRoute,
-// because clients know their addresses.
+// Published returns the objects that expose the server outside of the cluster. Routes are kept in addition to an HTTPRoute, because clients
+// use their hosts.
 func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
@@ -80,8 +80,7 @@ func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	}, &in.Publishing)...)
 }
 
-// plainRoute is the Route that spec.rest.serviceRoute asks for. With a proxy, the Service has no port without TLS, so it
-// leads to the proxy as well, and callers without TLS are sent on.
+// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects callers without TLS.
 func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
 	if m.Spec.KubeRBACProxy != nil {
@@ -93,16 +92,16 @@ func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	return p.Route(objectMeta(m, PlainRouteName(m)))
 }
 
-// wantsRoute reports whether the proxy is to be reached from outside.
+// wantsRoute reports whether the spec exposes the proxy.
 func wantsRoute(m *v1beta1.ModelRegistry) bool {
 	proxy := m.Spec.KubeRBACProxy
 	return proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
 }
 
-// routed reports whether there is a Route to the proxy.
+// hasRoute reports whether the proxy has a Route.
 func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
 
-// externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
+// externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	if m.Spec.KubeRBACProxy != nil && in.AtGateway() {
 		return gatewayHost(m, in)
@@ -113,7 +112,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	return ""
 }
 
-// Hosts are the names by which the server is reached, the most public one first. Only what exists is listed, and what no Gateway or router refuses to serve.
+// Hosts returns the hosts of the server, external ones first. Hosts that Gateway or router rejected are omitted.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
 	if in.AtGateway() {
@@ -126,8 +125,8 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
-// outerHost is the host at which Route or Ingress publish the proxy, or, where there are no Routes, something of the user's who names the
-// domain; "" where nothing does.
+// externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
+// "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
 	if byUser || hasRoute(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
@@ -140,7 +139,7 @@ func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	return in.Gateway.Domain + "/" + gatewayPath(m)
 }
 
-// routeHost is the host of Route N-https, "" where no domain is known: the router then chooses one.
+// routeHost returns the host of Route N-https, "" without a domain, in which case the router assigns it.
 func routeHost(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy.Domain == "" {
 		return ""
