@@ -56,7 +56,7 @@ func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *co
 		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { growClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
@@ -95,7 +95,7 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // growClaim asks for the size of the spec where that is larger. The API server lets only a bound claim grow.
 func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if common.Unbound(claim) {
+	if common.IsUnbound(claim) {
 		return
 	}
 	requests := claim.Spec.Resources.Requests
@@ -112,14 +112,14 @@ func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
 	fix := "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
-	if common.Unbound(claim) {
-		fix = "; " + common.UnboundFix(claim)
+	if common.IsUnbound(claim) {
+		fix = "; " + common.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
 		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && (want.Cmp(have) < 0 || common.Unbound(claim) && want.Cmp(have) != 0) {
+	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && (want.Cmp(have) < 0 || common.IsUnbound(claim) && want.Cmp(have) != 0) {
 		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
 			want.String(), claim.Name, have.String(), fix)
 	}

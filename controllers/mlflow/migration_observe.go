@@ -221,12 +221,12 @@ func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, pods [
 
 // runs reports that a Deployment of an MLflow is meant to run.
 func runs(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
-	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.OrOne(d.Spec.Replicas) > 0
+	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.ReplicasOrOne(d.Spec.Replicas) > 0
 }
 
 // stopped reports that a Deployment wants no replica and that its controller knows.
 func stopped(d *appsv1.Deployment) bool {
-	return common.OrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
+	return common.ReplicasOrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
 // mayUse reports that a pod uses the database, or may come to do so. One that has no node, or is deleted, before it started

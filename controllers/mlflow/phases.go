@@ -197,7 +197,7 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		return notApplied(m, err)
 	}
 	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(running), r.authorities(m)
-	m.Status.Scale = common.Scaled(running, resources.Tracking(m).Selector())
+	m.Status.Scale = common.ScaleStatus(running, resources.Tracking(m).Selector())
 	stamps, err := r.stamps(ctx, m, in.Namespace)
 	if err != nil {
 		return notApplied(m, err)

@@ -14,17 +14,17 @@ import (
 
 func TestInputs(t *testing.T) {
 	p := registry.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
-	p.Routers, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
-	in := inputs(&p)
+	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
+	in := buildInputs(&p)
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
-	if in := inputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
+	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
 	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
-	if set.AwaitDomain() != nil || plain.AwaitDomain() != nil {
+	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {
 		t.Error("nothing is to be waited for")
 	}
 }
@@ -32,7 +32,7 @@ func TestInputs(t *testing.T) {
 // Metadata of the two Secrets is read in their own caches, everything else is not.
 func TestRoutedClient(t *testing.T) {
 	b := newBench(t, &corev1.Secret{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
-	routed := b.r.side.routed(newBench(t).server) // what is found comes from the side caches
+	routed := b.r.extraCaches.delegatingClient(newBench(t).server) // what is found comes from the side caches
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool

@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 		"being deleted":    {[]corev1.Pod{gone}, "DeploymentUnavailable as before"},
 		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
-		a := explain(asked, &appsv1.Deployment{}, c.pods)
+		a := addPodCause(asked, &appsv1.Deployment{}, c.pods)
 		if got := a.Reason + " " + a.Message; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
 		}
@@ -93,14 +93,14 @@ func TestStanding(t *testing.T) {
 		says      string
 	}{
 		"the oldest":               {first, "", "", ""},
-		"a younger one":            {second, "", ReasonNotInCharge, "namespace a"},
-		"of the same age":          {twin, "", ReasonNotInCharge, "namespace a"},
+		"a younger one":            {second, "", ReasonNotActive, "namespace a"},
+		"of the same age":          {twin, "", ReasonNotActive, "namespace a"},
 		"of another name":          {misnamed, "", ReasonMisplaced, `named "catalog"`},
 		"in another namespace":     {first, "b", ReasonMisplaced, "namespace b"},
 		"in the one for catalogs":  {second, "b", "", ""},
 		"alone with one that goes": {called("e", "catalog", "6", 0), "e", "", ""},
 	} {
-		a := standing(&c.catalog, append(all, c.catalog), c.namespace)
+		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
 		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
 			t.Errorf("%s: %s %q", name, a.Reason, a.Message)
 		}
@@ -108,7 +108,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: %q names no remedy", name, a.Message)
 		}
 	}
-	if inCharge(nil, "") != nil {
+	if activeCatalog(nil, "") != nil {
 		t.Error("nothing is in charge")
 	}
 }

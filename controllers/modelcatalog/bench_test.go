@@ -45,7 +45,7 @@ import (
 type bench struct {
 	*testing.T
 	server client.Client
-	r      *catalogs
+	r      *catalogReconciler
 	shell  reconcile.Reconciler
 	clock  *clocktesting.FakeClock
 	served capability.Set
@@ -79,7 +79,7 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 	err := c.Reader.List(ctx, list, opts...)
 	if maps, ok := list.(*corev1.ConfigMapList); ok && c.condensed {
 		for i := range maps.Items {
-			_, _ = condense(&maps.Items[i])
+			_, _ = trimContent(&maps.Items[i])
 		}
 	}
 	return err
@@ -88,7 +88,7 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
-	for _, kind := range registry.Optional { // before the fake client takes the first form in which it meets a kind for that of all its objects
+	for _, kind := range registry.OptionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
@@ -117,7 +117,7 @@ func mapper() meta.RESTMapper {
 	}
 	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind(v1beta1.Kind), meta.RESTScopeNamespace)
-	for _, kind := range registry.Optional {
+	for _, kind := range registry.OptionalKinds {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	return m
@@ -130,19 +130,19 @@ func (b *bench) restart() {
 		b.Fatal("the fake client cannot watch")
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
-	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}, live: cached}
+	side := &extraCaches{secrets: map[string]cache.Cache{}, labelledConfigMaps: &reading{Reader: cached, condensed: true}, apiReader: cached}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		side.secrets[name] = &reading{Reader: cached}
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
-	b.r = &catalogs{
-		settings: settings, cached: cached, live: cached, whole: cached, side: side, clock: b.clock,
+	b.r = &catalogReconciler{
+		settings: settings, cached: cached, apiReader: cached, fullObjects: cached, extraCaches: side, clock: b.clock,
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment}}),
-		references: reference.NewTracker(side.routed(cached), cached),
+		references: reference.NewTracker(side.delegatingClient(cached), cached),
 	}
-	b.r.certificates = registry.NewCertificates(side.routed(cached), cached, b.r.applier, b.clock)
+	b.r.certificates = registry.NewCertificates(side.delegatingClient(cached), cached, b.r.applier, b.clock)
 	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
 	b.r.keys.OnList(b.hubKeys)
@@ -170,7 +170,7 @@ func (b *bench) interceptors() interceptor.Funcs {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			heads, ok := list.(*metav1.PartialObjectMetadataList)
 			kind := schema.GroupVersionKind{}
-			for _, optional := range registry.Optional {
+			for _, optional := range registry.OptionalKinds {
 				if ok && heads.Kind == optional.Kind+"List" {
 					kind = optional
 				}

@@ -25,7 +25,7 @@ import (
 // start is the start of a program with these settings.
 func (b *bench) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
-	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
+	return &bootstrap{settings: b.r.settings, client: b.r.cached, apiReader: b.r.apiReader, applier: b.r.applier,
 		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
 }
 
@@ -38,7 +38,7 @@ func marked(o client.Object, component string) client.Object {
 func legacy() []client.Object {
 	return []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
-		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
+		marked(&corev1.Secret{ObjectMeta: named(legacyCookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
 		delegation(resources.Name),
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),

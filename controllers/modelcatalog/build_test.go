@@ -137,7 +137,7 @@ func TestServer(t *testing.T) {
 	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}
-	if *pod.SecurityContext.FSGroup != resources.PodGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
+	if *pod.SecurityContext.FSGroup != resources.PodFSGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
 		t.Error("files of Secrets are readable by a group on plain Kubernetes, and by that of the platform on OpenShift")
 	}
 }
@@ -245,8 +245,8 @@ func TestExternalDatabase(t *testing.T) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.env)
 		}
 	}
-	kept := withKept(sample(), in, nil)
-	if len(kept) != 4 || len(withKept(sample(), kubernetes(), nil)) != 0 || len(withKept(sample(withExternal(e)), in, nil)) != 0 {
+	kept := withRetained(sample(), in, nil)
+	if len(kept) != 4 || len(withRetained(sample(), kubernetes(), nil)) != 0 || len(withRetained(sample(withExternal(e)), in, nil)) != 0 {
 		t.Error("a database that is not ours to make is left alone, and one that was replaced goes")
 	}
 }
@@ -364,7 +364,7 @@ func TestProxy(t *testing.T) {
 	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
-	if !found || issues(own, kubernetes()) || !issues(sample(), kubernetes()) || issues(sample(), openShift()) || issues(sample(withoutProxy), kubernetes()) {
+	if !found || issuesCertificate(own, kubernetes()) || !issuesCertificate(sample(), kubernetes()) || issuesCertificate(sample(), openShift()) || issuesCertificate(sample(withoutProxy), kubernetes()) {
 		t.Error("the certificate is made where no one else does")
 	}
 }

@@ -98,7 +98,7 @@ func TestClusterProxy(t *testing.T) {
 // [modelregistry-118]
 func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 	b := newBench(t, sample())
-	proxy := newClusterProxy(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
+	proxy := newClusterProxyWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
 	proxy.SetServed(true)
 	b.r.proxy = proxy
 	result, err := b.reconcile()
@@ -143,8 +143,8 @@ func TestAuthProxy(t *testing.T) {
 		"a way out alone":      {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.AuthProxy, s.Proxy = c.now, c.before })
-		if resources.Proxied(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {
-			t.Errorf("%s: proxied %v, certificate of %s", name, resources.Proxied(catalog), resources.ServingSecret(catalog))
+		if resources.HasProxy(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {
+			t.Errorf("%s: proxied %v, certificate of %s", name, resources.HasProxy(catalog), resources.ServingSecret(catalog))
 		}
 	}
 }

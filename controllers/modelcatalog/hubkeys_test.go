@@ -80,7 +80,7 @@ func TestHubKeys(t *testing.T) {
 			t.Errorf("%s: hash %q after %q", step.name, now, hash)
 		}
 		hash = now
-		condition, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionHubKeys)
+		condition, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionHuggingFaceKeys)
 		if condition.Message != step.problem {
 			t.Errorf("%s: condition %+v", step.name, condition)
 		}

@@ -106,7 +106,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 func TestAnySourcesAreServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
-		v := judge(good(names...), nil, always)
+		v := selectSources(good(names...), nil, always)
 		in := kubernetes()
 		in.Sources = v.mounted
 		desired := resources.ServerDeployment(sample(), in)

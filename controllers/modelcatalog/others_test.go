@@ -46,7 +46,7 @@ func TestEndBesideTheCatalogInCharge(t *testing.T) {
 func TestBindingIsWatchedByName(t *testing.T) {
 	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
-	if !ofCatalog().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || ofCatalog().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
+	if !catalogPredicate().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || catalogPredicate().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
 		t.Error("the binding of the catalog is to be watched, and no other")
 	}
 }

@@ -221,7 +221,7 @@ func TestUserSourcesAreTidied(t *testing.T) {
 	}
 	b.change(old, func() { old.Labels = nil }) // no longer in the cache
 	b.settle()
-	if !ours(must(b, old)) {
+	if !isManaged(must(b, old)) {
 		t.Error("D8: it was not marked again")
 	}
 }
@@ -296,7 +296,7 @@ func TestLabelledSources(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	mounts := func() []string {
-		return presentSources(must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Spec.Volumes)
+		return mountedSources(must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Spec.Volumes)
 	}
 	add := func(name string, data map[string]string) {
 		m := &corev1.ConfigMap{ObjectMeta: named(name), Data: data}
@@ -348,7 +348,7 @@ func TestSecondCatalog(t *testing.T) {
 		t.Error("it works")
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
-	if got.Reason != ReasonNotInCharge || !strings.Contains(got.Message, "elsewhere") {
+	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
 		t.Errorf("condition %+v", got)
 	}
 	if err := b.server.Delete(t.Context(), older); err != nil {

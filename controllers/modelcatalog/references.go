@@ -24,8 +24,8 @@ import (
 // server and the proxy notice by themselves when the files of sources and of the serving certificate change, and the rule of the
 // proxy is ours and never another. The Secret of a database elsewhere is among them only if it has the name of our own: the
 // catalog may read no other Secrets, among which are the passwords of registries.
-func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
-	if ext := resources.External(c); resources.Connection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
+func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
+	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
 	}
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
@@ -37,7 +37,7 @@ func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Referen
 
 // sourcesOfUsers are the ConfigMaps of users without whose key the server does not start. It notices changes by itself, so that
 // none rolls its pods.
-func sourcesOfUsers() []reference.Reference {
+func userSourceReferences() []reference.Reference {
 	refs := make([]reference.Reference, 0, len(resources.UserSources))
 	for _, s := range resources.UserSources {
 		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.Name, Keys: []string{resources.SourcesKey}})
@@ -46,21 +46,21 @@ func sourcesOfUsers() []reference.Reference {
 }
 
 // presence is how long an object that the pods mount counts as there once it was found.
-const presence = 10 * time.Minute
+const foundTTL = 10 * time.Minute
 
 // absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
 // for Hugging Face; an installation without it learns nothing of them. What was found is looked for again after a while only, since nothing
 // of it is cached; what was not is looked for at each reconcile, and the pods that wait for it cause one when it comes.
-func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
-	present := r.remembered(c.UID).present
+func (r *catalogReconciler) findMissing(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+	present := r.stateOf(c.UID).foundAt
 	return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
 		name := string(ref.Kind) + "/" + ref.Name
-		if r.clock.Since(present[name]) < presence {
+		if r.clock.Since(present[name]) < foundTTL {
 			return true, nil
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
-		err := r.live.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
+		err := r.apiReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
 		found := len(list.Items) > 0 || apierrors.IsForbidden(err)
 		if found {
 			present[name] = r.clock.Now()
@@ -71,29 +71,29 @@ func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]refe
 }
 
 // stamp records on Deployments what their pods read, and rolls those for which that has changed.
-func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	refs := sourcesOfUsers()
+func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	refs := userSourceReferences()
 	for _, d := range deployments(desired) {
-		refs = append(refs, references(c, *d.Name)...)
+		refs = append(refs, deploymentReferences(c, *d.Name)...)
 	}
 	resolved, err := r.references.Resolve(ctx, c.UID, c.Namespace, refs)
 	if err != nil {
 		return err
 	}
-	absent, err := r.absent(ctx, c)
+	absent, err := r.findMissing(ctx, c)
 	if err != nil {
 		return err
 	}
 	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which is about to be made here
-		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputs(c)))
+		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
 	})
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
 	for _, d := range deployments(desired) {
-		live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, *d.Name) // also one that lost our label, or its pods would roll
+		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *d.Name) // also one that lost our label, or its pods would roll
 		if err != nil {
 			return err
 		}
-		stamp, err := reference.ForDeployment(live, resolved.Hashes, references(c, *d.Name))
+		stamp, err := reference.ForDeployment(live, resolved.Hashes, deploymentReferences(c, *d.Name))
 		if err != nil {
 			return err
 		}
@@ -119,22 +119,22 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 
 // followDatabase replaces the pods of the server when that of its database was replaced: the new one starts empty, and a server fills
 // its database when it starts, and only then. Server pods that are younger than the database need not be.
-func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	want := desired.Deployment(resources.Name)
-	if want == nil || !resources.OwnsDatabase(c, r.inputs(c)) {
+	if want == nil || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
-	live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
 	if err != nil || live.Name == "" {
 		return err
 	}
 	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
-	pods, err := r.changedPods(ctx, c, known != "")
+	pods, err := r.listPodsIfChanged(ctx, c, known != "")
 	if err != nil {
 		return err
 	}
 	if present := databasePod(pods); present != nil {
-		if known != "" && known != string(present.UID) && olderServer(pods, present) {
+		if known != "" && known != string(present.UID) && hasOlderServerPod(pods, present) {
 			replaced = string(present.UID)
 		}
 		known = string(present.UID)
@@ -150,19 +150,19 @@ func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog,
 
 // changedPods lists the pods of server and database when the Deployment of an available database has changed, or when the Deployment of
 // the server, which another client may have deleted, has no mark; else there are none.
-func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog, marked bool) ([]corev1.Pod, error) {
-	database, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName)
-	good := r.remembered(c.UID).good
-	if err != nil || database.Status.AvailableReplicas == 0 || marked && good[annotationDatabasePod] == versionOf(database) {
+func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, marked bool) ([]corev1.Pod, error) {
+	database, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName)
+	good := r.stateOf(c.UID).validVersions
+	if err != nil || database.Status.AvailableReplicas == 0 || marked && good[annotationDatabasePod] == objectVersion(database) {
 		return nil, err
 	}
 	pods := &corev1.PodList{}
 	all := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
-	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
+	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
 		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
 	}
 	if databasePod(pods.Items) != nil {
-		good[annotationDatabasePod] = versionOf(database)
+		good[annotationDatabasePod] = objectVersion(database)
 	}
 	return pods.Items, nil
 }
@@ -183,7 +183,7 @@ func databasePod(pods []corev1.Pod) *corev1.Pod {
 }
 
 // olderServer says whether a pod of the server was there before the database.
-func olderServer(pods []corev1.Pod, database *corev1.Pod) bool {
+func hasOlderServerPod(pods []corev1.Pod, database *corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
 		older := p.CreationTimestamp.Before(&database.CreationTimestamp)
 		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && older

@@ -41,7 +41,7 @@ func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
 				read = append(read, reference.OfEnvFrom(d.Spec.Template.Spec.Containers[i].EnvFrom)...)
 			}
 			want := slices.DeleteFunc(reference.Merge(read), func(r reference.Reference) bool { return r.Name == "db" })
-			if diff := cmp.Diff(want, reference.Merge(references(c, name))); diff != "" {
+			if diff := cmp.Diff(want, reference.Merge(deploymentReferences(c, name))); diff != "" {
 				t.Errorf("%s (-reads +followed):\n%s", name, diff)
 			}
 		}
@@ -123,7 +123,7 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.r.stamp(t.Context(), sample(), objects); err == nil {
+	if err := b.r.applyRolloutHashes(t.Context(), sample(), objects); err == nil {
 		t.Error("pods would be started with what no one knows")
 	}
 }
@@ -189,17 +189,17 @@ func TestMissingVolumes(t *testing.T) {
 		}
 	}
 	b.remove(&corev1.Secret{ObjectMeta: named("mirror")})
-	b.r.live = nil
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+	b.r.apiReader = nil
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
 		t.Errorf("what was found a moment ago is looked for again: %v, %v", absent, err)
 	}
 	b.r.forget(must(b, sample()).UID)
-	b.r.live = b.server
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
+	b.r.apiReader = b.server
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
 		t.Errorf("after a restart: %v, %v", absent, err)
 	}
-	b.r.live = refusing{b.server}
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+	b.r.apiReader = refusing{b.server}
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
 		t.Errorf("without the right to list: %v, %v", absent, err)
 	}
 }

@@ -17,24 +17,24 @@ import (
 
 // removeUnwanted removes what garbage collection does not see: what older releases left, and what stands outside of the
 // namespace and is no longer wanted.
-func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	in := r.inputs(c)
-	errs := []error{r.removeLeftovers(ctx, c, in)}
-	if !resources.Proxied(c) {
-		errs = append(errs, r.removeOutside(ctx, c, registry.ClusterBinding, ""))
+func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	in := r.inputsOf(c)
+	errs := []error{r.deleteLegacyObjects(ctx, c, in)}
+	if !resources.HasProxy(c) {
+		errs = append(errs, r.deleteUnowned(ctx, c, registry.ClusterRoleBinding, ""))
 	}
 	if in.HTTPRoutes {
 		keep := ""
 		if in.GatewayMode() {
 			keep = in.Gateway.RouteNamespace
 		}
-		errs = append(errs, r.removeOutside(ctx, c, capability.HTTPRoute, keep))
+		errs = append(errs, r.deleteUnowned(ctx, c, capability.HTTPRoute, keep))
 	}
 	return errors.Join(errs...)
 }
 
 // removeOutside removes our objects of a kind that has no owner, of this Catalog, but for those in the namespace that is kept.
-func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
+func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
 	return r.applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return keep != "" && o.GetNamespace() == keep
 	})
@@ -43,36 +43,36 @@ func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, 
 // finalize removes what garbage collection cannot: the binding of cluster scope and the HTTPRoute in another namespace, also
 // those of an older release. What belongs to the Catalog of another namespace stays, and a Catalog whose name never let it be in
 // charge has made nothing.
-func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if c.Name != aihubv1alpha1.CatalogName {
 		return nil
 	}
-	if err := r.awaitHub(c); err != nil {
+	if err := r.waitForPlatform(c); err != nil {
 		return err
 	}
-	in := r.inputs(c)
-	errs := []error{r.removeLive(ctx, c, registry.ClusterBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
+	in := r.inputsOf(c)
+	errs := []error{r.deleteUnownedByName(ctx, c, registry.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
 	if in.HTTPRoutes {
 		errs = append(errs,
-			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
-			r.removeOutside(ctx, c, capability.HTTPRoute, ""))
+			r.deleteUnownedByName(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
+			r.deleteUnowned(ctx, c, capability.HTTPRoute, ""))
 	}
 	return errors.Join(errs...)
 }
 
 // removeLive removes one object by name, as the API server has it.
-func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
+func (r *catalogReconciler) deleteUnownedByName(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
 	return r.applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
 		of, said := found.Labels[resources.LabelNamespace]
-		if !madeHere(found) || said {
-			return madeHere(found) && of == c.Namespace, nil
+		if !isManagedOrLegacy(found) || said {
+			return isManagedOrLegacy(found) && of == c.Namespace, nil
 		}
 		// An older release did not say whose it is: the one in charge keeps it.
 		list := &aihubv1alpha1.CatalogList{}
 		if err := r.cached.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
-		first := inCharge(list.Items, r.remembered(c.UID).platform.Namespace)
+		first := activeCatalog(list.Items, r.stateOf(c.UID).platform.Namespace)
 		return first == nil || first.UID == c.UID, nil
 	})
 }

@@ -79,9 +79,9 @@ func TestRightsOnTheRest(t *testing.T) {
 	for _, c := range []struct{ resource, name, verbs string }{
 		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
 		{"secrets", resources.CertificateSecret, "create get list watch patch"},
-		{"secrets", cookieSecret, "get delete"},
+		{"secrets", legacyCookieSecret, "get delete"},
 		{"persistentvolumeclaims", resources.DatabaseName, "get delete"},
-		{"configmaps", formerSources, "get delete"},
+		{"configmaps", legacyDefaultSources, "get delete"},
 		{"configmaps", resources.ModelSources, "create get patch"},
 		{"configmaps", resources.McpSources, "create get patch"},
 		{"configmaps", resources.AgentSources, "create get patch"},

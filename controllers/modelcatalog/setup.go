@@ -95,7 +95,7 @@ func Caches(namespace string) []component.CacheNeed {
 // Setup registers the controller of Catalogs with a manager, and what happens once at its start.
 func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		side, err := newSideCaches(mgr, settings.Namespace)
+		side, err := newExtraCaches(mgr, settings.Namespace)
 		if err != nil {
 			return err
 		}
@@ -104,63 +104,63 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			return fmt.Errorf("building the client for single objects of the platform: %w", err)
 		}
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
-		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
-		proxy := newClusterProxy(dyn, env.Clock(), mgr.GetLogger())
+		admins := newAdminGroupsWatcher(ctx, dyn, served, env.Clock(), mgr.GetLogger())
+		proxy := newClusterProxyWatcher(dyn, env.Clock(), mgr.GetLogger())
 		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
 		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
-		reader := side.routed(mgr.GetClient())
-		r := &catalogs{
-			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), whole: mgr.GetCache(), side: side, applier: env.Applier(mgr, reader),
+		reader := side.delegatingClient(mgr.GetClient())
+		r := &catalogReconciler{
+			settings: settings, aihub: hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: side, applier: env.Applier(mgr, reader),
 			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
 			references: reference.NewTracker(reader, mgr.GetAPIReader()),
 		}
-		r.certificates = registry.NewCertificates(reader, r.live, r.applier, r.clock)
+		r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
-		for _, kind := range registry.Optional {
-			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
+		for _, kind := range registry.OptionalKinds {
+			served.WatchMetadata(ctx, c, kind, r.enqueueAllCatalogs(), catalogPredicate())
 		}
-		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.everyCatalog(), ofCatalog())
+		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.enqueueAllCatalogs(), catalogPredicate())
 		for _, followed := range []manager.Runnable{admins, proxy, keys} {
 			if err := mgr.Add(followed); err != nil {
 				return fmt.Errorf("adding what is followed: %w", err)
 			}
 		}
-		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
+		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
 			recorder: mgr.GetEventRecorder(ComponentName), clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
 	}
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
-	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
-	b := registry.OwnsServer(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	every, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
+	b := registry.OwnServerChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(catalog, builder.WithPredicates(reconciler.Changed()))).
-		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
+		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(createDeletePredicate())).
 		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(catalogPredicate())).
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
-		WatchesRawSource(r.hub.Changes(catalog, every)).
+		WatchesRawSource(r.aihub.Changes(catalog, every)).
 		WatchesRawSource(r.admins.Changes(catalog, every)).
 		WatchesRawSource(r.proxy.Changes(catalog, every)).
 		WatchesRawSource(r.keys.Changes(catalog, every))
-	for _, s := range r.side.sources(every) {
+	for _, s := range r.extraCaches.eventSources(every) {
 		b.WatchesRawSource(s)
 	}
 	return b.Build(shell)
 }
 
 // everyCatalog maps whatever happened to all Catalogs, of which there is one as a rule.
-func (r *catalogs) everyCatalog() handler.EventHandler {
+func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := &aihubv1alpha1.CatalogList{}
 		if err := r.cached.List(ctx, list); err != nil {
@@ -176,7 +176,7 @@ func (r *catalogs) everyCatalog() handler.EventHandler {
 }
 
 // comesAndGoes admits what decides which Catalog is in charge.
-func comesAndGoes() predicate.Predicate {
+func createDeletePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
@@ -184,7 +184,7 @@ func comesAndGoes() predicate.Predicate {
 
 // ofCatalog admits what bears the labels of the catalog or one of its names, whatever its labels have become: other components
 // keep objects of the same kinds in the cache.
-func ofCatalog() predicate.Predicate {
+func catalogPredicate() predicate.Predicate {
 	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
 	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
 }

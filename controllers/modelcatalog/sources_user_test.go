@@ -56,7 +56,7 @@ func TestWithoutFormerDefault(t *testing.T) {
 			"catalogs:\n- id: a\n  includedModels: [x]\nfuture: {a: 1}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := withoutFormerDefault(c.given)
+			got, err := withoutLegacyDefault(c.given)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestWithoutFormerDefault(t *testing.T) {
 			if diff := cmp.Diff(tree(t, c.want), tree(t, got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again, err := withoutFormerDefault(got); again != "" || err != nil {
+			if again, err := withoutLegacyDefault(got); again != "" || err != nil {
 				t.Errorf("a second look finds %q, %v", again, err)
 			}
 		})
@@ -75,7 +75,7 @@ func TestWithoutFormerDefault(t *testing.T) {
 
 func TestCommentsAndSpellingStay(t *testing.T) {
 	given := "# ours\ncatalogs:\n  - id: default_catalog\n  # the good one\n  - id: \"mine\"\n    properties:\n      size: 0x1F\n      ratio: 1.50\n"
-	got, err := withoutFormerDefault(given)
+	got, err := withoutLegacyDefault(given)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSourcesThatAreNotUnderstood(t *testing.T) {
 		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one document"},
 		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
-		if got, err := withoutFormerDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
+		if got, err := withoutLegacyDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
@@ -109,14 +109,14 @@ func FuzzWithoutFormerDefault(f *testing.F) {
 	f.Add("catalogs: &a [*a]")
 	f.Add("? {}\n: - id: default_catalog")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := withoutFormerDefault(text)
+		got, err := withoutLegacyDefault(text)
 		if err != nil && got != "" {
 			t.Error("an error and a result")
 		}
 		if got == "" {
 			return
 		}
-		if again, err := withoutFormerDefault(got); err != nil || again != "" {
+		if again, err := withoutLegacyDefault(got); err != nil || again != "" {
 			t.Errorf("the result %q is not clean: %q, %v", got, again, err)
 		}
 	})

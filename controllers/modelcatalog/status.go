@@ -21,13 +21,13 @@ const (
 	// routestatus.Condition and reference.Condition come where there is something to say.
 	ConditionAvailable = "Available"
 	// ConditionHubKeys exists, and is False, only while Secrets are labelled as keys for Hugging Face and are of no use.
-	ConditionHubKeys = "HuggingFaceKeysReady"
+	ConditionHuggingFaceKeys = "HuggingFaceKeysReady"
 )
 
 // Reasons of the condition, beside those of package serving.
 const (
 	ReasonConfiguration = "ConfigurationError"
-	ReasonNotInCharge   = "AnotherCatalogActive"
+	ReasonNotActive     = "AnotherCatalogActive"
 	ReasonMisplaced     = "NotAllowedHere"
 	ReasonForbidden     = "Forbidden"
 	// ReasonKeysRejected is that of ConditionHubKeys.
@@ -40,7 +40,7 @@ func setAvailable(c *aihubv1alpha1.Catalog, s serving.State) {
 
 // standing says why a Catalog is not the one in charge; the zero value when it is. The webhook refuses most of this, but objects
 // may have been stored before it was there.
-func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
+func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
 	problem := serving.State{Status: metav1.ConditionFalse, Reason: ReasonMisplaced}
 	switch {
 	case c.Name != aihubv1alpha1.CatalogName:
@@ -50,8 +50,8 @@ func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace s
 		problem.Message = fmt.Sprintf("catalogs belong into namespace %s (REGISTRIES_NAMESPACE); delete this one and create it there", namespace)
 		return problem
 	}
-	if first := inCharge(all, namespace); first != nil && first.UID != c.UID {
-		problem.Reason = ReasonNotInCharge
+	if first := activeCatalog(all, namespace); first != nil && first.UID != c.UID {
+		problem.Reason = ReasonNotActive
 		problem.Message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", first.Namespace)
 		return problem
 	}
@@ -59,7 +59,7 @@ func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace s
 }
 
 // inCharge is the oldest Catalog that is to stay and may work at all; nil when there is none.
-func inCharge(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
+func activeCatalog(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
 	var able []*aihubv1alpha1.Catalog
 	for i := range all {
 		c := &all[i]
@@ -77,7 +77,7 @@ func inCharge(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Cata
 
 // explain adds what the pods show to a state that needs it: a container that waits for something that does not come, or the nearest
 // other cause.
-func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
+func addPodCause(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -97,14 +97,14 @@ func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.S
 	if a.Status == metav1.ConditionTrue {
 		return a
 	}
-	if cause := settable.Cause(d, pods); cause != "" {
+	if cause := resourceFields.Cause(d, pods); cause != "" {
 		return serving.Unavailable("Deployment is unavailable: " + cause)
 	}
 	return a
 }
 
 // settable are the fields where users set the resources of the containers of a catalog and of its database.
-var settable = conditions.Fields{
+var resourceFields = conditions.Fields{
 	resources.ServerContainer: "spec.resources.catalog", rbacproxy.ContainerName: "spec.resources.kubeRBACProxy",
 	resources.DatabaseContainer: "spec.resources.postgres", resources.DataContainer: "spec.resources.init", resources.BenchmarkContainer: "spec.resources.init",
 }

@@ -53,7 +53,7 @@ func (b *bench) rollOut(since time.Duration) {
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newBench(t, sample())
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != serving.ReasonStarting {
+	if err != nil || result.RequeueAfter != unavailableRequeueAfter || b.available().Reason != serving.ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)
@@ -102,7 +102,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
 	b.change(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != soon || b.available().Status != metav1.ConditionTrue {
+	if err != nil || result.RequeueAfter != shortRequeueAfter || b.available().Status != metav1.ConditionTrue {
 		t.Errorf("%+v, %v, %+v", result, err, b.available())
 	}
 }
@@ -133,7 +133,7 @@ func TestOthersKeepTheirFields(t *testing.T) {
 	})
 	b.settle()
 	must(b, account)
-	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !ours(account) {
+	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !isManaged(account) {
 		t.Errorf("labels %v, pull secrets %v", account.Labels, account.ImagePullSecrets)
 	}
 }
@@ -234,8 +234,8 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 // The budget of additions is spent at once and comes back one a minute.
 func TestAdditionBudget(t *testing.T) {
 	b := newBench(t)
-	mayAdd := func(uid types.UID) bool { return b.r.remembered(uid).budget.TryAccept() }
-	for i := range additions {
+	mayAdd := func(uid types.UID) bool { return b.r.stateOf(uid).additionLimiter.TryAccept() }
+	for i := range maxSourceAdditions {
 		if !mayAdd("a") {
 			t.Fatalf("addition %d is refused", i)
 		}
@@ -248,7 +248,7 @@ func TestAdditionBudget(t *testing.T) {
 		t.Error("a minute gives one back")
 	}
 	b.later(100 * time.Minute)
-	for range additions {
+	for range maxSourceAdditions {
 		if !mayAdd("a") {
 			t.Error("all of them are back")
 		}

@@ -38,7 +38,7 @@ import (
 )
 
 // wholeObject is short for the many objects of other APIs that these tests read.
-var wholeObject = shared.Unstructured
+var wholeObject = shared.NewUnstructured
 
 var now = time.Unix(1700000000, 0)
 
@@ -134,7 +134,7 @@ func listHeads(ctx context.Context, c client.WithWatch, list client.ObjectList, 
 // scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
 func scopes() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []schema.GroupVersionKind{registry.ClusterBinding, capability.UserGroup} {
+	for _, kind := range []schema.GroupVersionKind{registry.ClusterRoleBinding, capability.UserGroup} {
 		m.Add(kind, meta.RESTScopeRoot)
 	}
 	for _, kind := range []schema.GroupVersionKind{

@@ -137,7 +137,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 		w.waits(w.finalize(t.Context(), m), "status")
 		w.must(w.finalize(t.Context(), m))
 		for kind, place := range map[schema.GroupVersionKind][2]string{
-			registry.ClusterBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
+			registry.ClusterRoleBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
 		} {
 			if w.get(wholeObject(kind), place[0], place[1]) {
 				t.Errorf("call %d: %s %s is left", n, kind.Kind, place[1])

@@ -52,7 +52,7 @@ func TestMoveProxy(t *testing.T) {
 
 // [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
 func TestFill(t *testing.T) {
-	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, Routers: "apps"}
+	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
@@ -73,7 +73,7 @@ func TestFill(t *testing.T) {
 	}
 	given := m.DeepCopy()
 	setDefaults(m, &registry.Platform{
-		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, Routers: "x",
+		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, RouterDomain: "x",
 	})
 	if diff := cmp.Diff(given, m); diff != "" {
 		t.Errorf("what is reported stays (-want +got):\n%s", diff)
@@ -90,7 +90,7 @@ func TestDomainOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			setDefaults(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, Routers: test.cluster})
+			setDefaults(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, RouterDomain: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

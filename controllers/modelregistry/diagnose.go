@@ -193,7 +193,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.stateOf(m).platform.Served.Has(capability.Route) {
 		return finding{}, nil
 	}
-	route := common.Unstructured(capability.Route)
+	route := common.NewUnstructured(capability.Route)
 	err = r.fullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)

@@ -81,7 +81,7 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 	}
 	sharedGrant := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
 	if objects[sharedGrant] != nil {
-		removed, err := registry.RemoveSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
+		removed, err := registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
 		if errs = append(errs, err); removed {
 			delete(objects, sharedGrant)
 		}
@@ -125,7 +125,7 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
 		key(registry.Deployment, m.Name+"-catalog"),
 		key(registry.Service, m.Name+"-catalog"),
 		key(registry.Secret, resources.CookieSecretName(m)),
-		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
+		{registry.ClusterRoleBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
 		{capability.HTTPRoute, types.NamespacedName{Namespace: routeNamespace, Name: resources.HTTPRouteName(m)}},
 	}
 }
@@ -134,7 +134,7 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
 func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[objectKey]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
-		registry.Secret: namespace, registry.ClusterBinding: "",
+		registry.Secret: namespace, registry.ClusterRoleBinding: "",
 	}
 	if in.OpenShift {
 		kinds[capability.Route] = namespace

@@ -158,12 +158,12 @@ func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.
 			Labels: resources.Labels(m, resources.DatabaseName(m)),
 		}
 	}
-	return r.certificates.Keep(ctx, m, server, database)
+	return r.certificates.Ensure(ctx, m, server, database)
 }
 
 // requeueForRenewal requeues the registry when a certificate is to be renewed or the deadline for the status of a Gateway ends.
 func (r *registryReconciler) requeueForRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.stateOf(m).routeReport.Await())
+	return errors.Join(r.certificates.RequeueForRenewal(m.UID), r.stateOf(m).routeReport.Await())
 }
 
 // applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
@@ -177,10 +177,10 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
 		return err
 	}
-	if err := in.Hear(ctx, r.fullObjects, resources.Published(effective, in), r.clock.Now()); err != nil {
+	if err := in.ReadRouteReport(ctx, r.fullObjects, resources.Published(effective, in), r.clock.Now()); err != nil {
 		return err
 	}
-	s.routeReport = in.Said
+	s.routeReport = in.RouteReport
 	s.routeReport.Set(&m.Status.Conditions, m.Generation)
 	if err := reportSpec(m, effective, in); err != nil {
 		return err

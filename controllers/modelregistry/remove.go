@@ -70,7 +70,7 @@ func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 
 // unownedKinds returns the served kinds whose objects cannot have an owner reference to a registry.
 func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{registry.ClusterBinding}
+	kinds := []schema.GroupVersionKind{registry.ClusterRoleBinding}
 	if in.HTTPRoutes {
 		kinds = append(kinds, capability.HTTPRoute)
 	}
@@ -124,9 +124,9 @@ func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegis
 func (r *registryReconciler) deleteAllUnowned(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	in := buildInputs(m, &r.stateOf(m).platform)
 	legacyNames := map[schema.GroupVersionKind]types.NamespacedName{
-		registry.ClusterBinding: {Name: resources.DelegatorName(m)},
-		capability.HTTPRoute:    {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
-		capability.UserGroup:    {Name: resources.UsersName(m)},
+		registry.ClusterRoleBinding: {Name: resources.DelegatorName(m)},
+		capability.HTTPRoute:        {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
+		capability.UserGroup:        {Name: resources.UsersName(m)},
 	}
 	var errs []error
 	for _, kind := range unownedKinds(in) {

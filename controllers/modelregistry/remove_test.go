@@ -255,7 +255,7 @@ func TestKindsToLookAt(t *testing.T) {
 	if got := all.Prunable(cronJobKind); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
 		t.Errorf("kinds %v", got)
 	}
-	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterBinding {
+	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterRoleBinding {
 		t.Errorf("kinds %v", got)
 	}
 	if got := unownedKinds(all); len(got) != 3 {

@@ -143,7 +143,7 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
-	return registry.OwnsServer(b).
+	return registry.OwnServerChildren(b).
 		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).

@@ -31,7 +31,7 @@ func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.Model
 
 // waitForDomain waits until the domain of Routes is known.
 func (r *registryReconciler) waitForDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return r.stateOf(m).platform.AwaitDomain()
+	return r.stateOf(m).platform.WaitForDomain()
 }
 
 // validateNamespace stops the reconcile of registries outside of the configured namespace. Their objects are neither read nor changed.
@@ -79,7 +79,7 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 // validateSpec rejects references and names that admission forbids, for objects that admission has not seen. If ValidateInReconciler is
 // set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.settings.Authors.Forbidden(rules.Uses(r.settings.Authors, m)); err != nil {
+	if err := r.settings.Authors.Forbidden(rules.References(r.settings.Authors, m)); err != nil {
 		return rejectSpec(m, err)
 	}
 	if detail := rules.ReservedName(m.Name); detail != "" && isNeverDeployed(m, detail) {
@@ -179,7 +179,7 @@ func defaultDomain(p *registry.Platform) string {
 	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
 		own = p.Exposure.IngressDomain
 	}
-	return clusterdomain.Prefer(own, p.Routers)
+	return clusterdomain.Prefer(own, p.RouterDomain)
 }
 
 // generatesDatabase reports whether the operator runs the database of the registry.

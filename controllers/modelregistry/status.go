@@ -129,7 +129,7 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if err != nil {
 		return err
 	}
-	m.Status.Scale = common.Scaled(d, resources.ServerSelector(m))
+	m.Status.Scale = common.ScaleStatus(d, resources.ServerSelector(m))
 	s, err := r.evaluateServer(ctx, m, d)
 	if err != nil {
 		return err

@@ -60,8 +60,8 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 	if in.Mode.Active() && in.Guard(c) == raycluster.AuthOAuth && !in.Lingers(c) && in.Published(c) {
 		known := r.memory.of(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
-		known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)
-		if oauthproxy.Computed(known.cookie) {
+		known.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, known.cookie)
+		if oauthproxy.IsPredictable(known.cookie) {
 			known.cookie = oauthproxy.NewCookie()
 			r.warn(cluster, topicCookie, ReasonCookieReplaced, "the key of the dashboard's login cookies was made by the CodeFlare operator, "+
 				"and owners of clusters of the same name in other namespaces may know it, so it is replaced in Secret "+key.Name+

@@ -252,5 +252,5 @@ func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
 
 // wholeCluster is an empty RayCluster.
 func wholeCluster() *unstructured.Unstructured {
-	return common.Unstructured(raycluster.GVK)
+	return common.NewUnstructured(raycluster.GVK)
 }

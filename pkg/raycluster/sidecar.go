@@ -50,14 +50,14 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
 		return s.proxy()
 	}
-	args, err := s.arguments().All()
+	args, err := s.arguments().Args()
 	utilruntime.Must(err) // texts can be written as JSON
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
 		WithArgs(args...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
-		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
+		WithEnv(oauthproxy.CookieEnvVar(s.Names.CookieSecret)).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
@@ -75,7 +75,7 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 // OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
 // by the browser.
 func (s Sidecar) OriginalArgs() []string {
-	args, err := s.arguments().Delegating()
+	args, err := s.arguments().DelegateArgs()
 	utilruntime.Must(err) // texts can be written as JSON
 	return args
 }

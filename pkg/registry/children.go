@@ -31,41 +31,41 @@ import (
 
 // Kinds of the objects that a server and its database consist of.
 var (
-	Deployment       = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	Service          = corev1.SchemeGroupVersion.WithKind("Service")
-	ServiceAccount   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	Secret           = corev1.SchemeGroupVersion.WithKind("Secret")
-	ConfigMap        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	Claim            = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	EndpointSlice    = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
-	Ingress          = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	NetworkPolicy    = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
-	DisruptionBudget = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	Role             = rbacv1.SchemeGroupVersion.WithKind("Role")
-	RoleBinding      = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	ClusterBinding   = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	Deployment         = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	Service            = corev1.SchemeGroupVersion.WithKind("Service")
+	ServiceAccount     = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	Secret             = corev1.SchemeGroupVersion.WithKind("Secret")
+	ConfigMap          = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	Claim              = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	EndpointSlice      = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+	Ingress            = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	NetworkPolicy      = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	DisruptionBudget   = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	Role               = rbacv1.SchemeGroupVersion.WithKind("Role")
+	RoleBinding        = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	ClusterRoleBinding = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
 // Optional are the children whose APIs may come and go.
-var Optional = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
+var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
 
 // Caches says what of servers is held in memory, by our label, which EndpointSlices copy from their Service. An empty namespace is all;
 // optional kinds are always watched in all.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
-		{Kind: Deployment, Namespace: namespace, FullObjects: true}, {Kind: EndpointSlice, Namespace: namespace, FullObjects: true}, {Kind: ClusterBinding},
+		{Kind: Deployment, Namespace: namespace, FullObjects: true}, {Kind: EndpointSlice, Namespace: namespace, FullObjects: true}, {Kind: ClusterRoleBinding},
 	}
 	for _, kind := range []schema.GroupVersionKind{Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
 	}
-	for _, kind := range Optional {
+	for _, kind := range OptionalKinds {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}
 	return needs
 }
 
 // OwnsServer has a controller follow the children of its objects that are always served.
-func OwnsServer(b *builder.Builder) *builder.Builder {
+func OwnServerChildren(b *builder.Builder) *builder.Builder {
 	b.Owns(&appsv1.Deployment{})
 	for _, child := range []client.Object{
 		&corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{},
@@ -158,11 +158,11 @@ func NewCertificates(cached, live client.Reader, applier *apply.Applier, clk clo
 }
 
 // Keep issues and renews both certificates of an owner; nil is one that it needs none of.
-func (c *Certificates) Keep(ctx context.Context, owner reconciler.Object, server, database *servingcert.Wanted) error {
-	return errors.Join(keep(ctx, c.server, owner, server), keep(ctx, c.database, owner, database))
+func (c *Certificates) Ensure(ctx context.Context, owner reconciler.Object, server, database *servingcert.Wanted) error {
+	return errors.Join(ensure(ctx, c.server, owner, server), ensure(ctx, c.database, owner, database))
 }
 
-func keep(ctx context.Context, k *servingcert.Keeper, owner reconciler.Object, want *servingcert.Wanted) error {
+func ensure(ctx context.Context, k *servingcert.Keeper, owner reconciler.Object, want *servingcert.Wanted) error {
 	if want == nil {
 		k.Leave(owner)
 		return nil
@@ -174,7 +174,7 @@ func keep(ctx context.Context, k *servingcert.Keeper, owner reconciler.Object, w
 func (c *Certificates) Authority(owner types.UID) []byte { return c.server.Authority(owner) }
 
 // AwaitRenewal brings an owner back when one of its certificates is due. It belongs to the last phase.
-func (c *Certificates) AwaitRenewal(owner types.UID) error {
+func (c *Certificates) RequeueForRenewal(owner types.UID) error {
 	return errors.Join(c.server.AwaitRenewal(owner), c.database.AwaitRenewal(owner))
 }
 

@@ -30,7 +30,7 @@ const SharedGrantName = "allow-gateway-httproutes"
 
 // RemoveSharedGrant removes it from a namespace unless an HTTPRoute leads to a Service there that no other grant names: the registry or
 // catalog that is the last to get a grant of its own removes it. It reports whether it is settled, so that it need not be looked for again.
-func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
+func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
 	settled bool, err error,
 ) {
 	settled = true
@@ -50,18 +50,18 @@ func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 }
 
 // way is how an HTTPRoute of a namespace reaches a Service; without a name every Service.
-type way struct{ from, service string }
+type backendReference struct{ from, service string }
 
 // needsSharedGrant reports whether an HTTPRoute, of whichever namespace, leads to a Service that no other grant opens to it.
 func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
-	needed, granted := sets.New[way](), sets.New[way]()
-	err := each(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addBackends(needed, route, namespace) })
+	needed, granted := sets.New[backendReference](), sets.New[backendReference]()
+	err := forEach(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addBackends(needed, route, namespace) })
 	if err != nil || needed.Len() == 0 {
 		return false, err
 	}
-	err = each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGranted(granted, grant) })
+	err = forEach(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGranted(granted, grant) })
 	for w := range needed {
-		if !granted.HasAny(w, way{from: w.from}) {
+		if !granted.HasAny(w, backendReference{from: w.from}) {
 			return true, err
 		}
 	}
@@ -69,32 +69,32 @@ func needsSharedGrant(ctx context.Context, live client.Reader, namespace string)
 }
 
 // addBackends adds how an HTTPRoute leads to Services of another namespace than its own.
-func addBackends(needed sets.Set[way], route *gatewayv1.HTTPRoute, namespace string) {
+func addBackends(needed sets.Set[backendReference], route *gatewayv1.HTTPRoute, namespace string) {
 	for _, rule := range route.Spec.Rules {
 		for _, backend := range rule.BackendRefs {
 			if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
-				needed.Insert(way{route.Namespace, string(backend.Name)})
+				needed.Insert(backendReference{route.Namespace, string(backend.Name)})
 			}
 		}
 	}
 }
 
 // addGranted adds what a grant opens, other than the shared one.
-func addGranted(granted sets.Set[way], grant *gatewayv1beta1.ReferenceGrant) {
+func addGranted(granted sets.Set[backendReference], grant *gatewayv1beta1.ReferenceGrant) {
 	if grant.Name == SharedGrantName {
 		return
 	}
 	for _, from := range grant.Spec.From {
 		for _, to := range grant.Spec.To {
 			if from.Kind == "HTTPRoute" && to.Kind == "Service" {
-				granted.Insert(way{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
+				granted.Insert(backendReference{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
 			}
 		}
 	}
 }
 
 // each reads the objects of a kind, "" for all namespaces; one that is not served has none.
-func each[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
+func forEach[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := live.List(ctx, list, client.InNamespace(namespace))

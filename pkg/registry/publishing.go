@@ -41,8 +41,8 @@ type Platform struct {
 	// Served are the optional kinds of the cluster.
 	Served capability.Set
 	// Routers is the domain of the cluster's routers, "" where there is none.
-	Routers string
-	settled bool
+	RouterDomain string
+	domainKnown  bool
 }
 
 // DetectPlatform takes the platform as it is now. The hub may be nil, which is one without decisions.
@@ -50,15 +50,15 @@ func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served ca
 	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
 	p.Gateway = p.Gateway.On(served.Has(capability.Route))
 	if domain != nil {
-		p.Routers, p.settled = domain.Domain(), domain.Settled()
+		p.RouterDomain, p.domainKnown = domain.Domain(), domain.Settled()
 	}
 	return p
 }
 
 // AwaitDomain waits until the cluster has said which domain it has, be it none: a Route that was published must not lose its host because
 // the manager has just started.
-func (p *Platform) AwaitDomain() error {
-	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.settled {
+func (p *Platform) WaitForDomain() error {
+	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.domainKnown {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
 	}
 	return nil
@@ -92,17 +92,19 @@ type Publishing struct {
 	// TLS is the profile of the proxy before the server.
 	TLS tlsprofile.Profile
 	// Said is what Gateway and routers say of what publishes the server.
-	Said routestatus.Report
+	RouteReport routestatus.Report
 }
 
 // Hear reads what Gateway and routers say of objects that publish the server.
-func (p *Publishing) Hear(ctx context.Context, whole client.Reader, objects apply.Desired, now time.Time) (err error) {
-	p.Said, err = routestatus.Read(ctx, whole, resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}, objects, now)
+func (p *Publishing) ReadRouteReport(ctx context.Context, whole client.Reader, objects apply.Desired, now time.Time) (err error) {
+	p.RouteReport, err = routestatus.Read(ctx, whole, resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}, objects, now)
 	return err
 }
 
 // AtGateway reports whether the server has an address at the gateway: one that refuses to lead there has none.
-func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.RefusedBy(false) }
+func (p *Publishing) HasGatewayAddress() bool {
+	return p.GatewayMode() && !p.RouteReport.RefusedBy(false)
+}
 
 // GatewayMode reports whether the server is published behind the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {
@@ -165,18 +167,18 @@ func (s Server) Ingress(meta metav1.ObjectMeta, host string, in *Publishing) run
 
 // GatewayNames is the metadata of what publishes a server behind the gateway: of ReferenceGrant, trust in the CA of its proxy, and
 // HTTPRoute.
-type GatewayNames struct{ Grant, Authority, Route metav1.ObjectMeta }
+type GatewayMetadata struct{ Grant, Authority, Route metav1.ObjectMeta }
 
 // BehindGateway publishes the server below a path of the gateway, without slashes at its ends. The HTTPRoute lives in another namespace,
 // where nothing can own it. Gateways speak TLS to a proxy whose certificate was issued here.
-func (s Server) BehindGateway(path string, names GatewayNames, in *Publishing) apply.Desired {
+func (s Server) GatewayObjects(path string, names GatewayMetadata, in *Publishing) apply.Desired {
 	var desired apply.Desired
 	p := s.published()
 	p.Namespace, p.Port = s.Namespace, intstr.FromInt32(s.Port)
 	p.Gateway = resources.Gateway{Name: in.Gateway.Name, Namespace: in.Gateway.Namespace}
 	p.Prefixes = []resources.Prefix{{Path: "/" + path + "/", Rewritten: "/"}}
 	if s.Proxied && in.BackendTLSPolicies && len(in.Authority) > 0 {
-		desired.Add(p.Trust(names.Authority, in.Authority)...)
+		desired.Add(p.BackendTLS(names.Authority, in.Authority)...)
 	}
 	if in.ReferenceGrants {
 		desired.Add(p.ReferenceGrant(names.Grant, in.Gateway.RouteNamespace))
@@ -191,7 +193,7 @@ func ServerDeployment(meta metav1.ObjectMeta, replicas *int32, selector map[stri
 	pod *corev1ac.PodSpecApplyConfiguration,
 ) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(appsv1ac.DeploymentSpec().
-		WithReplicas(resources.OrOne(replicas)).
+		WithReplicas(resources.ReplicasOrOne(replicas)).
 		WithRevisionHistoryLimit(0).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 		WithTemplate(corev1ac.PodTemplateSpec().
@@ -210,7 +212,7 @@ func ReaderRole(meta metav1.ObjectMeta, service string, more ...string) *rbacv1a
 }
 
 // BindGroups gives groups a Role.
-func BindGroups(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac.RoleBindingApplyConfiguration {
+func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac.RoleBindingApplyConfiguration {
 	binding := rbacv1ac.RoleBinding(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(role))
 	for _, group := range groups {
@@ -220,7 +222,7 @@ func BindGroups(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac
 }
 
 // Delegation lets the proxy of an account ask the API server who calls and what they may do.
-func Delegation(meta metav1.ObjectMeta, account string) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+func AuthDelegatorBinding(meta metav1.ObjectMeta, account string) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(meta.Name).WithLabels(meta.Labels).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(meta.Namespace).WithName(account))

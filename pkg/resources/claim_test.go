@@ -24,7 +24,7 @@ func TestClassForUnbound(t *testing.T) {
 		"the default":    {claim(corev1.ClaimPending, "", nil), new(""), ""},
 		"nothing wanted": {claim(corev1.ClaimPending, "", nil), nil, ""},
 	} {
-		ClassForUnbound(c.claim, c.class)
+		SetStorageClassIfUnbound(c.claim, c.class)
 		got := ""
 		if c.claim.Spec.StorageClassName != nil {
 			got = *c.claim.Spec.StorageClassName

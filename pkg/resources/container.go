@@ -6,7 +6,7 @@ import (
 )
 
 // FromSecret is an environment variable with the value of a key of a Secret.
-func FromSecret(variable, secret, key string) *corev1ac.EnvVarApplyConfiguration {
+func SecretEnvVar(variable, secret, key string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().WithName(variable).WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(key)))
 }
@@ -24,7 +24,7 @@ func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequir
 }
 
 // RequirementsOr are those that a user gave, even if they are empty, and else these.
-func RequirementsOr(given *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
+func RequirementsOrDefault(given *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if given != nil {
 		requests, limits = given.Requests, given.Limits
 	}

@@ -60,7 +60,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 	volumes := []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(backupVolume).
 		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(b.Claim))}
 	if b.Certificate != "" {
-		volumes = append(volumes, VerifyPostgres(container, VerifyFull, b.Certificate))
+		volumes = append(volumes, AddPostgresVerification(container, VerifyFull, b.Certificate))
 	}
 	pod := corev1ac.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
@@ -83,8 +83,8 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 
 // Policy lets the pods of backups reach the database and name servers, and no client reach them.
 func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]string, port int32) *policyConfig {
-	policy := EgressPolicy(meta, b.Labels, outTo(corev1.ProtocolTCP, port).WithTo(PodsWith(database)),
-		outTo(corev1.ProtocolUDP, dnsPorts...), outTo(corev1.ProtocolTCP, dnsPorts...))
+	policy := EgressPolicy(meta, b.Labels, allowEgress(corev1.ProtocolTCP, port).WithTo(PodPeer(database)),
+		allowEgress(corev1.ProtocolUDP, dnsPorts...), allowEgress(corev1.ProtocolTCP, dnsPorts...))
 	policy.Spec.WithPolicyTypes(networkingv1.PolicyTypeIngress)
 	return policy
 }
@@ -92,6 +92,6 @@ func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]strin
 // dnsPorts are those of name servers; that of OpenShift has the second.
 var dnsPorts = []int32{53, 5353}
 
-func outTo(protocol corev1.Protocol, ports ...int32) *egressRule {
-	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(portsOf(protocol, ports)...)
+func allowEgress(protocol corev1.Protocol, ports ...int32) *egressRule {
+	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(policyPorts(protocol, ports)...)
 }

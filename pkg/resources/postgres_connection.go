@@ -15,10 +15,10 @@ var ConnectionKeys = []struct{ Variable, Key string }{
 }
 
 // ConnectionEnv is the way to a database that such a Secret describes, as variables of libpq.
-func ConnectionEnv(secret string) []*corev1ac.EnvVarApplyConfiguration {
+func PostgresConnectionEnv(secret string) []*corev1ac.EnvVarApplyConfiguration {
 	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(ConnectionKeys))
 	for _, k := range ConnectionKeys {
-		env = append(env, FromSecret(k.Variable, secret, k.Key))
+		env = append(env, SecretEnvVar(k.Variable, secret, k.Key))
 	}
 	return env
 }

@@ -36,7 +36,7 @@ func servePostgresTLS(container *corev1ac.ContainerApplyConfiguration, secret st
 
 // VerifyPostgres has a client that follows the variables of libpq verify the server with the CA in a Secret. It returns the volume.
 // Only the name of the server's certificate is left to sslMode.
-func VerifyPostgres(container *corev1ac.ContainerApplyConfiguration, sslMode, secret string) *corev1ac.VolumeApplyConfiguration {
+func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, sslMode, secret string) *corev1ac.VolumeApplyConfiguration {
 	const volume, dir = "postgres-ca", "/etc/postgres-ca"
 	container.WithEnv(
 		corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(sslMode),

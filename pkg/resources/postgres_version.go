@@ -7,19 +7,19 @@ import (
 )
 
 var (
-	versionInName = regexp.MustCompile(`(?:postgresql|postgres)-?(\d{1,2})(?:-|$)`)
-	versionInTag  = regexp.MustCompile(`^v?(\d{1,2})(?:[-._]|$)`)
+	repositoryVersion = regexp.MustCompile(`(?:postgresql|postgres)-?(\d{1,2})(?:-|$)`)
+	tagVersion        = regexp.MustCompile(`^v?(\d{1,2})(?:[-._]|$)`)
 )
 
 // PostgresMajor returns the major version of PostgreSQL that the name of an image tells: that in the name of its repository, such as
 // postgresql-16-c10s, or else that in its tag, such as postgresql:16.4. It returns 0 for one that tells none.
-func PostgresMajor(image string) int32 {
+func PostgresMajorVersion(image string) int32 {
 	image, _, _ = strings.Cut(image, "@")
 	name := image[strings.LastIndex(image, "/")+1:]
 	name, tag, _ := strings.Cut(name, ":")
-	found := versionInName.FindStringSubmatch(name)
+	found := repositoryVersion.FindStringSubmatch(name)
 	if found == nil && strings.Contains(name, "postgres") {
-		found = versionInTag.FindStringSubmatch(tag)
+		found = tagVersion.FindStringSubmatch(tag)
 	}
 	if found == nil {
 		return 0

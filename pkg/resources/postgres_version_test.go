@@ -22,7 +22,7 @@ func TestPostgresMajor(t *testing.T) {
 		"example.com/database:16":                 0, // of something
 		"":                                        0,
 	} {
-		if got := PostgresMajor(image); got != want {
+		if got := PostgresMajorVersion(image); got != want {
 			t.Errorf("%s: %d, want %d", image, got, want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Place puts any pod of a custom resource where the user wants it, and pulls its images as the user wants it.
-func Place(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
+func SetScheduling(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 	for _, secret := range p.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
@@ -27,17 +27,17 @@ func Place(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 }
 
 // PlaceServer is Place for a pod of the server, which selector finds. Its first container gets the mounts.
-func PlaceServer(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
-	Place(pod, p)
+func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
+	SetScheduling(pod, p)
 	if p.Affinity != nil {
 		pod.Affinity = MustApply[corev1ac.AffinityApplyConfiguration](p.Affinity)
 	}
-	Spread(pod, selector, &p.More)
-	Mount(pod, &p.More)
+	AddSpreadConstraints(pod, selector, &p.More)
+	AddVolumes(pod, &p.More)
 }
 
 // Spread adds the spread constraints to a pod of the server, which selector finds.
-func Spread(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
+func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
 	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](more.TopologySpreadConstraints)
 	for i := range pod.TopologySpreadConstraints {
 		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
@@ -48,7 +48,7 @@ func Spread(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string,
 
 // Mount adds the volumes of the user to a pod, and the mounts to its first container. The prefix keeps names apart that users and
 // the operator give.
-func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
+func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 	const prefix = "extra-"
 	for i := range more.Volumes {
 		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&more.Volumes[i]).WithName(prefix + more.Volumes[i].Name))
@@ -59,7 +59,7 @@ func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 }
 
 // OrOne is a wanted number, 1 if none is given.
-func OrOne(wanted *int32) int32 { return ptr.Deref(wanted, 1) }
+func ReplicasOrOne(wanted *int32) int32 { return ptr.Deref(wanted, 1) }
 
 // DisruptionBudget lets one of several pods be evicted at a time. One that is not ready answers no requests and may always be evicted.
 func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
@@ -70,6 +70,6 @@ func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *polic
 }
 
 // Scaled is what the scale subresource shows of a Deployment whose pods selector finds.
-func Scaled(d *appsv1.Deployment, selector map[string]string) server.Scale {
+func ScaleStatus(d *appsv1.Deployment, selector map[string]string) server.Scale {
 	return server.Scale{Replicas: d.Status.Replicas, Selector: labels.FormatLabels(selector)}
 }

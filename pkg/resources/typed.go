@@ -59,7 +59,7 @@ func dropUnset(value any) bool {
 }
 
 // Unstructured returns an empty object of a kind.
-func Unstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func NewUnstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return object

@@ -82,15 +82,15 @@ func TestGatewayObjects(t *testing.T) {
 
 func TestGatewayIs(t *testing.T) {
 	ref := gatewayv1.ParentReference{Name: "g"}
-	if g := (Gateway{"g", "ns"}); !g.Is(ref, "ns") || g.Is(ref, "other") {
+	if g := (Gateway{"g", "ns"}); !g.Matches(ref, "ns") || g.Matches(ref, "other") {
 		t.Error("a reference without a namespace is to the one of the route")
 	}
 	ref.Namespace = new(gatewayv1.Namespace("gateways"))
-	if g := (Gateway{"g", "gateways"}); !g.Is(ref, "ns") || (Gateway{"h", "gateways"}).Is(ref, "ns") {
+	if g := (Gateway{"g", "gateways"}); !g.Matches(ref, "ns") || (Gateway{"h", "gateways"}).Matches(ref, "ns") {
 		t.Error("a reference names the Gateway")
 	}
 	ref.Kind = new(gatewayv1.Kind("Service"))
-	if (Gateway{"g", "gateways"}).Is(ref, "ns") {
+	if (Gateway{"g", "gateways"}).Matches(ref, "ns") {
 		t.Error("a Service is no Gateway")
 	}
 }

@@ -73,7 +73,7 @@ func Read(ctx context.Context, whole client.Reader, gateway resources.Gateway, o
 		if read == nil {
 			continue
 		}
-		object := resources.Unstructured(kind)
+		object := resources.NewUnstructured(kind)
 		err = whole.Get(ctx, name, object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
@@ -130,7 +130,7 @@ func (r *Report) readPolicy(object *unstructured.Unstructured, gateway resources
 
 // heed takes up what one Gateway says of the present object, and reports whether that is ours. What it said of an older one does not count.
 func (r *Report) heed(object *unstructured.Unstructured, gateway resources.Gateway, by gatewayv1.ParentReference, said []metav1.Condition) bool {
-	if !gateway.Is(by, object.GetNamespace()) {
+	if !gateway.Matches(by, object.GetNamespace()) {
 		return false
 	}
 	for _, kind := range []string{string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs)} {
@@ -242,7 +242,7 @@ func Watch(ctx context.Context, served *capability.Watcher, from cache.Cache, c 
 	h handler.EventHandler, only ...predicate.Predicate) {
 	for _, kind := range kinds {
 		served.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind[client.Object](from, resources.Unstructured(kind), h, only...)
+			return source.Kind[client.Object](from, resources.NewUnstructured(kind), h, only...)
 		})
 	}
 }

@@ -25,7 +25,7 @@ var (
 
 // stored is an object that was written some seconds ago, with a status.
 func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
-	u := resources.Unstructured(kind)
+	u := resources.NewUnstructured(kind)
 	u.SetNamespace("team")
 	u.SetName("x")
 	u.SetGeneration(2)

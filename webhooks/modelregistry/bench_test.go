@@ -67,7 +67,7 @@ func object(t *testing.T, apiVersion, spec string) map[string]any {
 // registry is a typed one, with a spec in YAML.
 func registry(t *testing.T, spec string) *v1beta1.ModelRegistry {
 	t.Helper()
-	out, err := typed(object(t, beta, spec))
+	out, err := decodeTyped(object(t, beta, spec))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 const (
 	// largestConversion bounds the body of a conversion review, in bytes. A list is converted as one.
-	largestConversion = 64 << 20
+	maxConversionBytes = 64 << 20
 	// objectDepth is how deep the objects of a conversion review are: in a list in the request.
 	objectDepth = 3
 )
@@ -27,27 +27,27 @@ const (
 type converter struct{}
 
 // Largest implements admission.Weighed.
-func (converter) Largest() int64 { return largestConversion }
+func (converter) Largest() int64 { return maxConversionBytes }
 
 // Weigh implements admission.Weighed.
 func (converter) Weigh(body []byte) int64 { return author.MemoryOfItems(body, objectDepth) }
 
 // part is a value of a body that is not decoded yet. Unlike json.RawMessage it is no copy.
-type part []byte
+type rawValue []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (p *part) UnmarshalJSON(value []byte) error {
+func (p *rawValue) UnmarshalJSON(value []byte) error {
 	*p = value
 	return nil
 }
 
 // conversionReview is what the API server sends.
 type conversionReview struct {
-	APIVersion part `json:"apiVersion"`
+	APIVersion rawValue `json:"apiVersion"`
 	Request    *struct {
-		UID               part `json:"uid"`
-		DesiredAPIVersion part `json:"desiredAPIVersion"`
-		Objects           part `json:"objects"`
+		UID               rawValue `json:"uid"`
+		DesiredAPIVersion rawValue `json:"desiredAPIVersion"`
+		Objects           rawValue `json:"objects"`
 	} `json:"request"`
 }
 
@@ -85,7 +85,7 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // or returns the part, or a text where there is none.
-func (p part) or(text string) string {
+func (p rawValue) or(text string) string {
 	if p == nil {
 		return strconv.Quote(text)
 	}
@@ -93,13 +93,13 @@ func (p part) or(text string) string {
 }
 
 // convertAll writes the items of a list in the wanted version. It returns an error for the first that has none.
-func convertAll(w io.Writer, list part, wanted string) error {
+func convertAll(w io.Writer, list rawValue, wanted string) error {
 	items := json.NewDecoder(bytes.NewReader(list))
 	if begin, err := items.Token(); err != nil || begin != json.Delim('[') {
 		return nil // nothing to convert
 	}
 	for i := 0; items.More(); i++ {
-		var item part
+		var item rawValue
 		if err := items.Decode(&item); err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
 		}

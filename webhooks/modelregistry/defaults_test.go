@@ -71,7 +71,7 @@ func TestPinnedImagesStay(t *testing.T) {
 	} {
 		got := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+image+"', resources: "+resources+"}}")
 		setDefaults(got, nil, s)
-		rest := block(block(got, "spec"), "rest")
+		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if (rest["image"] == nil) != cleared || (rest["resources"] == nil) != cleared {
 			t.Errorf("%s: cleared %v, got %v", image, !cleared, rest)
 		}
@@ -84,9 +84,9 @@ func TestPinnedImagesStay(t *testing.T) {
 	} {
 		got := object(t, beta, "{rest: {image: '"+defaultImage+"', resources: "+c.spec+"}}")
 		got["status"] = map[string]any{"specDefaults": c.status}
-		want := block(block(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
+		want := nestedMap(nestedMap(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
 		setDefaults(got, nil, s)
-		rest := block(block(got, "spec"), "rest")
+		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if rest["image"] != nil {
 			t.Errorf("%s: the default image stays", name)
 		}
@@ -95,7 +95,7 @@ func TestPinnedImagesStay(t *testing.T) {
 	deployed := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+defaultImage+"'}}")
 	deployed["status"] = map[string]any{"specDefaults": `{"postgres":{}}`}
 	setDefaults(deployed, nil, s)
-	if block(block(deployed, "spec"), "rest")["image"] != defaultImage {
+	if nestedMap(nestedMap(deployed, "spec"), "rest")["image"] != defaultImage {
 		t.Error("a registry that was deployed with this image as its own keeps it")
 	}
 }
@@ -134,7 +134,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 		apiVersion, spec := c.apiVersion, c.spec
 		got := object(t, apiVersion, spec)
 		setDefaults(got, nil, settings(true))
-		stored, err := typed(got)
+		stored, err := decodeTyped(got)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,15 +198,15 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent := decoded(t, string(text))
-		delete(block(sent, "metadata"), "annotations")
-		edit(block(sent, "spec"))
+		delete(nestedMap(sent, "metadata"), "annotations")
+		edit(nestedMap(sent, "spec"))
 		r := request(t, admissionv1.Update, sent, shown)
 		changed := patched(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
 		back, err := conversion.Convert(changed, beta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return block(back, "spec")
+		return nestedMap(back, "spec")
 	}
 	same(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
@@ -256,7 +256,7 @@ func TestAppliedObjectsAreRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
-			block(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
+			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
 			setDefaults(got, object(t, beta, c.old), Settings{})
 			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 		})

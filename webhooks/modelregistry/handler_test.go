@@ -39,7 +39,7 @@ func TestPatchesAreMinimal(t *testing.T) {
 func TestWhatIsBeingDeletedPasses(t *testing.T) {
 	for _, apiVersion := range []string{alpha, beta} {
 		old := object(t, apiVersion, "{rest: {}, grpc: {}}")
-		block(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+		nestedMap(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
 		r := request(t, admissionv1.Update, object(t, apiVersion, "{rest: {}, grpc: {}}"), old)
 		for name, handler := range map[string]admission.Handler{
 			"defaulter": &defaulter{failing}, "validator": &validator{failing, lost},
@@ -51,7 +51,7 @@ func TestWhatIsBeingDeletedPasses(t *testing.T) {
 	}
 	// A deletion timestamp on a new object is the user's word.
 	forged := object(t, beta, "{rest: {}}")
-	block(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+	nestedMap(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
 	if answer := (&validator{source(settings(false)), registries{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
 		t.Error("a registry without a database passed")
 	}
@@ -105,7 +105,7 @@ func TestValidatorAnswers(t *testing.T) {
 		t.Errorf("%+v", answer.Result)
 	}
 	unnamed := object(t, beta, goodSpec)
-	delete(block(unnamed, "metadata"), "namespace")
+	delete(nestedMap(unnamed, "metadata"), "namespace")
 	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
 		t.Errorf("the namespace of the request counts: %+v", answer.Result)
 	}

@@ -74,7 +74,7 @@ func (s *serving) post(t *testing.T, path, body string) (int, []byte) {
 func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissionv1.AdmissionResponse {
 	t.Helper()
 	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","name":"%s","namespace":"ns","object":%s}}`,
-		block(object, "metadata")["name"], mustJSON(t, object))
+		nestedMap(object, "metadata")["name"], mustJSON(t, object))
 	code, body := s.post(t, path, review)
 	var answer admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &answer); err != nil || code != http.StatusOK || answer.Response == nil || answer.Response.UID != "u" {
@@ -93,7 +93,7 @@ func TestWebhooksAreServed(t *testing.T) {
 	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
 		t.Errorf("%+v", answer)
 	}
-	block(m, "metadata")["name"] = "free"
+	nestedMap(m, "metadata")["name"] = "free"
 	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
@@ -101,7 +101,7 @@ func TestWebhooksAreServed(t *testing.T) {
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "it exists in namespace elsewhere already") {
 		t.Errorf("%+v", answer)
 	}
-	block(catalog, "metadata")["name"] = "other"
+	nestedMap(catalog, "metadata")["name"] = "other"
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
 		t.Errorf("%+v", answer)
 	}
@@ -142,7 +142,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 			return nil
 		},
 	})
-	others := finder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
+	others := newNamespaceFinder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
 	if found, err := others(t.Context(), "demo"); err != nil || !slices.Equal(found, []string{"a", "b"}) {
 		t.Errorf("%v, %v", found, err)
 	}

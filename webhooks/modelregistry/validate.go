@@ -39,7 +39,7 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 		return errs
 	}
 	path := spec.Child("postgres")
-	if generated(&registry.Spec) {
+	if generatesDatabase(&registry.Spec) {
 		const detail = "host should not be set when auto-provisioning is enabled: remove it, or set spec.postgres.generateDeployment to false"
 		if postgres.Host != "" {
 			errs = append(errs, field.Invalid(path.Child("host"), postgres.Host, detail))
@@ -54,7 +54,7 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	}
 	errs = append(errs, sizeErrors(postgres.Storage, path.Child("storage"))...)
 	errs = append(errs, backupErrors(postgres.Backup, path.Child("backup"))...)
-	described := generated(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
+	described := generatesDatabase(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
 	if described && postgres.ConnectionSecretName != "" {
 		errs = append(errs, field.Invalid(path.Child("connectionSecretName"), postgres.ConnectionSecretName,
 			"it is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"))
@@ -89,7 +89,7 @@ func namespaceErrors(namespace, wanted, who string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
-func generated(spec *v1beta1.ModelRegistrySpec) bool {
+func generatesDatabase(spec *v1beta1.ModelRegistrySpec) bool {
 	return spec.Postgres != nil && isTrue(spec.Postgres.GenerateDeployment)
 }
 
@@ -98,11 +98,11 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var errs field.ErrorList
 	longest, because := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
-	if generated(&registry.Spec) {
+	if generatesDatabase(&registry.Spec) {
 		longest, because = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
 	}
 	length := len(registry.Name)
-	grew := old == nil || generated(&registry.Spec) && !generated(&old.Spec)
+	grew := old == nil || generatesDatabase(&registry.Spec) && !generatesDatabase(&old.Spec)
 	if length > longest && grew {
 		errs = append(errs, field.Invalid(path, registry.Name, fmt.Sprintf("must be at most %d characters, because %s; this one has %d", longest, because, length)))
 	}
@@ -119,7 +119,7 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 }
 
 // taken refuses the name of a new registry that another one has: Groups, roles and hosts are called by the name alone.
-func taken(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList {
+func duplicateNameErrors(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList {
 	for _, namespace := range namespaces {
 		if namespace == registry.Namespace {
 			continue // the API server says it better
@@ -139,8 +139,8 @@ var (
 		"mlflow", "mlflow-sa", "mlflow-gc", "mlflow-gc-sa", "mlflow-trace-archival", "mlflow-trace-archival-sa",
 		"etcd", "modelmesh-serving", "modelmesh-controller",
 	}
-	reservedBeginnings = []string{names.OperatorName, "modelmesh-serving-", "ray-dashboard-", "rayclient-"}
-	reservedEnds       = []string{"-catalog", databaseSuffix, "-head-svc"}
+	reservedPrefixes = []string{names.OperatorName, "modelmesh-serving-", "ray-dashboard-", "rayclient-"}
+	reservedSuffixes = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
 // ReservedName says why a registry should not have a name; empty when it may. Those that exist keep theirs: no foreign object
@@ -148,7 +148,7 @@ var (
 func ReservedName(name string) string {
 	begins := func(beginning string) bool { return strings.HasPrefix(name, beginning) }
 	ends := func(end string) bool { return strings.HasSuffix(name, end) }
-	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedBeginnings, begins) || slices.ContainsFunc(reservedEnds, ends) {
+	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedPrefixes, begins) || slices.ContainsFunc(reservedSuffixes, ends) {
 		return fmt.Sprintf("objects called %s belong to something else, or may one day: choose another name", name)
 	}
 	return ""
@@ -165,7 +165,7 @@ var (
 )
 
 const (
-	hostLength, userLength, databaseLength = 253, 128, 64
+	maxHostLength, maxUserLength, maxDatabaseLength = 253, 128, 64
 
 	hostDetail     = "must be a host name or an IP address, without scheme, port and path"
 	userDetail     = "must be at most 128 letters, digits and characters of _ . @ + - and begin with a letter, a digit or _"
@@ -176,7 +176,7 @@ const (
 )
 
 // text is a value that a user can write, and the rule that it has to follow.
-type text struct {
+type textField struct {
 	path   *field.Path
 	value  string
 	valid  func(string) bool
@@ -188,12 +188,12 @@ type text struct {
 func patternErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	before := map[string]string{}
 	if old != nil {
-		for _, t := range texts(&old.Spec) {
+		for _, t := range textFields(&old.Spec) {
 			before[t.path.String()] = t.value
 		}
 	}
 	var errs field.ErrorList
-	for _, t := range texts(&registry.Spec) {
+	for _, t := range textFields(&registry.Spec) {
 		if t.value == "" || t.valid(t.value) || before[t.path.String()] == t.value {
 			continue
 		}
@@ -202,28 +202,28 @@ func patternErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	return errs
 }
 
-func texts(s *v1beta1.ModelRegistrySpec) []text {
+func textFields(s *v1beta1.ModelRegistrySpec) []textField {
 	spec := field.NewPath("spec")
-	all := []text{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
+	all := []textField{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
 	if p, path := s.Postgres, spec.Child("postgres"); p != nil {
-		user, database := text{path.Child("username"), p.Username, isUser, userDetail}, text{path.Child("database"), p.Database, isDatabase, databaseDetail}
+		user, database := textField{path.Child("username"), p.Username, isUser, userDetail}, textField{path.Child("database"), p.Database, isDatabase, databaseDetail}
 		if isTrue(p.GenerateDeployment) {
 			user.valid, user.detail, database.valid, database.detail = IsIdentifier, IdentifierDetail, IsIdentifier, IdentifierDetail
 		}
 		all = append(all, user, database,
-			text{path.Child("host"), p.Host, isHost, hostDetail},
-			text{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
-			text{path.Child("image"), p.Image, isImage, imageDetail})
+			textField{path.Child("host"), p.Host, isHost, hostDetail},
+			textField{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
+			textField{path.Child("image"), p.Image, isImage, imageDetail})
 	}
 	if m, path := s.MySQL, spec.Child("mysql"); m != nil {
 		all = append(all,
-			text{path.Child("host"), m.Host, isHost, hostDetail},
-			text{path.Child("username"), m.Username, isUser, userDetail},
-			text{path.Child("database"), m.Database, isDatabase, databaseDetail})
+			textField{path.Child("host"), m.Host, isHost, hostDetail},
+			textField{path.Child("username"), m.Username, isUser, userDetail},
+			textField{path.Child("database"), m.Database, isDatabase, databaseDetail})
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": s.OAuthProxy, "kubeRBACProxy": s.KubeRBACProxy} {
 		if proxy != nil {
-			all = append(all, text{spec.Child(name, "image"), proxy.Image, isImage, imageDetail})
+			all = append(all, textField{spec.Child(name, "image"), proxy.Image, isImage, imageDetail})
 		}
 	}
 	return all
@@ -238,13 +238,13 @@ func isHost(value string) bool {
 		address, err := netip.ParseAddr(inner)
 		return ok && err == nil && address.Is6() && address.Zone() == ""
 	}
-	return len(value) <= hostLength && hostPattern.MatchString(value)
+	return len(value) <= maxHostLength && hostPattern.MatchString(value)
 }
 
-func isUser(value string) bool { return len(value) <= userLength && userPattern.MatchString(value) }
+func isUser(value string) bool { return len(value) <= maxUserLength && userPattern.MatchString(value) }
 
 func isDatabase(value string) bool {
-	return len(value) <= databaseLength && databasePattern.MatchString(value)
+	return len(value) <= maxDatabaseLength && databasePattern.MatchString(value)
 }
 
 // IsIdentifier says whether a generated database can have a user or a database of this name. The controller, which makes it, asks
@@ -261,7 +261,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 			delete(now, path)
 		}
 	}
-	texts := late(&registry.Spec, old)
+	texts := lateChanges(&registry.Spec, old)
 	if detail := ReservedName(registry.Name); old != nil && detail != "" {
 		texts = append(texts, "metadata.name: "+detail+" when you create it again")
 	}
@@ -272,8 +272,8 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 }
 
 // late names changes to a generated database that come too late: its data is there.
-func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
-	if old == nil || !generated(now) || !generated(&old.Spec) {
+func lateChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+	if old == nil || !generatesDatabase(now) || !generatesDatabase(&old.Spec) {
 		return nil
 	}
 	var texts []string

@@ -68,9 +68,9 @@ func TestNames(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	m := registry(t, external)
-	mustSay(t, taken(m, nil), "")
-	mustSay(t, taken(m, []string{"ns"}), "")
-	mustSay(t, taken(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
+	mustSay(t, duplicateNameErrors(m, nil), "")
+	mustSay(t, duplicateNameErrors(m, []string{"ns"}), "")
+	mustSay(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
 // Values that change what stands around them are refused when they are new, D31.
@@ -172,7 +172,7 @@ func TestRefusalsNameFieldAndFix(t *testing.T) {
 	for _, m := range []*v1beta1.ModelRegistry{long, wrong, none} {
 		errs := append(Validate(m, Settings{Namespace: "other"}), nameErrors(m, nil)...)
 		errs = append(errs, patternErrors(m, nil)...)
-		errs = append(errs, taken(m, []string{"elsewhere"})...)
+		errs = append(errs, duplicateNameErrors(m, []string{"elsewhere"})...)
 		for _, err := range errs {
 			seen++
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {

@@ -132,8 +132,8 @@ func TestListsOfMixedVersions(t *testing.T) {
 			if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 				t.Fatal(err)
 			}
-			port := block(block(one, "spec"), "rest")["port"]
-			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || block(one, "metadata")["name"] != "demo" {
+			port := nestedMap(nestedMap(one, "spec"), "rest")["port"]
+			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || nestedMap(one, "metadata")["name"] != "demo" {
 				t.Errorf("%s: object %d is %v", wanted, i, one)
 			}
 			there = append(there, one)
@@ -168,8 +168,8 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
 		answer := decoded(t, recorder.Body.String())
-		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || block(answer, "response")["uid"] != "7" ||
-			block(block(answer, "response"), "result")["status"] != "Success" {
+		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || nestedMap(answer, "response")["uid"] != "7" ||
+			nestedMap(nestedMap(answer, "response"), "result")["status"] != "Success" {
 			t.Errorf("%s: %s", version, recorder.Body)
 		}
 	}

@@ -59,10 +59,10 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 	const off = author.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
 	var mutating, validating admission.Handler = off, off
 	if enabled {
-		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
+		mutating, validating = &defaulter{settings}, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), referencesOf)})
 }
 
 // RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
@@ -71,17 +71,17 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, setti
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	var next admission.Handler = author.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
 	if enabled {
-		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
+		next = &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
-	handler := guards.Before(next, kind.GroupKind(), catalogUsesOf)
+	handler := guards.Before(next, kind.GroupKind(), catalogReferencesOf)
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
 // find returns the namespaces that hold an object of the name.
-type find func(ctx context.Context, name string) ([]string, error)
+type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
 // finder asks the API server and not the cache, which may not have heard of an object that was created a moment ago.
-func finder(reader client.Reader, kind schema.GroupVersionKind) find {
+func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {
 	return func(ctx context.Context, name string) ([]string, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -101,7 +101,7 @@ type defaulter struct{ settings Source }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	return read(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
+	return handle(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
 		setDefaults(object, old, s)
 		changed, err := encode(object)
 		if err != nil {
@@ -113,17 +113,17 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 
 // validator answers the validating webhook of ModelRegistry.
 type validator struct {
-	settings Source
-	others   find
+	settings       Source
+	findNamespaces namespaceFinder
 }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	return read(ctx, request, v.settings, func(object, oldObject map[string]any, s Settings) admission.Response {
-		registry, err := typed(object)
+	return handle(ctx, request, v.settings, func(object, oldObject map[string]any, s Settings) admission.Response {
+		registry, err := decodeTyped(object)
 		var old *v1beta1.ModelRegistry
 		if err == nil && oldObject != nil {
-			old, err = typed(oldObject)
+			old, err = decodeTyped(oldObject)
 		}
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
@@ -131,17 +131,17 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if registry.Namespace == "" { // in a request the URL may say it alone
 			registry.Namespace = request.Namespace
 		}
-		errs, err := v.judge(ctx, registry, old, s)
+		errs, err := v.validate(ctx, registry, old, s)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		errs = append(keptErrors(object), errs...)
+		errs = append(annotationErrors(object), errs...)
 		return author.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
 	})
 }
 
 // read decodes what a request changes, and reads the settings, before it is decided. Objects that are being deleted pass.
-func read(ctx context.Context, request admission.Request, source Source,
+func handle(ctx context.Context, request admission.Request, source Source,
 	decide func(object, old map[string]any, s Settings) admission.Response,
 ) admission.Response {
 	if !author.Changes(request) {
@@ -151,17 +151,17 @@ func read(ctx context.Context, request admission.Request, source Source,
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if block(old, "metadata")["deletionTimestamp"] != nil { // by what is stored: a new object can say anything
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // by what is stored: a new object can say anything
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsUnavailable(err)
 	}
 	return decide(object, old, settings)
 }
 
-func (v *validator) judge(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
+func (v *validator) validate(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
 	if old != nil {
 		s.Namespace = "" // it may have changed since, and what is stored elsewhere must be able to change too
 	}
@@ -170,18 +170,18 @@ func (v *validator) judge(ctx context.Context, registry, old *v1beta1.ModelRegis
 	if old != nil {
 		return errs, nil
 	}
-	namespaces, err := v.others(ctx, registry.Name)
+	namespaces, err := v.findNamespaces(ctx, registry.Name)
 	if err != nil {
 		return nil, fmt.Errorf("looking for other registries named %s: %w", registry.Name, err)
 	}
-	return append(errs, taken(registry, namespaces)...), nil
+	return append(errs, duplicateNameErrors(registry, namespaces)...), nil
 }
 
 // keptErrors refuses an annotation of conversion that cannot be read: what it keeps would be lost.
-func keptErrors(object map[string]any) field.ErrorList {
+func annotationErrors(object map[string]any) field.ErrorList {
 	if err := conversion.Check(object); err != nil {
 		path := field.NewPath("metadata", "annotations").Key(conversion.Annotation)
-		text, _ := block(block(object, "metadata"), "annotations")[conversion.Annotation].(string)
+		text, _ := nestedMap(nestedMap(object, "metadata"), "annotations")[conversion.Annotation].(string)
 		return field.ErrorList{field.Invalid(path, text, err.Error()+": leave the annotation as it is served")}
 	}
 	return nil
@@ -211,7 +211,7 @@ func decodeRaw(raw []byte) (map[string]any, error) {
 }
 
 // typed reads a decoded object of either version.
-func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
+func decodeTyped(object map[string]any) (*v1beta1.ModelRegistry, error) {
 	converted, err := conversion.Convert(object, v1beta1.GroupVersion.String())
 	if err != nil {
 		return nil, err
@@ -224,14 +224,14 @@ func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
 }
 
 // unset refuses while the settings cannot be read.
-func unset(err error) admission.Response {
+func settingsUnavailable(err error) admission.Response {
 	return author.CheckFailed("the settings of the component modelregistry", err)
 }
 
 // catalogValidator answers the validating webhook of Catalog. It looks at new ones only.
 type catalogValidator struct {
-	settings Source
-	others   find
+	settings       Source
+	findNamespaces namespaceFinder
 }
 
 // Handle implements admission.Handler.
@@ -241,15 +241,15 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsUnavailable(err)
 	}
 	errs := catalogErrors(request.Name, request.Namespace, settings)
 	if settings.Namespace == "" && len(errs) == 0 {
-		namespaces, err := v.others(ctx, request.Name)
+		namespaces, err := v.findNamespaces(ctx, request.Name)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("looking for another Catalog: %w", err))
 		}
-		errs = secondCatalog(request.Name, request.Namespace, namespaces)
+		errs = duplicateCatalogErrors(request.Name, request.Namespace, namespaces)
 	}
 	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
@@ -265,7 +265,7 @@ func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 }
 
 // secondCatalog refuses a Catalog beside one in another namespace: they would share a host and cluster-wide rights.
-func secondCatalog(name, namespace string, namespaces []string) field.ErrorList {
+func duplicateCatalogErrors(name, namespace string, namespaces []string) field.ErrorList {
 	for _, other := range namespaces {
 		if other != namespace {
 			detail := fmt.Sprintf("there is one Catalog in a cluster, and it exists in namespace %s already: use it, or delete it first", other)

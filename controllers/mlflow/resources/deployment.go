@@ -72,7 +72,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLock, "mlflow"}
 		pod.WithTerminationGracePeriodSeconds(serverGrace)
 	}
-	resources.Spread(pod, s.Selector(), &m.Spec.More)
+	resources.AddSpreadConstraints(pod, s.Selector(), &m.Spec.More)
 	pod.ResourceClaims = s.claims(m)
 	return pod
 }
@@ -93,7 +93,7 @@ const serverGrace = 60
 // mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
 // what their user asked for.
 func mayShareFile(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && mayBeFiles(m, envBackendStore, envRegistryStore)
+	return m.Spec.Storage != nil && resources.ReplicasOrOne(m.Spec.Replicas) == 1 && mayBeFiles(m, envBackendStore, envRegistryStore)
 }
 
 // startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.

@@ -147,7 +147,7 @@ func trust(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	for _, s := range Servers(m) {
 		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
 			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + TrustSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
+			desired.Add(p.BackendTLS(metav1.ObjectMeta{Name: s.Name + TrustSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
 		}
 	}
 	return desired

@@ -30,11 +30,11 @@ func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.C
 		pod.WithVolumes(p.volumes...).WithInitContainers(p.initContainers...).WithContainers(p.sidecars...)
 	}
 	placement := Pods(m)
-	resources.Place(pod, &placement)
+	resources.SetScheduling(pod, &placement)
 	if m.Spec.Affinity != nil {
 		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
-	resources.Mount(pod, &m.Spec.More)
+	resources.AddVolumes(pod, &m.Spec.More)
 	return pod
 }
 

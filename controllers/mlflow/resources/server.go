@@ -39,8 +39,8 @@ type Server struct {
 // Tracking is the server that there is always.
 func Tracking(m *mlflowv1.MLflow) Server {
 	return Server{
-		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.OrOne(m.Spec.Replicas),
-		container: containerName, prefix: staticPrefix, workers: resources.OrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
+		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.ReplicasOrOne(m.Spec.Replicas),
+		container: containerName, prefix: staticPrefix, workers: resources.ReplicasOrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
 	}
 }
 
@@ -52,7 +52,7 @@ func Artifacts(m *mlflowv1.MLflow) Server {
 		container: artifactsBaseName, prefix: "/" + name, workers: 1, volume: m.Spec.Storage != nil && isFile(m.Spec.ArtifactsDestination),
 	}
 	if spec := m.Spec.ArtifactsServer; spec != nil {
-		s.Replicas, s.workers = resources.OrOne(spec.Replicas), resources.OrOne(spec.Workers)
+		s.Replicas, s.workers = resources.ReplicasOrOne(spec.Replicas), resources.ReplicasOrOne(spec.Workers)
 	}
 	return s
 }

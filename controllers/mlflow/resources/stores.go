@@ -59,7 +59,7 @@ func (s Store) as(name string) envVar {
 	if s.From == nil {
 		return value(name, s.URI)
 	}
-	variable := resources.FromSecret(name, s.From.Name, s.From.Key)
+	variable := resources.SecretEnvVar(name, s.From.Name, s.From.Key)
 	variable.ValueFrom.SecretKeyRef.Optional = s.From.Optional
 	return *variable
 }

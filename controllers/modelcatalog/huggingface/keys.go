@@ -28,7 +28,7 @@ const (
 )
 
 // secret is what is known of a labelled Secret.
-type secret struct {
+type keySecret struct {
 	namespace, name, source string
 	// hash of the key; empty where there is none.
 	hash string
@@ -40,8 +40,8 @@ type Watcher struct {
 	singleton.Listeners[struct{}] // with each change
 
 	mu      sync.Mutex
-	all     []secret
-	settled bool
+	secrets []keySecret
+	synced  bool
 }
 
 // NewWatcher returns one that looks in a namespace, or in all. It needs list and watch of Secrets, and finds none without these rights.
@@ -50,14 +50,14 @@ func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	w.Watcher = singleton.New(singleton.Options{
 		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log,
-		OnList: w.take, Transform: condense, OnUnavailable: w.settle,
+		OnList: w.onList, Transform: trimSecret, OnUnavailable: w.onUnavailable,
 	})
 	w.SetServed(true)
 	return w
 }
 
 // condense leaves of a Secret the hash of its key. Without the uid as a key of the hash, which pods show, equal keys would show too.
-func condense(object *unstructured.Unstructured) {
+func trimSecret(object *unstructured.Unstructured) {
 	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // a Secret has no other types
 	delete(object.Object, "data")
 	object.SetAnnotations(nil)
@@ -69,24 +69,24 @@ func condense(object *unstructured.Unstructured) {
 	}
 }
 
-func (w *Watcher) take(objects []*unstructured.Unstructured) {
-	all := make([]secret, 0, len(objects))
+func (w *Watcher) onList(objects []*unstructured.Unstructured) {
+	all := make([]keySecret, 0, len(objects))
 	for _, o := range objects {
 		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
-		all = append(all, secret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
+		all = append(all, keySecret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
 	}
-	w.update(func() { w.all = all })
+	w.update(func() { w.secrets = all })
 }
 
 // settle gives up waiting for what may not be read; what is known stays in force.
-func (w *Watcher) settle() { w.update(func() {}) }
+func (w *Watcher) onUnavailable() { w.update(func() {}) }
 
 func (w *Watcher) update(change func()) {
 	w.mu.Lock()
-	before, settled := w.all, w.settled
+	before, settled := w.secrets, w.synced
 	change()
-	w.settled = true
-	changed := !settled || !slices.Equal(before, w.all)
+	w.synced = true
+	changed := !settled || !slices.Equal(before, w.secrets)
 	w.mu.Unlock()
 	if changed {
 		w.Notify(struct{}{})
@@ -94,10 +94,10 @@ func (w *Watcher) update(change func()) {
 }
 
 // In returns what the server of a namespace gets, and whether that is known yet.
-func (w *Watcher) In(namespace string) (Verdict, bool) {
+func (w *Watcher) KeysIn(namespace string) (Selection, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return judge(slices.DeleteFunc(slices.Clone(w.all), func(s secret) bool { return s.namespace != namespace })), w.settled
+	return selectKeys(slices.DeleteFunc(slices.Clone(w.secrets), func(s keySecret) bool { return s.namespace != namespace })), w.synced
 }
 
 // maxKeys bounds the variables of the server.
@@ -107,9 +107,9 @@ const maxKeys = 50
 var sourcePattern = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
 // Verdict is what becomes of the labelled Secrets of a namespace.
-type Verdict struct {
+type Selection struct {
 	// Keys are the variables of the server, in the order of the names of their Secrets.
-	Keys []resources.HubKey
+	Keys []resources.HuggingFaceKey
 	// Hash changes with every key; empty without any.
 	Hash string
 	// Problems name the Secrets that are of no use, with cause and fix.
@@ -117,8 +117,8 @@ type Verdict struct {
 }
 
 // judge decides which Secrets the server gets. They come ordered by name, and of two with the same variable the first one counts.
-func judge(secrets []secret) Verdict {
-	var v Verdict
+func selectKeys(secrets []keySecret) Selection {
+	var v Selection
 	of, sum := map[string]string{}, sha256.New()
 	for _, s := range secrets {
 		variable := "HF_API_KEY_" + strings.ToUpper(s.source)
@@ -138,7 +138,7 @@ func judge(secrets []secret) Verdict {
 			continue
 		}
 		of[variable] = s.name
-		v.Keys = append(v.Keys, resources.HubKey{Variable: variable, Secret: s.name, Key: Key})
+		v.Keys = append(v.Keys, resources.HuggingFaceKey{Variable: variable, Secret: s.name, Key: Key})
 		fmt.Fprintf(sum, "%s %s %s\n", variable, s.name, s.hash)
 	}
 	if len(v.Keys) > 0 {

@@ -27,47 +27,51 @@ type Inputs struct {
 	// Proxy is that of the cluster.
 	Proxy EgressProxy
 	// HubKeys are the keys for Hugging Face, and HubKeysHash is another one for every content of them.
-	HubKeys     []HubKey
-	HubKeysHash string
+	HuggingFaceKeys     []HuggingFaceKey
+	HuggingFaceKeysHash string
 }
 
 // HubKey is a key for Hugging Face: a variable of the server, and where its value stands.
-type HubKey struct{ Variable, Secret, Key string }
+type HuggingFaceKey struct{ Variable, Secret, Key string }
 
 // Proxied reports whether clients are authenticated by a sidecar.
-func Proxied(c *aihubv1alpha1.Catalog) bool {
+func HasProxy(c *aihubv1alpha1.Catalog) bool {
 	return authProxy(c).Mode != aihubv1alpha1.Disabled
 }
 
 // readable reports whether every user of the cluster may read the catalog.
-func readable(c *aihubv1alpha1.Catalog) bool {
+func isReadableByAll(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
 }
 
 // database is what the spec says of the database, which may be nothing.
-func database(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
+func databaseSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
 	return ptr.Deref(c.Spec.Database, aihubv1alpha1.CatalogDatabase{})
 }
 
 // External is the database that the spec names, nil when there is none.
-func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase { return database(c).External }
+func ExternalDatabase(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
+	return databaseSpec(c).External
+}
 
 // Connection is the database that the spec describes by a Secret alone, nil when there is none.
-func Connection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
-	return database(c).Connection
+func DatabaseConnection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
+	return databaseSpec(c).Connection
 }
 
 // Elsewhere reports whether the spec names an existing database.
-func Elsewhere(c *aihubv1alpha1.Catalog) bool { return External(c) != nil || Connection(c) != nil }
+func HasExternalDatabase(c *aihubv1alpha1.Catalog) bool {
+	return ExternalDatabase(c) != nil || DatabaseConnection(c) != nil
+}
 
 // OwnsDatabase reports whether a database is run beside the server.
 func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
-	return !in.SkipDatabase && !Elsewhere(c)
+	return !in.SkipDatabase && !HasExternalDatabase(c)
 }
 
 // EncryptsDatabase reports whether the database that is run beside the server serves TLS.
 func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
-	return !Elsewhere(c) && database(c).ServerTLS == aihubv1alpha1.Enabled
+	return !HasExternalDatabase(c) && databaseSpec(c).ServerTLS == aihubv1alpha1.Enabled
 }
 
 // ServingSecret names the Secret with the certificate of the proxy.
@@ -80,12 +84,12 @@ func ServingSecret(c *aihubv1alpha1.Catalog) string {
 // content is not known from the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	var objects apply.Desired
-	objects.Add(serviceAccount(c), defaultSourcesMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
-	if readable(c) {
+	objects.Add(serviceAccount(c), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
+	if isReadableByAll(c) {
 		objects.Add(readerBinding(c))
 	}
-	if resources.OrOne(c.Spec.Replicas) > 1 {
-		objects.Add(resources.DisruptionBudget(metaOf(c, Name), Selector(Name)))
+	if resources.ReplicasOrOne(c.Spec.Replicas) > 1 {
+		objects.Add(resources.DisruptionBudget(objectMeta(c, Name), Selector(Name)))
 	}
 	objects.Add(adminRole(c), egressPolicy(c))
 	if len(in.AdminGroups) > 0 {
@@ -95,13 +99,13 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
 	objects = append(objects, Published(c, in)...)
-	if Proxied(c) {
-		config, err := registry.ProxyConfig(metaOf(c, ProxyConfig), Name)
+	if HasProxy(c) {
+		config, err := registry.ProxyConfig(objectMeta(c, ProxyConfig), Name)
 		if err != nil {
 			return nil, err
 		}
 		objects.Add(config)
-		objects = append(objects, apply.Object{Config: delegation(c), Ownership: apply.Unowned})
+		objects = append(objects, apply.Object{Config: authDelegatorBinding(c), Ownership: apply.Unowned})
 	}
 	return objects, nil
 }

@@ -30,13 +30,13 @@ var UserSources = []struct{ Name, Content, volume string }{
 	{RuntimeSources, "serving_runtime_catalogs: []\n", "user-serving-runtime-sources"},
 }
 
-func defaultSourcesMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfiguration {
+func defaultSourcesConfigMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(DefaultSources, c.Namespace).WithLabels(Labels(Name)).
 		WithData(map[string]string{SourcesKey: DefaultSourcesText})
 }
 
 // UserSourcesMap is the ConfigMap of one of the UserSources.
-func UserSourcesMap(c *aihubv1alpha1.Catalog, name, content string) *corev1ac.ConfigMapApplyConfiguration {
+func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name, c.Namespace).WithLabels(Labels(Name)).
 		WithData(map[string]string{SourcesKey: content})
 }
@@ -57,7 +57,7 @@ func CheckImages(c *aihubv1alpha1.Catalog) error {
 }
 
 // inVersion puts a digest or a tag in place of those that an image has. Without one the image stays as it is.
-func inVersion(image, version string) string {
+func withVersion(image, version string) string {
 	version = strings.TrimSpace(version)
 	if version == "" {
 		return image
@@ -105,7 +105,7 @@ func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 
 // ChoosesProxy reports whether the spec says how the server leaves the cluster, be it {} for directly. What older releases kept in
 // spec.proxy says nothing about that.
-func ChoosesProxy(c *aihubv1alpha1.Catalog) bool {
+func HasEgressProxy(c *aihubv1alpha1.Catalog) bool {
 	p := c.Spec.Proxy
 	return p != nil && (p.HTTPProxy != nil || p.HTTPSProxy != nil || p.NoProxy != nil || *p == aihubv1alpha1.CatalogProxy{})
 }
@@ -113,7 +113,7 @@ func ChoosesProxy(c *aihubv1alpha1.Catalog) bool {
 // proxyEnv leads requests of the server to a proxy.
 func proxyEnv(c *aihubv1alpha1.Catalog, in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	proxy := in.Proxy
-	if ChoosesProxy(c) {
+	if HasEgressProxy(c) {
 		p := c.Spec.Proxy
 		proxy = EgressProxy{ptr.Deref(p.HTTPProxy, ""), ptr.Deref(p.HTTPSProxy, ""), ptr.Deref(p.NoProxy, "")}
 	}

@@ -15,19 +15,19 @@ func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfi
 	return corev1ac.ServiceAccount(Name, c.Namespace).WithLabels(Labels(Name))
 }
 
-func described(c *aihubv1alpha1.Catalog, object, name, description string) metav1.ObjectMeta {
-	meta := metaOf(c, object)
+func describedMeta(c *aihubv1alpha1.Catalog, object, name, description string) metav1.ObjectMeta {
+	meta := objectMeta(c, object)
 	meta.Annotations = map[string]string{annotationDisplayName: name, annotationDescription: description}
 	return meta
 }
 
 // readerRole is the right that the proxy asks for.
 func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
-	return registry.ReaderRole(described(c, Name, "Model catalog User", "Can access model catalog"), Name)
+	return registry.ReaderRole(describedMeta(c, Name, "Model catalog User", "Can access model catalog"), Name)
 }
 
 func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfiguration {
-	return registry.BindGroups(metaOf(c, ReadersBinding), Name, "system:authenticated")
+	return registry.GroupRoleBinding(objectMeta(c, ReadersBinding), Name, "system:authenticated")
 }
 
 // adminRole lets administrators change the ConfigMaps that hold the sources, and see all, labelled ones among them. Secrets
@@ -36,7 +36,7 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
 	}
-	meta := described(c, AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
+	meta := describedMeta(c, AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
 		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
 		maps("get", "list", "watch"), // a list by names would not show the labelled sources
@@ -44,38 +44,38 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 }
 
 func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleBindingApplyConfiguration {
-	meta := described(c, AdminBinding, "Model Catalog Admin",
+	meta := describedMeta(c, AdminBinding, "Model Catalog Admin",
 		"Lets the administrators of the platform change the sources of the model catalog")
-	return registry.BindGroups(meta, AdminName, groups...)
+	return registry.GroupRoleBinding(meta, AdminName, groups...)
 }
 
 // delegation lets the proxy ask the API server who a caller is and what he may do.
-func delegation(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
-	return registry.Delegation(clusterMeta(c, DelegatorBinding), Name)
+func authDelegatorBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return registry.AuthDelegatorBinding(clusterMeta(c, DelegatorBinding), Name)
 }
 
 // routerPolicy admits the routers and the namespaces of the dashboard.
 func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.RouterPolicy(metaOf(c, RoutePolicy), Selector(Name), asPublished(c).Port)
+	return resources.RouterPolicy(objectMeta(c, RoutePolicy), Selector(Name), publishedServer(c).Port)
 }
 
 // openPolicy admits all clients to the port where callers are authenticated, and none to the server behind it.
-func openPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.IngressPolicy(metaOf(c, IngressPolicy), Selector(Name), resources.AllowTCP(asPublished(c).Port))
+func ingressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.IngressPolicy(objectMeta(c, IngressPolicy), Selector(Name), resources.AllowTCP(publishedServer(c).Port))
 }
 
 // egressPolicy lets the server out: to its database, to sources of models, and to the API server for its proxy.
 func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.EgressPolicy(metaOf(c, EgressPolicy), Selector(Name), resources.Anywhere())
+	return resources.EgressPolicy(objectMeta(c, EgressPolicy), Selector(Name), resources.AllowAllEgress())
 }
 
 // databaseEgress keeps the database from calling anyone; it answers all the same.
-func databaseEgress(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+func databaseEgressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName))
 }
 
 // databasePolicy admits the server alone.
-func databasePolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+func databaseIngressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(databaseMeta(c, DatabaseName), Selector(DatabaseName),
-		resources.AllowTCP(databasePort).WithFrom(resources.PodsWith(Selector(Name))))
+		resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name))))
 }

@@ -61,8 +61,8 @@ const (
 	annotationDescription = "openshift.io/description"
 	AnnotationAddress     = "routing.opendatahub.io/external-address-rest"
 	// annotationHubKeys is on pods, so that they are replaced when a key for Hugging Face changes.
-	annotationHubKeys     = "modelregistry.opendatahub.io/hf-secrets-hash"
-	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
+	AnnotationServingCert     = "service.beta.openshift.io/serving-cert-secret-name"
 
 	// SourceLabel and its value mark ConfigMaps with further sources.
 	SourceLabel      = "opendatahub.io/catalog-source"
@@ -84,7 +84,7 @@ func Selector(name string) map[string]string {
 }
 
 // metaOf is the metadata of an object of the server, databaseMeta that of one of its database.
-func metaOf(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+func objectMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(Name)}
 }
 
@@ -94,7 +94,7 @@ func databaseMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 
 // clusterMeta is that of an object that no Catalog can own, whose labels lead to its own.
 func clusterMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
-	meta := metaOf(c, name)
+	meta := objectMeta(c, name)
 	meta.Labels[LabelNamespace] = c.Namespace
 	return meta
 }

@@ -165,7 +165,7 @@ func (p *Proxy) arguments() oauthproxy.Arguments {
 }
 
 func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
-	args, err := p.arguments().All()
+	args, err := p.arguments().Args()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(probe(30)).
 		WithReadinessProbe(probe(5)).
-		WithEnv(oauthproxy.CookieVariable(CookieSecret)).
+		WithEnv(oauthproxy.CookieEnvVar(CookieSecret)).
 		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
 		WithResources(resources.Requirements(p.settings.AuthProxy.Resources.Requests, p.settings.AuthProxy.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())

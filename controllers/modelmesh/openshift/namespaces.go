@@ -140,7 +140,7 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	}
 	if in.Proxy.HasCookie() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
-		if known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
+		if known.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
 			return nil, err
 		}
 		in.Cookie = known.cookie

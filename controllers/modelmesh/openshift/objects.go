@@ -150,7 +150,7 @@ func objects(in Inputs) apply.Desired {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
-		for _, config := range proxy.Trust(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
+		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
 			loose(config, nil, false)
 		}
 	}

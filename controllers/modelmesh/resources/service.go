@@ -118,7 +118,7 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 	}
 	mesh := map[string]string{LabelManagedBy: ControllerName}
 	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, mesh,
-		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(resources.PodsWith(mesh)))
+		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(resources.PodPeer(mesh)))
 	policy.Spec.PodSelector.WithMatchExpressions(
 		metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
 	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
@@ -135,10 +135,10 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 // trustedPeers may reach the ports without authentication.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
+		resources.PodPeer(nil), resources.NamespacePeer(corev1.LabelMetadataName, in.Home),
 	}
 	if in.OpenShift {
-		all = append(all, resources.Routers())
+		all = append(all, resources.RouterPeer())
 	}
 	return all
 }

@@ -33,7 +33,7 @@ func NewImage(name string, major *int32) Image {
 	if major != nil {
 		return Image{name, *major}
 	}
-	return Image{name, resources.PostgresMajor(name)}
+	return Image{name, resources.PostgresMajorVersion(name)}
 }
 
 // EmptyAnnotations returns the annotations of a claim without data.

@@ -57,7 +57,7 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 	}
 	b := backend{args: []string{flagType + "postgres", FlagDSN + dsn}}
 	if p.ConnectionSecretName != "" {
-		b.env = append(b.env, resources.FromSecret(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
+		b.env = append(b.env, resources.SecretEnvVar(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
 	} else {
 		b.addSecretEnv(envPostgresPassword, p.PasswordSecret)
 	}
@@ -97,7 +97,7 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 // addSecretEnv adds a variable with the value of a Secret key, unless from is nil.
 func (b *backend) addSecretEnv(name string, from *v1beta1.SecretKeyValue) {
 	if from != nil {
-		b.env = append(b.env, resources.FromSecret(name, from.Name, from.Key))
+		b.env = append(b.env, resources.SecretEnvVar(name, from.Name, from.Key))
 	}
 }
 

@@ -56,7 +56,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		}
 	}
 	desired.Add(service(m, in), server)
-	if resources.OrOne(m.Spec.Replicas) > 1 {
+	if resources.ReplicasOrOne(m.Spec.Replicas) > 1 {
 		desired.Add(resources.DisruptionBudget(objectMeta(m, ServiceName(m)), ServerSelector(m)))
 	}
 	return append(desired, Published(m, in)...), nil

@@ -98,8 +98,8 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		Container: DatabaseContainer, Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
-			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
-			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
+			resources.SecretEnvVar("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
+			resources.SecretEnvVar("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
 		},
 		Readiness: databaseProbe(5, checkCommand),
 		Liveness:  databaseProbe(30, checkCommand, "--live"),
@@ -115,7 +115,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		server.Certificate = DatabaseTLSName(m)
 	}
 	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
-	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
+	resources.SetScheduling(d.Spec.Template.Spec, &m.Spec.Pods)
 	in.DatabaseHash.Apply(d)
 	return d
 }
@@ -177,8 +177,8 @@ func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("PGHOST").WithValue(DatabaseName(m)),
 			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
-			resources.FromSecret("PGUSER", CredentialsName(m), KeyUsername),
-			resources.FromSecret("PGPASSWORD", CredentialsName(m), KeyPassword),
+			resources.SecretEnvVar("PGUSER", CredentialsName(m), KeyUsername),
+			resources.SecretEnvVar("PGPASSWORD", CredentialsName(m), KeyPassword),
 		},
 		Schedule: backup.Schedule, Keep: orDefault(backup.Keep, v1beta1.DefaultBackups), Suspend: backup.Suspend != nil && *backup.Suspend,
 		Claim: BackupClaimName(m), Security: podSecurity(in, true), Labels: backupSelector(m),

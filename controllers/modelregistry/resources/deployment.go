@@ -60,7 +60,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		}
 		pod.WithContainers(proxy.Container()).WithVolumes(proxy.Volumes()...)
 	}
-	resources.PlaceServer(pod, ServerSelector(m), &m.Spec.Pods)
+	resources.ConfigureServerPod(pod, ServerSelector(m), &m.Spec.Pods)
 	return pod.WithSecurityContext(podSecurity(in, len(pod.Volumes) > 0)), nil
 }
 

@@ -44,12 +44,12 @@ func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyCo
 
 // roleBinding binds the group to the Role. Without Groups of OpenShift, those of the identity provider have this name.
 func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
-	return registry.BindGroups(objectMeta(m, UsersName(m)), roleName(m), UsersName(m))
+	return registry.GroupRoleBinding(objectMeta(m, UsersName(m)), roleName(m), UsersName(m))
 }
 
 // DelegatorBinding allows the proxy to create token and access reviews.
 func DelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
-	return registry.Delegation(clusterMeta(m, DelegatorName(m)), ServiceName(m))
+	return registry.AuthDelegatorBinding(clusterMeta(m, DelegatorName(m)), ServiceName(m))
 }
 
 // proxyConfig returns the ConfigMap of the proxy, which admits callers that may get the Service of the registry.
@@ -81,7 +81,7 @@ func routeIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 
 // egressPolicy allows all egress: the database can be anywhere, and the proxy calls the API server.
 func egressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	return resources.EgressPolicy(objectMeta(m, m.Name+"-egress"), ServerSelector(m), resources.Anywhere())
+	return resources.EgressPolicy(objectMeta(m, m.Name+"-egress"), ServerSelector(m), resources.AllowAllEgress())
 }
 
 // databaseEgressPolicy denies all egress of a generated database. Replies are not affected.
@@ -91,9 +91,9 @@ func databaseEgressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
 
 // databaseIngressPolicy admits only the server and the backups.
 func databaseIngressPolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m)))
+	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodPeer(ServerSelector(m)))
 	if m.Spec.Postgres.Backup != nil {
-		clients.WithFrom(resources.PodsWith(backupSelector(m)))
+		clients.WithFrom(resources.PodPeer(backupSelector(m)))
 	}
 	return resources.IngressPolicy(databaseMeta(m, DatabaseName(m)), DatabaseSelector(m), clients)
 }

@@ -75,7 +75,7 @@ func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	if !in.GatewayMode() {
 		return desired
 	}
-	return append(desired, publishedServer(m, in).BehindGateway(gatewayPath(m), registry.GatewayNames{
+	return append(desired, publishedServer(m, in).GatewayObjects(gatewayPath(m), registry.GatewayMetadata{
 		Grant: objectMeta(m, GrantName(m)), Authority: objectMeta(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
 	}, &in.Publishing)...)
 }
@@ -103,7 +103,7 @@ func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift &&
 
 // externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
-	if m.Spec.KubeRBACProxy != nil && in.AtGateway() {
+	if m.Spec.KubeRBACProxy != nil && in.HasGatewayAddress() {
 		return gatewayHost(m, in)
 	}
 	if host := externalHost(m, in); host != "" {
@@ -115,7 +115,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 // Hosts returns the hosts of the server, external ones first. Hosts that Gateway or router rejected are omitted.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
-	if in.AtGateway() {
+	if in.HasGatewayAddress() {
 		all = append(all, gatewayHost(m, in))
 	}
 	if host := externalHost(m, in); host != "" {
@@ -129,7 +129,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
-	if byUser || hasRoute(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
+	if byUser || hasRoute(m, in) && !in.RouteReport.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
 		return routeHost(m)
 	}
 	return ""

@@ -49,7 +49,7 @@ func policy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networ
 func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if in.OpenToNamespace {
-		rules = append(rules, from([]int32{c.Port(raycluster.PortClient), c.Port(raycluster.PortDashboard)}, resources.PodsWith(nil)))
+		rules = append(rules, from([]int32{c.Port(raycluster.PortClient), c.Port(raycluster.PortDashboard)}, resources.PodPeer(nil)))
 	}
 	ports := []int32{c.Port(raycluster.PortDashboard), c.Port(raycluster.PortClient)}
 	if serves(c) {
@@ -80,7 +80,7 @@ func fromNamespaces(names []string, ports ...int32) []*rule {
 
 // serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.
 func serveRule(c raycluster.Cluster, in Inputs) *rule {
-	peers := []*peer{resources.PodsWith(nil)}
+	peers := []*peer{resources.PodPeer(nil)}
 	if routers := in.routers(); len(routers) > 0 {
 		peers = append(peers, inNamespaces(routers))
 	}
@@ -133,7 +133,7 @@ func from(ports []int32, peers ...*peer) *rule {
 }
 
 func sameCluster(c raycluster.Cluster) *peer {
-	return resources.PodsWith(map[string]string{raycluster.LabelCluster: c.Name()})
+	return resources.PodPeer(map[string]string{raycluster.LabelCluster: c.Name()})
 }
 
 // inNamespaces selects namespaces by name; the label is set by Kubernetes, so no tenant can give it to another namespace.

@@ -179,7 +179,7 @@ func (p *Plan) AddTrust(c raycluster.Cluster, in Inputs, authority []byte, known
 		return
 	}
 	var trust apply.Desired
-	trust.Add(publishedDashboard(c, in).Trust(metaOf(c, c.Names().Dashboard+"-ca"), authority)...)
+	trust.Add(publishedDashboard(c, in).BackendTLS(metaOf(c, c.Names().Dashboard+"-ca"), authority)...)
 	if known && exposure == Guarded {
 		p.Exposing = append(trust, p.Exposing...)
 	} else {

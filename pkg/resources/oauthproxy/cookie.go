@@ -24,7 +24,7 @@ const sha1Bytes = 20
 // Cookie returns the key of the sidecar's cookies: the one that its Secret has, and a new one where there is none. Known is what
 // was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
 // deletes the Secret wants another key. Errors are those of the API server.
-func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
 	head, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKe
 
 // Computed reports whether a key has the form of those of the CodeFlare operator, a SHA-1 digest: that made the same key for all clusters of
 // one name, so that users of other namespaces may know it.
-func Computed(key []byte) bool {
+func IsPredictable(key []byte) bool {
 	digest, err := base64.StdEncoding.DecodeString(string(key))
 	return err == nil && len(digest) == sha1Bytes
 }

@@ -53,7 +53,7 @@ func TestCookie(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int
-			got, err := Cookie(t.Context(), counting(&cached, c.cached, c.objects...), counting(&live, c.live, c.objects...), seal, []byte(c.known))
+			got, err := EnsureCookie(t.Context(), counting(&cached, c.cached, c.objects...), counting(&live, c.live, c.objects...), seal, []byte(c.known))
 			if (err != nil) != c.fails || live != c.requests {
 				t.Fatalf("error %v, %d requests", err, live)
 			}
@@ -91,7 +91,7 @@ func TestComputed(t *testing.T) {
 	for key, want := range map[string]bool{
 		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
 	} {
-		if got := Computed([]byte(key)); got != want {
+		if got := IsPredictable([]byte(key)); got != want {
 			t.Errorf("%q: %t", key, got)
 		}
 	}

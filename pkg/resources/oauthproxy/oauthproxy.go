@@ -20,7 +20,7 @@ const (
 	// ServingCertAnnotation on a Service asks the platform for a certificate in the named Secret.
 	ServingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
-	cookieVariable = "COOKIE_SECRET"
+	cookieEnvName = "COOKIE_SECRET"
 )
 
 // Review is the right that callers need, in the order in which it was always written.
@@ -48,7 +48,7 @@ type Arguments struct {
 
 // Delegating are the arguments that check callers with a token. With them alone every user of OpenShift may log in by the
 // browser.
-func (a Arguments) Delegating() ([]string, error) {
+func (a Arguments) DelegateArgs() ([]string, error) {
 	urls, err := json.Marshal(map[string]Review{"/": a.Review})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the delegate URLs: %w", err)
@@ -65,14 +65,14 @@ func (a Arguments) Delegating() ([]string, error) {
 	return append(args,
 		"--tls-cert="+TLSDir+"/tls.crt",
 		"--tls-key="+TLSDir+"/tls.key",
-		"--cookie-secret=$("+cookieVariable+")",
+		"--cookie-secret=$("+cookieEnvName+")",
 		"--openshift-delegate-urls="+string(urls),
 	), nil
 }
 
 // All are Delegating and the same demand on users who log in by the browser.
-func (a Arguments) All() ([]string, error) {
-	args, err := a.Delegating()
+func (a Arguments) Args() ([]string, error) {
+	args, err := a.DelegateArgs()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (a Arguments) All() ([]string, error) {
 }
 
 // CookieVariable gives the sidecar the key of its cookies, see KeyCookie.
-func CookieVariable(secret string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(cookieVariable).WithValueFrom(corev1ac.EnvVarSource().
+func CookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(cookieEnvName).WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(KeyCookie)))
 }

@@ -91,7 +91,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithPorts(port(PortName, s.Port), port(HealthPortName, s.healthPort())).
 		WithLivenessProbe(probe(30)).
 		WithReadinessProbe(probe(5)).
-		WithResources(resources.RequirementsOr(s.Resources,
+		WithResources(resources.RequirementsOrDefault(s.Resources,
 			corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
 			corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(resources.SidecarSecurity())

@@ -31,10 +31,10 @@ var OnlyInV1beta1 = []string{
 func Convert(object map[string]any, wanted string) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
-	if kind != v1beta1.Kind || !known(apiVersion) {
+	if kind != v1beta1.Kind || !isKnownVersion(apiVersion) {
 		return nil, fmt.Errorf("%s %s is not of type v1beta1.ModelRegistry", apiVersion, kind)
 	}
-	if !known(wanted) {
+	if !isKnownVersion(wanted) {
 		return nil, fmt.Errorf("%s is not of type v1beta1.ModelRegistry: it can be shown as %s and %s", wanted, v1beta1.GroupVersion, v1alpha1.GroupVersion)
 	}
 	if apiVersion == wanted {
@@ -50,18 +50,18 @@ func Convert(object map[string]any, wanted string) (map[string]any, error) {
 	return converted, nil
 }
 
-func known(apiVersion string) bool {
+func isKnownVersion(apiVersion string) bool {
 	return apiVersion == v1beta1.GroupVersion.String() || apiVersion == v1alpha1.GroupVersion.String()
 }
 
 // toV1beta1 changes a v1alpha1 object in place.
 func toV1beta1(object map[string]any) {
-	kept := takeKept(object)
+	kept := popHiddenFields(object)
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
-	restored, err := kept.restored(spec)
+	restored, err := kept.restoredSpec(spec)
 	if err != nil { // an annotation that was forged where no webhook looked; one such object must not spoil a list of all
 		ReplaceIstio(spec)
 		return
@@ -70,7 +70,7 @@ func toV1beta1(object map[string]any) {
 }
 
 // restored is a v1alpha1 spec as v1beta1 says it. It is an error when it has values of types that v1beta1 does not have.
-func (k Kept) restored(spec map[string]any) (map[string]any, error) {
+func (k HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) {
 	restored := runtime.DeepCopyJSON(spec)
 	ReplaceIstio(restored)
 	k.restore(restored)
@@ -80,25 +80,25 @@ func (k Kept) restored(spec map[string]any) (map[string]any, error) {
 // Check returns an error when the annotation of a v1alpha1 object cannot be read, or does not fit it: what it keeps would be
 // lost.
 func Check(object map[string]any) error {
-	kept, err := KeptIn(object)
+	kept, err := HiddenFieldsIn(object)
 	spec, ok := object["spec"].(map[string]any)
 	if err == nil && ok && object["apiVersion"] == v1alpha1.GroupVersion.String() {
-		_, err = kept.restored(spec)
+		_, err = kept.restoredSpec(spec)
 	}
 	return err
 }
 
 // toV1alpha1 changes a v1beta1 object in place.
 func toV1alpha1(object map[string]any) {
-	takeKept(object) // no stored object has it, so what a user put there means nothing
+	popHiddenFields(object) // no stored object has it, so what a user put there means nothing
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
 	shown := runtime.DeepCopyJSON(spec)
-	kept := hide(shown)
+	kept := toV1alpha1Spec(shown)
 	object["spec"] = shown
-	kept.Put(object)
+	kept.SetAnnotation(object)
 }
 
 // Annotation of a v1alpha1 object holds what only v1beta1 can say about it.
@@ -106,7 +106,7 @@ const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
 // Kept is what a v1alpha1 object cannot say, as its annotation holds it. Any client can write that, and it must not be a way
 // around the schema: it has room for nothing but what v1alpha1 has no word for, or demands though v1beta1 does without it.
-type Kept struct {
+type HiddenFields struct {
 	// Proxy is the name that the field oauthProxy has in v1beta1; empty for the same.
 	Proxy string `json:"proxy,omitempty"`
 	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 does not show beside the newer proxy.
@@ -120,27 +120,27 @@ type Kept struct {
 }
 
 // KeptIn returns what the annotation of an object says; nothing when it has none. An error means that it cannot be read.
-func KeptIn(object map[string]any) (Kept, error) {
+func HiddenFieldsIn(object map[string]any) (HiddenFields, error) {
 	text, ok := annotationsOf(object)[Annotation].(string)
 	if !ok {
-		return Kept{}, nil
+		return HiddenFields{}, nil
 	}
 	var fields map[string]any
 	if err := kjson.Unmarshal([]byte(text), &fields); err != nil {
-		return Kept{}, fmt.Errorf("reading it: %w", err)
+		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
 	}
-	kept := Kept{}
+	kept := HiddenFields{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &kept, true); err != nil {
-		return Kept{}, fmt.Errorf("reading it: %w", err)
+		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
 	}
-	if err := errors.Join(only("spec.", kept.Spec, OnlyInV1beta1), only("spec.postgres.", kept.Postgres, PostgresOnlyInV1beta1)); err != nil {
-		return Kept{}, err
+	if err := errors.Join(checkFieldNames("spec.", kept.Spec, OnlyInV1beta1), checkFieldNames("spec.postgres.", kept.Postgres, PostgresOnlyInV1beta1)); err != nil {
+		return HiddenFields{}, err
 	}
 	return kept, nil
 }
 
 // only refuses fields that are not among the known ones.
-func only(path string, fields map[string]any, known []string) error {
+func checkFieldNames(path string, fields map[string]any, known []string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("nothing of v1beta1 is kept for %s%s", path, name)
@@ -150,7 +150,7 @@ func only(path string, fields map[string]any, known []string) error {
 }
 
 // Text is the value of the annotation; empty when nothing is kept.
-func (k Kept) Text() string {
+func (k HiddenFields) Encode() string {
 	text, err := json.Marshal(k)
 	if err != nil || string(text) == "{}" { // decoded JSON can be encoded
 		return ""
@@ -160,8 +160,8 @@ func (k Kept) Text() string {
 
 // takeKept removes the annotation from an object and returns what it says. One that cannot be read says nothing: the
 // conversion of one object must not fail the listing of all. Admission refuses it before it comes here.
-func takeKept(object map[string]any) Kept {
-	kept, _ := KeptIn(object)
+func popHiddenFields(object map[string]any) HiddenFields {
+	kept, _ := HiddenFieldsIn(object)
 	annotations := annotationsOf(object)
 	if _, ok := annotations[Annotation]; ok {
 		delete(annotations, Annotation)
@@ -173,8 +173,8 @@ func takeKept(object map[string]any) Kept {
 }
 
 // Put writes the annotation, or removes it when nothing is kept.
-func (k Kept) Put(object map[string]any) {
-	text := k.Text()
+func (k HiddenFields) SetAnnotation(object map[string]any) {
+	text := k.Encode()
 	if text == "" {
 		delete(annotationsOf(object), Annotation)
 		return
@@ -189,11 +189,11 @@ func annotationsOf(object map[string]any) map[string]any {
 }
 
 // shownGRPC is shown in v1alpha1, which demands the field and whose schema would fill in the port, where v1beta1 has none.
-func shownGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
+func defaultGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
 
 // hide changes a v1beta1 spec into one of v1alpha1 and returns what that cannot say.
-func hide(spec map[string]any) Kept {
-	kept := Kept{}
+func toV1alpha1Spec(spec map[string]any) HiddenFields {
+	kept := HiddenFields{}
 	if proxy, ok := spec["kubeRBACProxy"]; ok {
 		kept.Proxy, kept.OAuthProxy = "kubeRBACProxy", spec["oauthProxy"]
 		delete(spec, "kubeRBACProxy")
@@ -202,9 +202,9 @@ func hide(spec map[string]any) Kept {
 	if spec["replicas"] == int64(1) { // the default, which returns by itself
 		delete(spec, "replicas")
 	}
-	kept.Spec = take(spec, OnlyInV1beta1)
+	kept.Spec = extractFields(spec, OnlyInV1beta1)
 	if postgres, ok := spec["postgres"].(map[string]any); ok {
-		kept.Postgres = take(postgres, PostgresOnlyInV1beta1)
+		kept.Postgres = extractFields(postgres, PostgresOnlyInV1beta1)
 		if _, given := postgres["database"]; !given {
 			kept.WithoutDatabase = true
 			postgres["database"] = ""
@@ -212,13 +212,13 @@ func hide(spec map[string]any) Kept {
 	}
 	if _, given := spec["grpc"]; !given {
 		kept.WithoutGRPC = true
-		spec["grpc"] = shownGRPC()
+		spec["grpc"] = defaultGRPC()
 	}
 	return kept
 }
 
 // take moves fields out of a block; nil when it has none of them.
-func take(block map[string]any, fields []string) map[string]any {
+func extractFields(block map[string]any, fields []string) map[string]any {
 	var taken map[string]any
 	for _, field := range fields {
 		if value, given := block[field]; given {
@@ -233,7 +233,7 @@ func take(block map[string]any, fields []string) map[string]any {
 }
 
 // putBack moves fields into a block that does not have them.
-func putBack(block, fields map[string]any) {
+func restoreFields(block, fields map[string]any) {
 	for field, value := range fields {
 		if block[field] == nil {
 			block[field] = runtime.DeepCopyJSONValue(value)
@@ -243,7 +243,7 @@ func putBack(block, fields map[string]any) {
 
 // restore changes a v1alpha1 spec into the one of v1beta1. What an edit through v1alpha1 has changed since stays as it is, and what
 // belongs to a block that is gone went with it.
-func (k Kept) restore(spec map[string]any) {
+func (k HiddenFields) restore(spec map[string]any) {
 	if proxy, ok := spec["oauthProxy"]; ok && k.Proxy == "kubeRBACProxy" {
 		delete(spec, "oauthProxy")
 		spec["kubeRBACProxy"] = proxy
@@ -251,15 +251,15 @@ func (k Kept) restore(spec map[string]any) {
 	if k.OAuthProxy != nil && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] != nil {
 		spec["oauthProxy"] = runtime.DeepCopyJSONValue(k.OAuthProxy)
 	}
-	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], shownGRPC()) {
+	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], defaultGRPC()) {
 		delete(spec, "grpc")
 	}
-	putBack(spec, k.Spec)
+	restoreFields(spec, k.Spec)
 	postgres, ok := spec["postgres"].(map[string]any)
 	if !ok {
 		return
 	}
-	putBack(postgres, k.Postgres)
+	restoreFields(postgres, k.Postgres)
 	if k.WithoutDatabase && postgres["database"] == "" {
 		delete(postgres, "database")
 	}

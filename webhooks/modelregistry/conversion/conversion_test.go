@@ -57,7 +57,7 @@ func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
 		" kubeRBACProxy: {port: 9443, domain: example.com}}")
 	shown := convert(t, stored, alpha)
 	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
-	kept, err := KeptIn(shown)
+	kept, err := HiddenFieldsIn(shown)
 	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Postgres["generateDeployment"] != true || !kept.WithoutGRPC {
 		t.Errorf("kept %+v, error %v", kept, err)
 	}

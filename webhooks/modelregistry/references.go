@@ -13,21 +13,21 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func usesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	object, err := decodeRaw(raw)
 	if err != nil {
 		return author.References{}, err
 	}
-	registry, err := typed(object)
+	registry, err := decodeTyped(object)
 	if err != nil {
 		return author.References{}, err
 	}
 	registry.Namespace = namespace
-	return Uses(rules, registry), nil
+	return References(rules, registry), nil
 }
 
 // Uses lists what the pods of a registry use by the word of its author.
-func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
+func References(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
 	u := author.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
@@ -50,17 +50,17 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
 	return u
 }
 
-func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+func catalogReferencesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := kjson.Unmarshal(raw, c); err != nil {
 		return author.References{}, fmt.Errorf("decoding the Catalog: %w", err)
 	}
 	c.Namespace = namespace
-	return CatalogUses(rules, c), nil
+	return CatalogReferences(rules, c), nil
 }
 
 // CatalogUses lists what the pods of a Catalog use by the word of its author.
-func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.References {
+func CatalogReferences(_ author.Rules, c *aihubv1alpha1.Catalog) author.References {
 	u := author.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)

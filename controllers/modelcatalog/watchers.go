@@ -28,19 +28,19 @@ import (
 )
 
 // sideCaches hold what the cache of the manager does not, few objects each.
-type sideCaches struct {
+type extraCaches struct {
 	// secrets hold the metadata of the three Secrets of the catalog, by their names: it may not see any other.
 	secrets map[string]cache.Cache
 	// labelled holds the ConfigMaps of users with sources.
-	labelled cache.Cache
-	live     client.Reader
+	labelledConfigMaps cache.Cache
+	apiReader          client.Reader
 
-	mu     sync.Mutex
-	judged map[string]string // what is wrong with the content of a labelled ConfigMap, by its uid and version
+	mu              sync.Mutex
+	contentProblems map[string]string // what is wrong with the content of a labelled ConfigMap, by its uid and version
 }
 
-func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
-	s := &sideCaches{secrets: map[string]cache.Cache{}, live: mgr.GetAPIReader()}
+func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
+	s := &extraCaches{secrets: map[string]cache.Cache{}, apiReader: mgr.GetAPIReader()}
 	limit := func(by cache.ByObject) cache.ByObject {
 		if namespace != "" {
 			by.Namespaces = map[string]cache.Config{namespace: {}}
@@ -57,12 +57,12 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 	}
 	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
 	var err error
-	s.labelled, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, by, condense)
+	s.labelledConfigMaps, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, by, trimContent)
 	return s, err
 }
 
 // routed is a client that finds the Secrets in their caches.
-func (s *sideCaches) routed(main client.Client) client.Client {
+func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == registry.Secret {
 			if c, held := s.secrets[key.Name]; held {
@@ -74,8 +74,8 @@ func (s *sideCaches) routed(main client.Client) client.Client {
 }
 
 // sources wake a controller with whatever happens to what the caches hold.
-func (s *sideCaches) sources(h handler.EventHandler) []source.Source {
-	all := []source.Source{source.Kind(s.labelled, client.Object(&corev1.ConfigMap{}), h)}
+func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
+	all := []source.Source{source.Kind(s.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
 	for _, c := range s.secrets {
 		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(registry.Secret)), h))
 	}
@@ -99,7 +99,7 @@ func adminGroups(auth *unstructured.Unstructured) []string {
 }
 
 // newAdmins follows the groups of administrators while Auth is served.
-func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *singleton.Value[[]string] {
+func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *singleton.Value[[]string] {
 	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
 	groups := singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"),
@@ -113,7 +113,7 @@ const clusterProxyName = "cluster"
 
 // newClusterProxy follows the proxy of the cluster. One that may not be read is none: the server then runs as it would elsewhere. One that
 // was read stays in force, or the loss of a right would replace the pod.
-func newClusterProxy(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
+func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
 	var proxy *singleton.Value[resources.EgressProxy]
 	proxy = singleton.NewValue(singleton.Options{

@@ -91,7 +91,7 @@ spec:
 
 func TestTrust(t *testing.T) {
 	var got string
-	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).Trust(shown, []byte("PEM")) {
+	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).BackendTLS(shown, []byte("PEM")) {
 		got += asYAML(t, o) + "---\n"
 	}
 	const want = `apiVersion: v1

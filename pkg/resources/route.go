@@ -46,7 +46,7 @@ type Published struct {
 type Gateway struct{ Name, Namespace string }
 
 // Is reports whether a route in a namespace refers to this Gateway. What the reference leaves out has its default.
-func (g Gateway) Is(ref gatewayv1.ParentReference, namespace string) bool {
+func (g Gateway) Matches(ref gatewayv1.ParentReference, namespace string) bool {
 	return string(ref.Name) == g.Name && ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace)) == gatewayv1.Namespace(g.Namespace) &&
 		ptr.Deref(ref.Kind, "Gateway") == "Gateway" && ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName
 }
@@ -83,11 +83,11 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 		WithName(gatewayv1.ObjectName(p.Gateway.Name)).WithNamespace(gatewayv1.Namespace(p.Gateway.Namespace)))
 	for _, prefix := range p.Prefixes {
 		if prefix.Redirected {
-			spec.WithRules(ruleFor(gatewayv1.PathMatchExact, prefix.Path).WithFilters(gatewayv1ac.HTTPRouteFilter().
+			spec.WithRules(httpRouteRule(gatewayv1.PathMatchExact, prefix.Path).WithFilters(gatewayv1ac.HTTPRouteFilter().
 				WithType(gatewayv1.HTTPRouteFilterRequestRedirect).WithRequestRedirect(gatewayv1ac.HTTPRequestRedirectFilter().WithStatusCode(http.StatusFound).
 				WithPath(gatewayv1ac.HTTPPathModifier().WithType(gatewayv1.FullPathHTTPPathModifier).WithReplaceFullPath(prefix.Path + "/")))))
 		}
-		rule := ruleFor(gatewayv1.PathMatchPathPrefix, prefix.Path).WithBackendRefs(backend)
+		rule := httpRouteRule(gatewayv1.PathMatchPathPrefix, prefix.Path).WithBackendRefs(backend)
 		if prefix.Rewritten != "" {
 			rule.WithFilters(gatewayv1ac.HTTPRouteFilter().WithType(gatewayv1.HTTPRouteFilterURLRewrite).
 				WithURLRewrite(gatewayv1ac.HTTPURLRewriteFilter().WithPath(gatewayv1ac.HTTPPathModifier().
@@ -99,7 +99,7 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 }
 
 // ruleFor takes requests for a path. Answers may take their time: where no timeout is set, some Gateways cut each after 15 s.
-func ruleFor(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
+func httpRouteRule(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
 	return gatewayv1ac.HTTPRouteRule().WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s")).
 		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(kind).WithValue(path)))
 }

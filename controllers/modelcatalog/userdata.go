@@ -23,77 +23,77 @@ import (
 )
 
 // ours reports whether this component wrote an object.
-func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
+func isManaged(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // isGood reports whether an object is, as the cache has it, the one that was found good before.
-func (r *catalogs) isGood(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
+func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
 	h, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
-	return h != nil && r.remembered(c.UID).good[name] == versionOf(h), err
+	return h != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(h), err
 }
 
 // keepUserSources makes the ConfigMaps that users put their sources into, once, and takes out of them the one entry that
 // older releases put in. Each is read once for each of its versions.
-func (r *catalogs) keepUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var errs []error
 	for _, s := range resources.UserSources {
-		if err := r.keepUserSource(ctx, c, s.Name, s.Content); err != nil {
+		if err := r.ensureUserSource(ctx, c, s.Name, s.Content); err != nil {
 			errs = append(errs, fmt.Errorf("keeping ConfigMap %s: %w", s.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
+func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	if good, err := r.isGood(ctx, c, registry.ConfigMap, name); err != nil || good {
+	if good, err := r.isValidated(ctx, c, registry.ConfigMap, name); err != nil || good {
 		return err
 	}
 	live := &corev1.ConfigMap{}
-	err := r.live.Get(ctx, key, live)
+	err := r.apiReader.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesMap(c, name, content), Ownership: apply.Unowned})
+		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesConfigMap(c, name, content), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.applier.PatchExisting(ctx, live, func() { tidy(ctx, live) }); err != nil {
+	if err := r.applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
 		return err
 	}
-	r.remembered(c.UID).good[name] = versionOf(live)
+	r.stateOf(c.UID).validVersions[name] = objectVersion(live)
 	return nil
 }
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
-func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !resources.OwnsDatabase(c, r.inputs(c)) {
+func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
-	if good, err := r.isGood(ctx, c, registry.Secret, key.Name); err != nil || good {
+	if good, err := r.isValidated(ctx, c, registry.Secret, key.Name); err != nil || good {
 		return err
 	}
 	live := &corev1.Secret{}
-	err := r.live.Get(ctx, key, live)
+	err := r.apiReader.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if live.DeletionTimestamp != nil {
 		return nil // its event brings us back
 	}
-	data := completed(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
-	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
+	data := withMissingKeys(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
+	objects := withAdoption(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
 	if err := r.applier.Apply(ctx, c, objects); err != nil {
-		return r.notApplied(c, err)
+		return r.reportApplyError(c, err)
 	}
-	if live.UID != "" && ours(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
-		r.remembered(c.UID).good[key.Name] = versionOf(live)
+	if live.UID != "" && isManaged(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
+		r.stateOf(c.UID).validVersions[key.Name] = objectVersion(live)
 	}
 	return nil
 }
 
 // completed returns the data of the Secret of the database with what is missing in it. What is there stays: the database has
 // been made with it.
-func completed(data map[string][]byte, user, database string) map[string][]byte {
+func withMissingKeys(data map[string][]byte, user, database string) map[string][]byte {
 	all := maps.Clone(data)
 	if all == nil {
 		all = map[string][]byte{}

@@ -16,7 +16,7 @@ import (
 )
 
 // authorityKey is where Gateways look for certificates of CAs in a ConfigMap.
-const authorityKey = "ca.crt"
+const caConfigMapKey = "ca.crt"
 
 // Ingress publishes the path of the server, all of them by default, at its host, with TLS. The name of the Secret with the certificate of
 // the host stands there only for cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
@@ -46,13 +46,13 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string
 
 // Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that names it.
 // A port by its name limits the policy to that port. The metadata is that of both, in the namespace of the Service.
-func (p Published) Trust(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
+func (p Published) BackendTLS(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
 	target := gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))
 	if p.Port.Type == intstr.String {
 		target.WithSectionName(gatewayv1.SectionName(p.Port.StrVal))
 	}
 	return []runtime.ApplyConfiguration{
-		corev1ac.ConfigMap(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithData(map[string]string{authorityKey: string(authority)}),
+		corev1ac.ConfigMap(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithData(map[string]string{caConfigMapKey: string(authority)}),
 		gatewayv1ac.BackendTLSPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(gatewayv1ac.BackendTLSPolicySpec().
 			WithTargetRefs(target).
 			WithValidation(gatewayv1ac.BackendTLSPolicyValidation().WithHostname(gatewayv1.PreciseHostname(p.ServerName)).

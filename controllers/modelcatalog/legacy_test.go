@@ -111,7 +111,7 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
-			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(formerSources)}, &corev1.Secret{ObjectMeta: named(cookieSecret)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: named(legacyCookieSecret)},
 		}
 	}
 	b := newBench(t, append(all(), sample())...)
@@ -180,7 +180,7 @@ func TestFormerOwner(t *testing.T) {
 		"a registry":            {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
 		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
 	} {
-		if formerOwner(c.ref) != c.want {
+		if isLegacyOwner(c.ref) != c.want {
 			t.Errorf("%s: %v", name, !c.want)
 		}
 	}
