@@ -27,60 +27,60 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// This file takes over what the original operator left behind, and may go with release 1.0: who comes from the original has to run
-// an earlier release first.
+// This file adopts or deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then
+// needs an earlier release first.
 
-// place is where an object is.
+// objectKey identifies an object by kind, namespace and name.
 type objectKey struct {
 	kind schema.GroupVersionKind
 	types.NamespacedName
 }
 
-// What releases of the original left under names that are not used any more.
+// Legacy names without an object of this operator.
 const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
 
-// removeLeftovers removes what older releases made and nothing uses any more, once in the life of the process: nothing makes more of it.
-// Of the grant that the original made for registries too, that is so when they need it no more.
+// deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones appear. The shared ReferenceGrant
+// is deleted when neither catalog nor registries need it.
 func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
-	memory, errs := r.stateOf(c.UID), make([]error, 2)
-	if !memory.legacyDeleted {
-		here := func(name string) types.NamespacedName {
+	state, errs := r.stateOf(c.UID), make([]error, 2)
+	if !state.legacyDeleted {
+		key := func(name string) types.NamespacedName {
 			return types.NamespacedName{Namespace: c.Namespace, Name: name}
 		}
 		errs[0] = deleteManaged(ctx, r.applier, c.UID, []objectKey{
-			{registry.Claim, here(resources.DatabaseName)}, {registry.ConfigMap, here(legacyDefaultSources)}, {registry.Secret, here(legacyCookieSecret)},
+			{registry.Claim, key(resources.DatabaseName)}, {registry.ConfigMap, key(legacyDefaultSources)}, {registry.Secret, key(legacyCookieSecret)},
 		})
-		memory.legacyDeleted = errs[0] == nil
+		state.legacyDeleted = errs[0] == nil
 	}
-	if in.ReferenceGrants && !memory.sharedGrantDeleted {
-		memory.sharedGrantDeleted, errs[1] = registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, c.UID, c.Namespace)
+	if in.ReferenceGrants && !state.sharedGrantDeleted {
+		state.sharedGrantDeleted, errs[1] = registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, c.UID, c.Namespace)
 	}
 	return errors.Join(errs...)
 }
 
-// removeMade removes objects that this operator or the one before it made.
-func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, places []objectKey) error {
+// deleteManaged deletes objects of this or the legacy operator.
+func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []objectKey) error {
 	var errs []error
-	for _, p := range places {
-		errs = append(errs, applier.DeleteIf(ctx, forOwner, p.kind, p.NamespacedName,
+	for _, key := range keys {
+		errs = append(errs, applier.DeleteIf(ctx, forOwner, key.kind, key.NamespacedName,
 			func(found *metav1.PartialObjectMetadata) (bool, error) { return isManagedOrLegacy(found), nil }))
 	}
 	return errors.Join(errs...)
 }
 
-// madeHere reports whether this operator or the one before it made an object.
+// isManagedOrLegacy reports whether this or the legacy operator created an object.
 func isManagedOrLegacy(o metav1.Object) bool {
 	return isManaged(o) || o.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && !isOfOtherComponent(o)
 }
 
-// ofAnother says whether its labels name another component as the one that an object was made for: those of registries bear the
-// same created-by, and a registry may be called as the catalog is.
+// isOfOtherComponent reports whether the labels of an object name another component: objects of registries have the same created-by label,
+// and a registry can be named model-catalog.
 func isOfOtherComponent(o metav1.Object) bool {
-	former, said := o.GetLabels()[resources.LabelComponent]
-	return apply.ManagedByOther(o, ComponentName) || said && former != resources.Name && former != resources.DatabaseName
+	legacyComponent, found := o.GetLabels()[resources.LabelComponent]
+	return apply.ManagedByOther(o, ComponentName) || found && legacyComponent != resources.Name && legacyComponent != resources.DatabaseName
 }
 
-// formerOwner recognises the owners that the catalog had before there was a Catalog.
+// isLegacyOwner reports whether an owner reference is one of the legacy operator, which had no Catalog.
 func isLegacyOwner(ref metav1.OwnerReference) bool {
 	switch ref.Kind {
 	case "ModelRegistry":
@@ -92,8 +92,8 @@ func isLegacyOwner(ref metav1.OwnerReference) bool {
 	}
 }
 
-// adopting lets objects of the older operators be taken over. What they made is found by its name in the namespace of the catalog,
-// unless its labels say that it was made for a registry; elsewhere it must bear their label.
+// withAdoption allows the adoption of legacy objects: in the namespace of the catalog by name, unless their labels name another component,
+// and elsewhere by their labels.
 func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
@@ -105,12 +105,12 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// replaceOutdated deletes the Deployments that have to be recreated, once all other objects are free of them, and waits until their pods
-// are gone. Nothing else makes a Deployment go.
+// recreateOutdated deletes outdated Deployments and waits until their pods are deleted. Before, it applies the other objects, which removes
+// their owner references to them. Deployments are deleted for no other reason.
 func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
-	for _, want := range deployments(desired) {
-		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *want.Name)
+	for _, desiredDeployment := range deployments(desired) {
+		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *desiredDeployment.Name)
 		if err != nil {
 			return err
 		}
@@ -132,19 +132,19 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: shortRequeueAfter}
 }
 
-// isOutdated reports whether a Deployment of ours cannot become what is wanted of it: its selector never changes, and the database may
-// not leave RollingUpdate while the settings of that are stored. One that belongs to something else is reported when it is to be written.
+// isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
+// fields of RollingUpdate are stored. A foreign Deployment is not outdated; applying it reports the conflict.
 func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
-	other := metav1.GetControllerOfNoCopy(d)
-	if other != nil && other.UID != c.UID && !isLegacyOwner(*other) && other.Kind != aihubv1alpha1.Kind {
+	owner := metav1.GetControllerOfNoCopy(d)
+	if owner != nil && owner.UID != c.UID && !isLegacyOwner(*owner) && owner.Kind != aihubv1alpha1.Kind {
 		return false
 	}
-	wanted := &metav1.LabelSelector{MatchLabels: resources.Selector(d.Name)}
-	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, wanted) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
+	selector := &metav1.LabelSelector{MatchLabels: resources.Selector(d.Name)}
+	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, selector) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
-// tidy marks a ConfigMap of users as one that we watch, and removes what older releases left in it. What users wrote stays,
-// to the byte where the one entry is not in it.
+// cleanUserSources labels a ConfigMap of users and removes legacy metadata and the legacy default entry. Without that entry the content
+// does not change.
 func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	if !isManaged(m) {
 		if m.Labels == nil {
@@ -164,15 +164,14 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	}
 }
 
-// formerDefault is the entry that releases before 3.0 put into the sources of users.
+// legacyDefaultEntry is the entry that releases before 3.0 added to the sources of users.
 const legacyDefaultEntry = "default_catalog"
 
-// listsOfModels are the sections in which that entry can stand.
+// modelSections are the sections that can contain the entry.
 var modelSections = []string{"catalogs", "model_catalogs"}
 
-// withoutFormerDefault returns sources without the entry of older releases: that entry goes, and everything else stays, also
-// keys that are not known here. Empty means that there is nothing to remove. An error says why the text is not understood; it
-// is left alone then.
+// withoutLegacyDefault returns sources without the legacy default entry and with all other keys, or "" if there is no such entry. It
+// returns an error if the text cannot be parsed.
 func withoutLegacyDefault(text string) (string, error) {
 	document, err := parseSources(text)
 	if err != nil || document == nil {
@@ -200,7 +199,7 @@ func withoutLegacyDefault(text string) (string, error) {
 	if err := encoder.Encode(document); err != nil {
 		return "", fmt.Errorf("encoding the sources without %s: %w", legacyDefaultEntry, err)
 	}
-	if _, err := parseSources(out.String()); err != nil { // something refers to what was removed
+	if _, err := parseSources(out.String()); err != nil { // an alias refers to the removed entry
 		return "", fmt.Errorf("%s cannot be removed: %w", legacyDefaultEntry, err)
 	}
 	return out.String(), nil

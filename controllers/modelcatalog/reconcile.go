@@ -37,28 +37,28 @@ import (
 )
 
 const (
-	// lookAgain is how often the pods of a catalog that is not available are read for the cause: a waiting pod changes nothing
-	// on its Deployment, so there is no event to wait for.
+	// unavailableRequeueAfter is the poll interval for pods of an unavailable catalog: a waiting pod does not change its Deployment, so
+	// there is no event.
 	unavailableRequeueAfter = 30 * time.Second
-	// soon is the pause for what is a matter of moments.
+	// shortRequeueAfter is the poll interval for changes expected within seconds.
 	shortRequeueAfter = time.Second
-	// additions is how often sources may be added in a row, each of which replaces the pod.
+	// maxSourceAdditions is the burst limit for additions of sources, each of which replaces the pod.
 	maxSourceAdditions = 6
-	// additionsPerSecond are granted in addition: one a minute.
+	// sourceAdditionsPerSecond refills the limit: one a minute.
 	sourceAdditionsPerSecond = 1.0 / 60
 )
 
-// catalogs reconciles Catalogs. Its phases run in the order in which they stand here.
+// catalogReconciler reconciles Catalogs. Its phases run in the order of the method phases.
 type catalogReconciler struct {
 	settings Settings
-	// hub knows the decisions of the platform; nil is none.
+	// aihub watches the AIHub; nil if component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
-	// domain is that of the cluster's routers.
+	// domain is the default domain of the routers of OpenShift.
 	domain       registry.Domain
 	cached       client.Client
 	apiReader    client.Reader
-	fullObjects  client.Reader // objects of which cached holds the metadata only
+	fullObjects  client.Reader // for kinds of which cached holds only metadata
 	extraCaches  *extraCaches
 	applier      *apply.Applier
 	admins       *singleton.Value[[]string]
@@ -67,46 +67,47 @@ type catalogReconciler struct {
 	clock        clock.Clock
 	references   *reference.Tracker
 	certificates *registry.Certificates
-	// recollections hold what is remembered of each Catalog.
+	// states holds the cachedState of each Catalog.
 	states reconciler.Memory[*cachedState]
 }
 
-// recollection is what is remembered of one Catalog as long as the process lives. It saves reading what was read, and bounds how often
-// pods are replaced. Reconciles of one Catalog never overlap.
+// cachedState holds data of one Catalog between reconciles, which never overlap. It saves reads of unchanged objects and limits how often
+// pods are replaced.
 type cachedState struct {
-	// platform is what the present reconcile has taken.
+	// platform is the snapshot of platform settings for this reconcile.
 	platform registry.Platform
-	// said is what Gateway and router report about what publishes the catalog.
+	// routeReport holds the status of the routes that publish the catalog, as reported by Gateway and routers.
 	routeReport routestatus.Report
-	// good are the versions of objects that were read and found as they should be, by name.
+	// validVersions holds the versions of validated objects by name.
 	validVersions map[string]string
-	// present is when objects that the pods mount were found, by kind and name.
+	// foundAt holds the time when an object that pods mount was last found, by kind and name.
 	foundAt         map[string]time.Time
-	additionLimiter flowcontrol.PassiveRateLimiter // of additions
-	// sources are those that were taken last, before the cache shows it; postponed means that there are others.
+	additionLimiter flowcontrol.PassiveRateLimiter // of new sources
+	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is set if further
+	// sources wait for the limiter.
 	mountedSources []string
 	postponed      bool
-	// withoutLeftovers: nothing of older releases is left, and withoutSharedGrant: nor is their grant, or it is needed no more.
+	// legacyDeleted and sharedGrantDeleted are set once no legacy object and no legacy ReferenceGrant has to be deleted.
 	legacyDeleted, sharedGrantDeleted bool
 }
 
-// remembered returns the recollection of a Catalog.
+// stateOf returns the state of a Catalog.
 func (r *catalogReconciler) stateOf(uid types.UID) *cachedState {
-	known, ok := r.states.Get(uid)
+	state, ok := r.states.Get(uid)
 	if !ok {
-		known = &cachedState{
+		state = &cachedState{
 			validVersions: map[string]string{}, foundAt: map[string]time.Time{},
 			additionLimiter: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(sourceAdditionsPerSecond, maxSourceAdditions, r.clock),
 		}
-		r.states.Set(uid, known)
+		r.states.Set(uid, state)
 	}
-	return known
+	return state
 }
 
-// versionOf identifies one state of one object.
+// objectVersion identifies a version of an object by UID and resourceVersion.
 func objectVersion(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// forget drops what is remembered of a Catalog that is gone.
+// forget removes the state of a deleted Catalog.
 func (r *catalogReconciler) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
@@ -128,7 +129,7 @@ func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] 
 	}
 }
 
-// awaitHub waits for the decisions of the platform and takes them for this reconcile.
+// waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
 func (r *catalogReconciler) waitForPlatform(c *aihubv1alpha1.Catalog) error {
 	if err := r.aihub.Await(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (r *catalogReconciler) waitForPlatform(c *aihubv1alpha1.Catalog) error {
 	return nil
 }
 
-// inputs are what of the platform decides about the objects of the present reconcile.
+// inputsOf returns the platform settings that the objects depend on.
 func (r *catalogReconciler) inputsOf(c *aihubv1alpha1.Catalog) resources.Inputs {
 	return buildInputs(&r.stateOf(c.UID).platform)
 }
@@ -149,7 +150,7 @@ func buildInputs(p *registry.Platform) resources.Inputs {
 	}
 }
 
-// checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
+// validateActive stops the reconcile of all Catalogs but the active one: their cluster-scoped objects have the same names.
 func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if err := r.waitForPlatform(c); err != nil {
 		return err
@@ -170,8 +171,8 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
 
-// checkSpec leaves everything as it is while an image cannot be chosen, since another one than was asked for is no answer, or while pods
-// would use what no author may let them use. Admission refuses both; objects may have been stored while it did not.
+// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but not for objects stored
+// while it was disabled.
 func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
@@ -184,10 +185,10 @@ func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Cat
 	return &reconciler.Wait{For: "a spec that may be followed", Stalled: true}
 }
 
-// current joins what is known outside of the Catalog; judged are its further sources.
+// collectInputs adds the state of other objects to the inputs: admin groups, cluster proxy, keys and labelled sources.
 func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
-	memory, in := r.stateOf(c.UID), r.inputsOf(c)
-	if err := memory.platform.WaitForDomain(); err != nil {
+	state, in := r.stateOf(c.UID), r.inputsOf(c)
+	if err := state.platform.WaitForDomain(); err != nil {
 		return in, err
 	}
 	groups, known := r.admins.Current()
@@ -211,35 +212,35 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	if err != nil {
 		return in, err
 	}
-	present := append(mountedSources(d.Spec.Template.Spec.Volumes), memory.mountedSources...)
-	v := selectSources(candidates, present, memory.additionLimiter.TryAccept)
-	memory.mountedSources, memory.postponed = v.mounted, v.postponed
-	c.Status.Sources, c.Status.SourcesOmitted = v.statuses, v.omitted
-	in.Sources = v.mounted
+	mounted := append(mountedSources(d.Spec.Template.Spec.Volumes), state.mountedSources...)
+	selection := selectSources(candidates, mounted, state.additionLimiter.TryAccept)
+	state.mountedSources, state.postponed = selection.mounted, selection.postponed
+	c.Status.Sources, c.Status.SourcesOmitted = selection.statuses, selection.omitted
+	in.Sources = selection.mounted
 	err = in.ReadRouteReport(ctx, r.fullObjects, resources.Published(c, in), r.clock.Now())
-	memory.routeReport = in.RouteReport
+	state.routeReport = in.RouteReport
 	in.RouteReport.Set(&c.Status.Conditions, c.Generation)
 	return in, err
 }
 
-// addHubKeys adds the keys for Hugging Face, and reports of Secrets that are of no use.
+// addHuggingFaceKeys adds the keys for Hugging Face and reports invalid Secrets.
 func (r *catalogReconciler) addHuggingFaceKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
-	v, known := r.keys.KeysIn(c.Namespace)
+	selected, known := r.keys.KeysIn(c.Namespace)
 	if !known {
 		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: shortRequeueAfter}
 	}
-	in.HuggingFaceKeys, in.HuggingFaceKeysHash = v.Keys, v.Hash
-	if len(v.Problems) == 0 {
+	in.HuggingFaceKeys, in.HuggingFaceKeysHash = selected.Keys, selected.Hash
+	if len(selected.Problems) == 0 {
 		conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 		return nil
 	}
 	conditions.Set(&c.Status.Conditions, ConditionHuggingFaceKeys, metav1.ConditionFalse, ReasonKeysRejected,
-		"In namespace "+c.Namespace+": "+strings.Join(v.Problems, "; "), c.Generation)
+		"In namespace "+c.Namespace+": "+strings.Join(selected.Problems, "; "), c.Generation)
 	return nil
 }
 
-// applyObjects writes all objects. Where a Deployment has to be recreated, what an older release tied to it must be free of it
-// before it goes.
+// applyObjects applies and prunes all objects. Before a Deployment is recreated, the other objects lose their legacy owner references to
+// it.
 func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.collectInputs(ctx, c)
 	if err != nil {
@@ -265,8 +266,8 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	return nil
 }
 
-// withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone. Secrets stay, and so do the
-// ConfigMaps of users, which have no owner.
+// withRetained adds objects that are neither applied nor pruned: the database while SkipDatabase is set. Secrets and the ConfigMaps of
+// users have no owner and are never pruned.
 func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.HasExternalDatabase(c) {
 		return desired
@@ -274,24 +275,24 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
-// notApplied reports what stays until a user acts, and says when to try again. What passes by itself is retried, and the
-// status stays as it is.
+// reportApplyError sets the catalog unavailable for errors that users must fix. Transient errors are retried without a change of the
+// status.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.IsTerminating(err) {
 		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: shortRequeueAfter}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
-	_, deleting := errors.AsType[*apply.DeletingError](err)
+	_, terminating := errors.AsType[*apply.DeletingError](err)
 	switch {
 	case apply.Blocked(err):
 		setAvailable(c, serving.Unavailable(err.Error()))
-	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // the last: a webhook fails
+	case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
 		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err
 }
 
-// observe reports how far the catalog is, and why it is not further.
+// observeServer sets the conditions by the state of the server.
 func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
 	if err != nil {
@@ -299,26 +300,26 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	}
 	c.Status.Scale = common.ScaleStatus(d, resources.Selector(resources.Name))
 	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
-	a, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
+	state, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {
 		return err
 	}
-	if a.AskPods {
+	if state.AskPods {
 		pods, err := r.podsOf(ctx, c, resources.Name)
 		if err != nil {
 			return err
 		}
-		if a, err = r.addDatabaseCause(ctx, c, addPodCause(a, d, pods)); err != nil {
+		if state, err = r.addDatabaseCause(ctx, c, addPodCause(state, d, pods)); err != nil {
 			return err
 		}
 	}
-	setAvailable(c, a)
+	setAvailable(c, state)
 	switch {
-	case a.Retry > 0:
-		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
-	case a.Status != metav1.ConditionTrue:
+	case state.Retry > 0:
+		return &reconciler.Wait{For: "the catalog to stay available", Retry: state.Retry}
+	case state.Status != metav1.ConditionTrue:
 		return &reconciler.Wait{For: "the catalog to become available", Retry: unavailableRequeueAfter, Stalled: conditions.OutOfTime(d)}
-	case a.AskPods:
+	case state.AskPods:
 		return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.OutOfTime(d)}
 	case r.stateOf(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: unavailableRequeueAfter}
@@ -328,21 +329,21 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	return nil
 }
 
-// addDatabase adds to a state what keeps the pods of a database of ours.
-func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alpha1.Catalog, a serving.State) (serving.State, error) {
-	if a.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputsOf(c)) {
-		return a, nil
+// addDatabaseCause adds problems of the pods of the managed database to a state.
+func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alpha1.Catalog, state serving.State) (serving.State, error) {
+	if state.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputsOf(c)) {
+		return state, nil
 	}
 	pods, err := r.podsOf(ctx, c, resources.DatabaseName)
 	if err != nil {
-		return a, err
+		return state, err
 	}
 	cause, err := registry.DatabaseCause(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName, pods, resourceFields)
-	a.Message += cause
-	return a, err
+	state.Message += cause
+	return state, err
 }
 
-// podsOf lists pods of the server or of its database.
+// podsOf lists pods of the server or its database.
 func (r *catalogReconciler) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
@@ -357,12 +358,12 @@ const (
 	databaseAuthority    = "odh-platform-operator-model-catalog-database-ca"
 )
 
-// issues reports whether the serving certificate is made here: where no platform does it, and the user does not.
+// issuesCertificate reports whether the operator, and neither platform nor user, provides the serving certificate.
 func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 	return resources.HasProxy(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// keepCertificates issues the serving certificate where neither platform nor user does, and that of a database that serves TLS.
+// ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.
 func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var server, database *servingcert.Wanted
 	if issuesCertificate(c, r.inputsOf(c)) {
@@ -383,7 +384,7 @@ func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1al
 	return nil
 }
 
-// awaitRenewal brings the Catalog back when one of its certificates, or the answer of a Gateway, is due.
+// requeueForRenewal requeues the Catalog when a certificate is to be renewed or the deadline for the status of a Gateway ends.
 func (r *catalogReconciler) requeueForRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	return errors.Join(r.certificates.RequeueForRenewal(c.UID), r.stateOf(c.UID).routeReport.Await())
 }

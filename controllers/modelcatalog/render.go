@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// Render returns what a Catalog would create in an empty cluster that serves the given APIs. Domain is that of its routers, "" where
-// it has none. Notes say what is not shown. Unknown fields are errors.
+// Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the one of its routers, or "". The
+// notes list omitted objects. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// maxSourceName leaves room for labelledPrefix in the name of a volume.
+	// maxSourceNameLength leaves room for LabelledPrefix in the name of a volume.
 	maxSourceNameLength = 55
-	// maxSources bounds what is mounted, and with it what users who may create ConfigMaps can do to the pod.
+	// maxSources limits the mounted ConfigMaps, and so the effect that users with create on ConfigMaps have on the pod.
 	maxSources = 50
-	// maxReported bounds the status; the schema of Catalog says the same.
+	// maxReportedSources limits the status, as does the schema of Catalog.
 	maxReportedSources = 100
-	// maxChecked bounds what is parsed of one source, in bytes: a parser takes hundreds of times the memory of the text.
+	// maxCheckedBytes limits the parsed content of one source: a parser needs hundreds of times its size in memory.
 	maxCheckedBytes = 256 << 10
-	// maxProblem bounds what is reported about the content of one source, in bytes.
+	// maxProblemBytes limits the message about one source.
 	maxProblemBytes = 200
 )
 
@@ -44,15 +44,15 @@ const (
 	ReasonPostponed   = "Postponed"
 )
 
-// candidate is what is known of a labelled ConfigMap.
+// sourceCandidate is a labelled ConfigMap.
 type sourceCandidate struct {
 	name string
-	// hasKey says that there is a sources.yaml, and problem what is wrong with it; empty when nothing is.
+	// hasKey is set if it has the key sources.yaml; contentProblem is the error in its content, or "".
 	hasKey         bool
 	contentProblem string
 }
 
-// condense keeps of a labelled ConfigMap what is needed of it. Its content may be large, and is judged only where there is a Catalog.
+// trimContent keeps only metadata and the presence of the key: the content may be large, and is checked only if there is a Catalog.
 func trimContent(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
@@ -66,7 +66,7 @@ func trimContent(in any) (any, error) {
 	return m, nil
 }
 
-// candidates are the labelled ConfigMaps of a namespace.
+// listCandidates returns the labelled ConfigMaps of a namespace.
 func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]sourceCandidate, error) {
 	list := &corev1.ConfigMapList{}
 	if err := s.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -74,41 +74,42 @@ func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []sourceCandidate
-	judged := map[string]string{}
+	var candidates []sourceCandidate
+	problems := map[string]string{}
 	for i := range list.Items {
 		m := &list.Items[i]
 		c := sourceCandidate{name: m.Name}
 		if _, c.hasKey = m.Data[resources.SourcesKey]; c.hasKey {
-			version, known := string(m.UID)+"/"+m.ResourceVersion, false
-			if c.contentProblem, known = s.contentProblems[version]; !known {
+			version, checked := string(m.UID)+"/"+m.ResourceVersion, false
+			if c.contentProblem, checked = s.contentProblems[version]; !checked {
 				var err error
 				if c.contentProblem, err = s.checkContent(ctx, m); err != nil {
 					return nil, err
 				}
 			}
-			judged[version] = c.contentProblem
+			problems[version] = c.contentProblem
 		}
-		all = append(all, c)
+		candidates = append(candidates, c)
 	}
-	s.contentProblems = judged
-	return all, nil
+	s.contentProblems = problems
+	return candidates, nil
 }
 
-// read judges the content of a ConfigMap, which the cache does not have. The role lets only lists have all names.
+// checkContent reads a ConfigMap from the API server and returns the problem of its content. It uses a list, because RBAC restricts get by
+// name.
 func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (string, error) {
 	list := &corev1.ConfigMapList{}
 	if err := s.apiReader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", m.Name, err)
 	}
 	if len(list.Items) == 0 {
-		return "", nil // its deletion is on its way to the cache
+		return "", nil // deleted, but still in the cache
 	}
 	return contentProblem(list.Items[0].Data[resources.SourcesKey]), nil
 }
 
-// contentProblem says what keeps the catalog from understanding sources; empty when nothing does. Sections and keys that are
-// not known here may be known to a newer server.
+// contentProblem returns why the catalog cannot parse sources, or "". Unknown sections and keys are ignored, because a newer server may
+// know them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
 		return fmt.Sprintf("it has %d bytes, and is checked up to %d", len(text), maxCheckedBytes)
@@ -137,26 +138,26 @@ func contentProblem(text string) string {
 	return ""
 }
 
-// verdict is what becomes of the labelled ConfigMaps.
+// sourceSelection is the result for all labelled ConfigMaps.
 type sourceSelection struct {
-	// mounted are the names that the pod mounts, in order.
+	// mounted holds the names that the pod mounts, in order.
 	mounted []string
-	// postponed reports that some would be mounted if the pod had not been replaced so often of late.
+	// postponed is set if new sources wait because the pod was replaced too often recently.
 	postponed bool
 	statuses  []aihubv1alpha1.CatalogSource
 	omitted   int32
 }
 
-// judge decides which sources are mounted. The content decides nothing: editing a source must not replace the pod. Those that
-// are mounted already stay, and no other can replace them; of new ones as many are taken as there is room for and the budget says, or none.
-func selectSources(candidates []sourceCandidate, present []string, mayAdd func() bool) sourceSelection {
+// selectSources selects the sources to mount. Content is not considered, because editing a source must not replace the pod. Mounted sources
+// are kept. New ones fill the remaining room, all or none of them by mayAdd.
+func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
 	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
-	mounted := func(c sourceCandidate) bool { return slices.Contains(present, c.name) }
+	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }
 	isNew := func(c sourceCandidate) bool { return !mounted(c) }
 	usable := slices.DeleteFunc(slices.Clone(candidates), func(c sourceCandidate) bool { return c.mountError() != nil })
 	usable = slices.Concat(slices.DeleteFunc(slices.Clone(usable), isNew), slices.DeleteFunc(usable, mounted))
 	usable = usable[:min(len(usable), maxSources)]
-	v := sourceSelection{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
+	selection := sourceSelection{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
 	for _, c := range candidates {
 		s := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
 		switch flaw := c.mountError(); {
@@ -164,25 +165,25 @@ func selectSources(candidates []sourceCandidate, present []string, mayAdd func()
 			s.Reason, s.Message = flaw.reason, flaw.message
 		case !slices.Contains(usable, c):
 			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources)
-		case v.postponed && isNew(c):
+		case selection.postponed && isNew(c):
 			s.Reason, s.Message = ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes"
 		default:
 			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
 			if c.contentProblem != "" {
 				s.Reason, s.Message = ReasonContent, "it is mounted, but "+resources.SourcesKey+" is not understood: "+c.contentProblem
 			}
-			v.mounted = append(v.mounted, c.name)
+			selection.mounted = append(selection.mounted, c.name)
 		}
-		if len(v.statuses) == maxReportedSources {
-			v.omitted++
+		if len(selection.statuses) == maxReportedSources {
+			selection.omitted++
 			continue
 		}
-		v.statuses = append(v.statuses, s)
+		selection.statuses = append(selection.statuses, s)
 	}
-	return v
+	return selection
 }
 
-// flaw is why a source cannot be mounted, whatever others there are.
+// sourceError is the reason for which a source cannot be mounted.
 type sourceError struct{ reason, message string }
 
 func (c sourceCandidate) mountError() *sourceError {
@@ -197,7 +198,7 @@ func (c sourceCandidate) mountError() *sourceError {
 	return nil
 }
 
-// presentSources are the labelled sources that the pods of a Deployment mount.
+// mountedSources returns the labelled sources that the pods of a Deployment mount.
 func mountedSources(volumes []corev1.Volume) []string {
 	var names []string
 	for _, v := range volumes {
@@ -208,7 +209,7 @@ func mountedSources(volumes []corev1.Volume) []string {
 	return names
 }
 
-// readSources parses one document that is a map; nil for an empty text.
+// parseSources parses one YAML document that is a map; nil for an empty text.
 func parseSources(text string) (document *yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	document = &yaml.Node{}
@@ -231,7 +232,7 @@ func parseSources(text string) (document *yaml.Node, err error) {
 	return document, nil
 }
 
-// valueOf finds the value of a key in a map; nil when it is absent.
+// mapValue returns the value of a key in a map, or nil.
 func mapValue(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {

@@ -22,17 +22,17 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// ours reports whether this component wrote an object.
+// isManaged reports whether an object has the labels of this component.
 func isManaged(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
-// isGood reports whether an object is, as the cache has it, the one that was found good before.
+// isValidated reports whether the cached version of an object was validated before.
 func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	h, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
-	return h != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(h), err
+	metadata, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
-// keepUserSources makes the ConfigMaps that users put their sources into, once, and takes out of them the one entry that
-// older releases put in. Each is read once for each of its versions.
+// ensureUserSources creates the ConfigMaps in which users list sources, once, and removes the default entry of legacy releases. It reads
+// each version of a ConfigMap once.
 func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var errs []error
 	for _, s := range resources.UserSources {
@@ -45,7 +45,7 @@ func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alp
 
 func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	if good, err := r.isValidated(ctx, c, registry.ConfigMap, name); err != nil || good {
+	if valid, err := r.isValidated(ctx, c, registry.ConfigMap, name); err != nil || valid {
 		return err
 	}
 	live := &corev1.ConfigMap{}
@@ -63,13 +63,13 @@ func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alph
 	return nil
 }
 
-// keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
+// ensureDatabaseSecret creates the Secret of the database, or adopts a legacy one with its data, and adds missing keys.
 func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
-	if good, err := r.isValidated(ctx, c, registry.Secret, key.Name); err != nil || good {
+	if valid, err := r.isValidated(ctx, c, registry.Secret, key.Name); err != nil || valid {
 		return err
 	}
 	live := &corev1.Secret{}
@@ -78,7 +78,7 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if live.DeletionTimestamp != nil {
-		return nil // its event brings us back
+		return nil // the event of its deletion requeues the Catalog
 	}
 	data := withMissingKeys(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
 	objects := withAdoption(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
@@ -91,25 +91,25 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 	return nil
 }
 
-// completed returns the data of the Secret of the database with what is missing in it. What is there stays: the database has
-// been made with it.
+// withMissingKeys returns the data of the Secret with missing keys added. Existing values are kept, because the database was created with
+// them.
 func withMissingKeys(data map[string][]byte, user, database string) map[string][]byte {
-	all := maps.Clone(data)
-	if all == nil {
-		all = map[string][]byte{}
+	out := maps.Clone(data)
+	if out == nil {
+		out = map[string][]byte{}
 	}
 	for key, value := range map[string]string{resources.KeyDatabase: database, resources.KeyUser: user} {
-		if len(all[key]) == 0 {
-			all[key] = []byte(value)
+		if len(out[key]) == 0 {
+			out[key] = []byte(value)
 		}
 	}
-	if len(all[resources.KeyPassword]) == 0 {
-		all[resources.KeyPassword] = []byte(common.NewPassword())
+	if len(out[resources.KeyPassword]) == 0 {
+		out[resources.KeyPassword] = []byte(common.NewPassword())
 	}
-	return all
+	return out
 }
 
-// secret of the database. An existing one keeps its type, which cannot change.
+// databaseSecret returns the Secret of the database. The type of an existing one is immutable.
 func databaseSecret(c *aihubv1alpha1.Catalog, kind corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	if kind == "" {
 		kind = corev1.SecretTypeOpaque

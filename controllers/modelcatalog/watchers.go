@@ -27,45 +27,45 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// sideCaches hold what the cache of the manager does not, few objects each.
+// extraCaches holds objects of users that the cache of the manager does not contain.
 type extraCaches struct {
-	// secrets hold the metadata of the three Secrets of the catalog, by their names: it may not see any other.
+	// secrets holds the metadata of the three Secrets of the catalog, by name: RBAC allows no others.
 	secrets map[string]cache.Cache
-	// labelled holds the ConfigMaps of users with sources.
+	// labelledConfigMaps holds the ConfigMaps of users with sources.
 	labelledConfigMaps cache.Cache
 	apiReader          client.Reader
 
 	mu              sync.Mutex
-	contentProblems map[string]string // what is wrong with the content of a labelled ConfigMap, by its uid and version
+	contentProblems map[string]string // by UID and resourceVersion of a labelled ConfigMap
 }
 
 func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 	s := &extraCaches{secrets: map[string]cache.Cache{}, apiReader: mgr.GetAPIReader()}
-	limit := func(by cache.ByObject) cache.ByObject {
+	limit := func(options cache.ByObject) cache.ByObject {
 		if namespace != "" {
-			by.Namespaces = map[string]cache.Config{namespace: {}}
+			options.Namespaces = map[string]cache.Config{namespace: {}}
 		}
-		return by
+		return options
 	}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
-		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
-		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Secret), by, apply.Transform(FieldOwner))
+		options := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Secret), options, apply.Transform(FieldOwner))
 		if err != nil {
 			return nil, err
 		}
 		s.secrets[name] = c
 	}
-	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
+	options := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
 	var err error
-	s.labelledConfigMaps, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, by, trimContent)
+	s.labelledConfigMaps, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
 	return s, err
 }
 
-// routed is a client that finds the Secrets in their caches.
+// delegatingClient returns a client that reads the Secrets from their caches.
 func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == registry.Secret {
-			if c, held := s.secrets[key.Name]; held {
+			if c, found := s.secrets[key.Name]; found {
 				return c
 			}
 		}
@@ -73,7 +73,7 @@ func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 	}}
 }
 
-// sources wake a controller with whatever happens to what the caches hold.
+// eventSources returns sources of the events of all caches.
 func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
 	all := []source.Source{source.Kind(s.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
 	for _, c := range s.secrets {
@@ -82,11 +82,10 @@ func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
 	return all
 }
 
-// authName is the name of the one Auth.
+// authName is the name of the Auth singleton.
 const authName = "auth"
 
-// adminGroups are the groups of administrators in an Auth. A missing object, a missing field and a field of another type name
-// none, and blank names are left out.
+// adminGroups returns the non-empty groups of administrators in an Auth, none for a missing object or field or another type.
 func adminGroups(auth *unstructured.Unstructured) []string {
 	if auth == nil {
 		return nil
@@ -98,7 +97,7 @@ func adminGroups(auth *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(groups, func(name string) bool { return name == "" })
 }
 
-// newAdmins follows the groups of administrators while Auth is served.
+// newAdminGroupsWatcher watches the groups of administrators while Auth is served.
 func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *singleton.Value[[]string] {
 	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
 	groups := singleton.NewValue(singleton.Options{
@@ -108,18 +107,18 @@ func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *c
 	return groups
 }
 
-// clusterProxyName is the name of the one proxy configuration that an OpenShift cluster has.
+// clusterProxyName is the name of the Proxy singleton of OpenShift.
 const clusterProxyName = "cluster"
 
-// newClusterProxy follows the proxy of the cluster. One that may not be read is none: the server then runs as it would elsewhere. One that
-// was read stays in force, or the loss of a right would replace the pod.
+// newClusterProxyWatcher watches the Proxy of the cluster. Without permission there is none, as on other clusters. If the permission is
+// lost later, the last value is kept, because a change would replace the pod.
 func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
 	var proxy *singleton.Value[resources.EgressProxy]
 	proxy = singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: clusterProxyName, Clock: clk, Log: log.WithName("proxy"),
 		OnUnavailable: func() {
-			if _, known := proxy.Current(); !known {
+			if _, synced := proxy.Current(); !synced {
 				proxy.OnUpdate(nil)
 			}
 		},

@@ -38,7 +38,7 @@ type registryReconciler struct {
 	domain       registry.Domain
 	clock        clock.Clock
 	cached       client.Client
-	fullObjects  client.Reader // full objects of kinds of which cached holds only metadata
+	fullObjects  client.Reader // for kinds of which cached holds only metadata
 	apiReader    client.Reader
 	pods         client.Reader
 	applier      *apply.Applier

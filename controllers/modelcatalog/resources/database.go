@@ -18,8 +18,7 @@ const (
 	defaultDatabaseSize = "5Gi"
 )
 
-// BuildDatabase returns the database that is run beside the server. Its Secret is kept otherwise: only the cluster knows
-// its password.
+// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	objects.Add(databaseDeployment(c, in), databaseService(c), databaseIngressPolicy(c), databaseEgressPolicy(c))
@@ -43,7 +42,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	}
 	if EncryptsDatabase(c) {
 		server.Certificate = DatabaseCertificate
-		if !in.OpenShift { // which gives every namespace a group of its own
+		if !in.OpenShift { // which assigns a group
 			server.Security.WithFSGroup(PodFSGroup)
 		}
 	}
@@ -57,7 +56,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	return d
 }
 
-// bashProbe runs a command that finds its arguments in the environment. Times are in seconds.
+// bashProbe returns a probe with a command that expands variables. Times are in seconds.
 func bashProbe(command string, delay, timeout int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithExec(corev1ac.ExecAction().WithCommand("bash", "-c", command)).
@@ -72,10 +71,10 @@ func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
 	return resource.MustParse(defaultDatabaseSize)
 }
 
-// databaseResources are those of the spec, unless they say nothing.
+// databaseResources returns the resources of the spec, or the defaults if they are empty.
 func databaseResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if given := resourcesSpec(c).Postgres; given != nil && len(given.Requests)+len(given.Limits) > 0 {
-		return resources.Requirements(given.Requests, given.Limits)
+	if requested := resourcesSpec(c).Postgres; requested != nil && len(requested.Requests)+len(requested.Limits) > 0 {
+		return resources.Requirements(requested.Requests, requested.Limits)
 	}
 	return resources.PostgresResources()
 }

@@ -21,9 +21,9 @@ import (
 const (
 	// ServerContainer is the name of the container of the server.
 	ServerContainer = "catalog"
-	// DataContainer is the name of the one that copies the catalog data before the server starts.
+	// DataContainer is the name of the init container that copies the catalog data.
 	DataContainer = "catalog-data-init"
-	// BenchmarkContainer is the name of the one that copies the benchmarks.
+	// BenchmarkContainer is the name of the init container that copies the benchmarks.
 	BenchmarkContainer = "benchmark-data-init"
 
 	defaultVolume   = "default-sources"
@@ -33,17 +33,17 @@ const (
 	benchmarkDir    = "/shared-benchmark-data"
 	sourcesDir      = "/data"
 	labelledDir     = "/data/labeled-sources"
-	// LabelledPrefix begins the names of the volumes of labelled sources.
+	// LabelledPrefix is the prefix of volumes of labelled sources.
 	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
-	// startupFailures gives a server five minutes to start, since it may wait for a database whose image is still being pulled.
+	// startupFailureThreshold gives a server five minutes to start: the image of its database may still be pulled.
 	startupFailureThreshold = 60
-	// PodGroup may read the files of Secrets where the platform gives pods no group of their own.
+	// PodFSGroup is the group by which pods read files of Secrets, unless OpenShift assigns one.
 	PodFSGroup = 1000
 )
 
-// ServerDeployment is the Deployment of the catalog server.
+// ServerDeployment returns the Deployment of the catalog server.
 func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	security := resources.PodSecurity()
 	if !in.OpenShift {
@@ -56,7 +56,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 	}
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(Name).
-		WithAutomountServiceAccountToken(HasProxy(c)). // the server itself asks the API server nothing
+		WithAutomountServiceAccountToken(HasProxy(c)). // the server never calls the API server
 		WithSecurityContext(security).
 		WithInitContainers(
 			copyContainer(c, DataContainer, withVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
@@ -76,7 +76,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 	return d
 }
 
-// copying is an init container that hands the content of its image to the server.
+// copyContainer returns an init container that copies the content of its image into a volume of the server.
 func copyContainer(c *aihubv1alpha1.Catalog, name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(name).
@@ -84,8 +84,8 @@ func copyContainer(c *aihubv1alpha1.Catalog, name, image, command, volume, dir s
 		WithCommand("/bin/sh", "-c", command).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(mount(volume, dir))
-	if given := resourcesSpec(c).Init; given != nil {
-		container.WithResources(resources.Requirements(given.Requests, given.Limits))
+	if requested := resourcesSpec(c).Init; requested != nil {
+		container.WithResources(resources.Requirements(requested.Requests, requested.Limits))
 	}
 	return container
 }
@@ -108,15 +108,15 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithSecurityContext(resources.ContainerSecurity())
 }
 
-// probe runs every five seconds after a delay in seconds.
+// probe returns a probe that runs every five seconds after a delay in seconds.
 func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithInitialDelaySeconds(delay).WithPeriodSeconds(5).WithTimeoutSeconds(2)
 }
 
-// sources is a ConfigMap with sources, the volume that it makes, and where the server finds it.
+// sourceVolume is a ConfigMap with sources, its volume and the directory where it is mounted.
 type sourceVolume struct{ configMap, volume, dir string }
 
-// defaults are the sources that come with the catalog, ofUsers those that users fill, and labelled the further ones.
+// defaultSourceVolume has the sources of the catalog itself.
 var defaultSourceVolume = sourceVolume{DefaultSources, defaultVolume, path.Join(sourcesDir, defaultVolume)}
 
 func userSourceVolumes() []sourceVolume {
@@ -135,7 +135,7 @@ func labelledSourceVolumes(in Inputs) []sourceVolume {
 	return all
 }
 
-// serverArguments name the sources; of two that say different things the earlier one counts.
+// serverArguments returns the flags with the sources; earlier sources have precedence.
 func serverArguments(in Inputs) []string {
 	arguments := []string{"--listen=0.0.0.0:8080"}
 	for _, s := range slices.Concat([]sourceVolume{defaultSourceVolume}, userSourceVolumes(), labelledSourceVolumes(in)) {
@@ -144,7 +144,7 @@ func serverArguments(in Inputs) []string {
 	return append(arguments, "--performance-metrics="+benchmarkDir)
 }
 
-// serverVolumes are the volumes of the server, and where it mounts them.
+// serverVolumes returns the volumes of the server and their mounts.
 func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mounts []*corev1ac.VolumeMountApplyConfiguration) {
 	add := func(all ...sourceVolume) {
 		for _, s := range all {
@@ -162,12 +162,12 @@ func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mou
 	return volumes, mounts
 }
 
-// databaseEnv is where its database is.
+// databaseEnv returns the libpq variables of the database.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
-	if to := DatabaseConnection(c); to != nil {
-		env := resources.PostgresConnectionEnv(to.SecretName)
-		if to.SSLMode != "" && to.CASecretName == "" {
-			env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(to.SSLMode))
+	if connection := DatabaseConnection(c); connection != nil {
+		env := resources.PostgresConnectionEnv(connection.SecretName)
+		if connection.SSLMode != "" && connection.CASecretName == "" {
+			env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(connection.SSLMode))
 		}
 		return env
 	}
@@ -187,18 +187,18 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	return env
 }
 
-// verification says how the server verifies its database, and with the CA in which Secret; without a Secret there is none.
+// databaseVerification returns the sslmode and the Secret with the CA of the database, "" without verification.
 func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	if EncryptsDatabase(c) {
 		return resources.VerifyFull, DatabaseCertificate
 	}
-	if to := DatabaseConnection(c); to != nil {
-		return to.SSLMode, to.CASecretName
+	if connection := DatabaseConnection(c); connection != nil {
+		return connection.SSLMode, connection.CASecretName
 	}
 	return "", ""
 }
 
-// hubKeyEnv are the keys for Hugging Face. A pod starts without one that is removed at that moment.
+// huggingFaceEnv returns the variables with keys for Hugging Face. They are optional, so that pods start after a Secret was deleted.
 func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceKeys))
 	for _, k := range in.HuggingFaceKeys {
@@ -209,7 +209,7 @@ func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	return env
 }
 
-// proxy is the sidecar that lets in only callers that may get the Service.
+// proxy returns the sidecar, which admits only callers that may get the Service.
 func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
@@ -220,12 +220,12 @@ func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	}
 }
 
-// asked are the resources of the spec.
+// resourcesSpec returns the resources of the spec.
 func resourcesSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogResources {
 	return ptr.Deref(c.Spec.Resources, aihubv1alpha1.CatalogResources{})
 }
 
-// serverResources are those of the spec as they stand, even none.
+// serverResources returns the resources of the spec, even if empty, or the defaults.
 func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
 	memory := resource.MustParse("256Mi")
 	return resources.RequirementsOrDefault(resourcesSpec(c).Catalog, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},

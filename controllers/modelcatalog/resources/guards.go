@@ -21,7 +21,7 @@ func describedMeta(c *aihubv1alpha1.Catalog, object, name, description string) m
 	return meta
 }
 
-// readerRole is the right that the proxy asks for.
+// readerRole grants the rights that the proxy checks.
 func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	return registry.ReaderRole(describedMeta(c, Name, "Model catalog User", "Can access model catalog"), Name)
 }
@@ -30,8 +30,8 @@ func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfigura
 	return registry.GroupRoleBinding(objectMeta(c, ReadersBinding), Name, "system:authenticated")
 }
 
-// adminRole lets administrators change the ConfigMaps that hold the sources, and see all, labelled ones among them. Secrets
-// are none of its business: those of the namespace hold the passwords of every registry.
+// adminRole grants update on the ConfigMaps of users and read on all ConfigMaps, including labelled ones. It grants nothing on Secrets,
+// which include passwords of registries.
 func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
@@ -39,7 +39,7 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	meta := describedMeta(c, AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
 		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
-		maps("get", "list", "watch"), // a list by names would not show the labelled sources
+		maps("get", "list", "watch"), // a list restricted to names would omit labelled sources
 	)
 }
 
@@ -49,7 +49,7 @@ func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleB
 	return registry.GroupRoleBinding(meta, AdminName, groups...)
 }
 
-// delegation lets the proxy ask the API server who a caller is and what he may do.
+// authDelegatorBinding allows the proxy to create token and access reviews.
 func authDelegatorBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return registry.AuthDelegatorBinding(clusterMeta(c, DelegatorBinding), Name)
 }
@@ -59,22 +59,22 @@ func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.RouterPolicy(objectMeta(c, RoutePolicy), Selector(Name), publishedServer(c).Port)
 }
 
-// openPolicy admits all clients to the port where callers are authenticated, and none to the server behind it.
+// ingressPolicy admits all clients to the port of the proxy, and none to the server behind it.
 func ingressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(objectMeta(c, IngressPolicy), Selector(Name), resources.AllowTCP(publishedServer(c).Port))
 }
 
-// egressPolicy lets the server out: to its database, to sources of models, and to the API server for its proxy.
+// egressPolicy allows all egress: to the database, to sources of models, and of the proxy to the API server.
 func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.EgressPolicy(objectMeta(c, EgressPolicy), Selector(Name), resources.AllowAllEgress())
 }
 
-// databaseEgress keeps the database from calling anyone; it answers all the same.
+// databaseEgressPolicy denies all egress of the database. Replies are not affected.
 func databaseEgressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName))
 }
 
-// databasePolicy admits the server alone.
+// databaseIngressPolicy admits only the server.
 func databaseIngressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(databaseMeta(c, DatabaseName), Selector(DatabaseName),
 		resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name))))

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// asPublished is the catalog as its Service shows it.
+// publishedServer returns the catalog as exposed by its Service.
 func publishedServer(c *aihubv1alpha1.Catalog) registry.Server {
 	if HasProxy(c) {
 		return registry.Server{Name: Name, Namespace: c.Namespace, Port: proxyPort, PortName: httpsPortName, Proxied: true}
@@ -32,7 +32,7 @@ func service(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ServiceApplyConfigur
 	return publishedServer(c).Service(meta, Selector(Name))
 }
 
-// externalAddress is where the catalog is reached from outside; empty where nothing publishes it.
+// externalAddress returns the address outside of the cluster, "" if the catalog is not exposed.
 func externalAddress(in Inputs) string {
 	switch {
 	case in.HasGatewayAddress():
@@ -46,7 +46,7 @@ func externalAddress(in Inputs) string {
 	}
 }
 
-// Published are the objects that let clients in: policies everywhere, Routes and HTTPRoutes on OpenShift.
+// Published returns the objects that expose the catalog: NetworkPolicies, Ingress, Routes and HTTPRoutes.
 func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	if in.GatewayMode() {
@@ -67,7 +67,7 @@ func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 
 func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
 
-// route publishes the catalog at the routers. References are spelled out in full, defaults included.
+// route returns the Route of the catalog. It sets all fields, including those with default values.
 func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	p := resources.Published{
 		Service:  Name,
