@@ -149,7 +149,7 @@ type sourceSelection struct {
 }
 
 // selectSources selects the sources to mount. Content is not considered, because editing a source must not replace the pod. Mounted sources
-// are kept. New ones fill the remaining room, all or none of them by mayAdd.
+// are kept, and new ones fill the remaining room if mayAdd allows an addition.
 func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
 	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
 	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }

@@ -7,10 +7,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// Apply turns an API value that a user wrote into the apply configuration T of
-// the same shape, for instance a corev1.Affinity into an
-// AffinityApplyConfiguration. Only what the user set is carried over, so that
-// defaults stay with the API server. It fails when the shapes do not agree.
+// Apply converts an API value of a user to the apply configuration T of the same type, such as corev1.Affinity to
+// AffinityApplyConfiguration. Unset fields remain unset, so that the API server sets their defaults. It returns an error if the types do
+// not match.
 func Apply[T any](from any) (*T, error) {
 	data, err := json.Marshal(from)
 	if err != nil {
@@ -23,7 +22,7 @@ func Apply[T any](from any) (*T, error) {
 	return into, nil
 }
 
-// ApplyEach is Apply for every element of a list. It gives nil for an empty list.
+// ApplyEach is Apply for every element of a list. It returns nil for an empty list.
 func ApplyEach[T, F any](from []F) ([]T, error) {
 	var into []T
 	for i := range from {
@@ -36,15 +35,14 @@ func ApplyEach[T, F any](from []F) ([]T, error) {
 	return into, nil
 }
 
-// MustApply is Apply where both types are generated from one type of Kubernetes. That they do not agree is a mistake in the
-// program, about which it panics.
+// MustApply is Apply for types generated from one Kubernetes type. It panics if they do not match.
 func MustApply[T any](from any) *T {
 	into, err := Apply[T](from)
 	utilruntime.Must(err)
 	return into
 }
 
-// MustApplyEach is MustApply for every element of a list. It gives nil for an empty list.
+// MustApplyEach is MustApply for every element of a list. It returns nil for an empty list.
 func MustApplyEach[T, F any](from []F) []T {
 	into, err := ApplyEach[T](from)
 	utilruntime.Must(err)

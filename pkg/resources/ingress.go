@@ -15,27 +15,27 @@ import (
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 )
 
-// authorityKey is where Gateways look for certificates of CAs in a ConfigMap.
+// caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
 const caConfigMapKey = "ca.crt"
 
-// Ingress publishes the path of the server, all of them by default, at its host, with TLS. The name of the Secret with the certificate of
-// the host stands there only for cert-manager, which makes it; otherwise the controller of the Ingress serves its own.
-func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string]string) *networkingv1ac.IngressApplyConfiguration {
-	annotations, ends := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
+// Ingress returns an Ingress with TLS for the host and path, which defaults to all paths. The certificate Secret is only named for
+// cert-manager, which creates it; otherwise the Ingress controller serves its own certificate.
+func (p Published) Ingress(meta metav1.ObjectMeta, class string, extraAnnotations map[string]string) *networkingv1ac.IngressApplyConfiguration {
+	annotations, tls := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {
 		annotations["nginx.ingress.kubernetes.io/backend-protocol"] = "HTTPS"
 	}
-	maps.Copy(annotations, more)
+	maps.Copy(annotations, extraAnnotations)
 	for key := range annotations {
 		if strings.HasPrefix(key, "cert-manager.io/") {
-			ends.WithSecretName(meta.Name + "-ingress-tls")
+			tls.WithSecretName(meta.Name + "-ingress-tls")
 		}
 	}
 	port := networkingv1ac.ServiceBackendPort().WithName(p.Port.StrVal)
 	if p.Port.Type == intstr.Int {
 		port = networkingv1ac.ServiceBackendPort().WithNumber(p.Port.IntVal)
 	}
-	spec := networkingv1ac.IngressSpec().WithTLS(ends).WithRules(networkingv1ac.IngressRule().WithHost(p.Host).
+	spec := networkingv1ac.IngressSpec().WithTLS(tls).WithRules(networkingv1ac.IngressRule().WithHost(p.Host).
 		WithHTTP(networkingv1ac.HTTPIngressRuleValue().WithPaths(networkingv1ac.HTTPIngressPath().WithPath(cmp.Or(p.Path, "/")).WithPathType(networkingv1.PathTypePrefix).
 			WithBackend(networkingv1ac.IngressBackend().WithService(networkingv1ac.IngressServiceBackend().WithName(p.Service).WithPort(port))))))
 	if class != "" {
@@ -44,8 +44,8 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, more map[string
 	return networkingv1ac.Ingress(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(annotations).WithSpec(spec)
 }
 
-// Trust lets Gateways speak TLS to the server: a ConfigMap with the CA that issued its certificate, and a BackendTLSPolicy that names it.
-// A port by its name limits the policy to that port. The metadata is that of both, in the namespace of the Service.
+// BackendTLS returns a ConfigMap with a CA and a BackendTLSPolicy, with which Gateways verify the server. A named port limits the policy to
+// that port. Both have the metadata, in the namespace of the Service.
 func (p Published) BackendTLS(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
 	target := gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))
 	if p.Port.Type == intstr.String {

@@ -13,52 +13,51 @@ import (
 	gatewayv1beta1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1beta1"
 )
 
-// RouteWeight is what the API server gives the one Service of a Route.
+// RouteWeight is the default weight of the API server for the Service of a Route.
 const RouteWeight int32 = 100
 
-// Published is a server that is reached from outside of the cluster. Its objects get the name, namespace, labels and annotations
-// that they are made with.
+// Published is the exposure of a Service outside of the cluster. The methods return objects with the given metadata.
 type Published struct {
-	// Service is what requests are sent to.
+	// Service is the name of the Service.
 	Service string
-	// Namespace is that of the Service where an HTTPRoute lives in another one, which a ReferenceGrant has to allow.
+	// Namespace is the namespace of the Service if the HTTPRoute is in another one, which requires a ReferenceGrant.
 	Namespace string
-	// Port is one of the Service. Gateways know it by its number.
+	// Port of the Service. HTTPRoutes require a number.
 	Port intstr.IntOrString
 
-	// ServerName is in the certificate of the server; empty for one without TLS.
+	// ServerName is the name in the certificate of the server; empty without TLS.
 	ServerName string
 
-	// Host and Path are where routers and Ingresses publish it; without a host routers choose one.
+	// Host and Path of Route or Ingress. Without a host the router assigns it.
 	Host, Path string
-	// TLS says who ends it, and with which CA the router knows the server.
+	// TLS is the termination of the Route and the CA of the server.
 	TLS *routev1.TLSConfig
-	// Weight and Wildcard of a Route are left to the API server when they are not set.
+	// Weight and Wildcard of a Route are defaulted by the API server if unset.
 	Weight   *int32
 	Wildcard routev1.WildcardPolicyType
 
-	// Gateway is where it is published below Prefixes, the longest first.
+	// Gateway of the HTTPRoute, with Prefixes from longest to shortest.
 	Gateway  Gateway
 	Prefixes []Prefix
 }
 
-// Gateway names a Gateway.
+// Gateway identifies a Gateway.
 type Gateway struct{ Name, Namespace string }
 
-// Is reports whether a route in a namespace refers to this Gateway. What the reference leaves out has its default.
+// Matches reports whether a parent reference of a route in a namespace refers to this Gateway. Missing fields have their defaults.
 func (g Gateway) Matches(ref gatewayv1.ParentReference, namespace string) bool {
 	return string(ref.Name) == g.Name && ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace)) == gatewayv1.Namespace(g.Namespace) &&
 		ptr.Deref(ref.Kind, "Gateway") == "Gateway" && ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName
 }
 
-// Prefix is a path that is led to the server, which sees Rewritten in its place; the path itself where that is empty.
+// Prefix is a path prefix of a route. Rewritten replaces it, unless empty.
 type Prefix struct {
 	Path, Rewritten string
-	// Redirected sends the path itself on to the one with a slash at its end: the links of the page there are relative.
+	// Redirected redirects the path to the one with a trailing slash: the page there has relative links.
 	Redirected bool
 }
 
-// Route publishes the server at the routers of OpenShift.
+// Route returns the Route of OpenShift.
 func (p Published) Route(meta metav1.ObjectMeta) runtime.ApplyConfiguration {
 	return Typed(routev1.GroupVersion.WithKind("Route"), &routev1.Route{ObjectMeta: meta, Spec: routev1.RouteSpec{
 		Host:           p.Host,
@@ -70,8 +69,8 @@ func (p Published) Route(meta metav1.ObjectMeta) runtime.ApplyConfiguration {
 	}})
 }
 
-// HTTPRoute publishes the server behind the Gateway. References are spelled out in full, defaults included: the lists are ours as
-// a whole, and would otherwise differ from what is stored.
+// HTTPRoute returns the HTTPRoute for the Gateway. It sets all defaults, because its lists are atomic and would otherwise differ from the
+// stored object.
 func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration {
 	backend := gatewayv1ac.HTTPBackendRef().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service)).
 		WithPort(p.Port.IntVal).WithWeight(1)
@@ -98,13 +97,13 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 	return gatewayv1ac.HTTPRoute(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(spec)
 }
 
-// ruleFor takes requests for a path. Answers may take their time: where no timeout is set, some Gateways cut each after 15 s.
+// httpRouteRule returns a rule without timeout for a path: some Gateways default to 15 s.
 func httpRouteRule(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
 	return gatewayv1ac.HTTPRouteRule().WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s")).
 		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(kind).WithValue(path)))
 }
 
-// ReferenceGrant lets the HTTPRoutes of a namespace lead to the Service, and to no other: databases have Services as well.
+// ReferenceGrant allows HTTPRoutes of a namespace to refer to this Service only, because databases have Services too.
 func (p Published) ReferenceGrant(meta metav1.ObjectMeta, routes string) runtime.ApplyConfiguration {
 	return gatewayv1beta1ac.ReferenceGrant(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(gatewayv1ac.ReferenceGrantSpec().
 		WithFrom(gatewayv1ac.ReferenceGrantFrom().

@@ -26,12 +26,12 @@ func referencesOf(rules author.Rules, raw []byte, namespace string) (author.Refe
 	return References(rules, registry), nil
 }
 
-// Uses lists what the pods of a registry use by the word of its author.
+// References returns the references in the spec of a registry that its pods use.
 func References(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
 	u := author.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
-	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
+	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
 	u.AddServer(&spec.More, path)
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
@@ -59,7 +59,7 @@ func catalogReferencesOf(rules author.Rules, raw []byte, namespace string) (auth
 	return CatalogReferences(rules, c), nil
 }
 
-// CatalogUses lists what the pods of a Catalog use by the word of its author.
+// CatalogReferences returns the references in the spec of a Catalog that its pods use.
 func CatalogReferences(_ author.Rules, c *aihubv1alpha1.Catalog) author.References {
 	u := author.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")

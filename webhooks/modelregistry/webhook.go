@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-// The paths of the webhooks. Configurations in clusters call them.
+// Paths of the webhooks, to which webhook configurations in clusters refer.
 const (
 	MutatePath          = "/mutate-modelregistry-opendatahub-io-modelregistry"
 	ValidatePath        = "/validate-modelregistry-opendatahub-io-modelregistry"
@@ -29,7 +29,7 @@ const (
 	ValidateCatalogPath = "/validate-aihub-opendatahub-io-catalog"
 )
 
-// The objects that lead to the webhooks and are shipped with the program; each must know the CA of the webhook certificate.
+// Webhook configurations and CRD whose CA bundle is that of the webhook certificate.
 const (
 	MutatingConfiguration          = "model-registry-operator-mutating-webhook-configuration"
 	ValidatingConfiguration        = "model-registry-operator-validating-webhook-configuration"
@@ -37,21 +37,21 @@ const (
 	ConvertedCRD                   = "modelregistries.modelregistry.opendatahub.io"
 )
 
-// Settings are what the rules need to know beside the objects.
+// Settings holds the parameters of the rules.
 type Settings struct {
-	// Namespace is the only one in which registries and the catalog may live; empty for any.
+	// Namespace is the only one allowed for registries and the catalog; empty for any.
 	Namespace string
-	// RESTImages are the images that registries without one run, or once ran.
+	// RESTImages are the current and former default images.
 	RESTImages []string
-	// OpenShift says that the cluster serves Routes: a registry always has a proxy there.
+	// OpenShift is set if the cluster serves Routes: a registry then always has a proxy.
 	OpenShift bool
 }
 
-// Source returns the settings. They may have to be read first, so it can fail. It is called with every request.
+// Source returns the settings. It is called for every request and may fail if it has to read them.
 type Source func(context.Context) (Settings, error)
 
-// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. While the component is
-// switched off only the author is judged, with a warning; conversion continues.
+// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component the webhooks only
+// check the author and return a warning; conversion is always enabled.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
@@ -65,8 +65,8 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), referencesOf)})
 }
 
-// RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
-// judged, with a warning.
+// RegisterCatalog adds the webhook of Catalog to the server of the manager. For a disabled component it only checks the author and returns
+// a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	var next admission.Handler = author.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
@@ -77,10 +77,10 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, setti
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
-// find returns the namespaces that hold an object of the name.
+// namespaceFinder returns the namespaces with an object of the name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// finder asks the API server and not the cache, which may not have heard of an object that was created a moment ago.
+// newNamespaceFinder returns a namespaceFinder that lists from the API server, because the cache may lack a new object.
 func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {
 	return func(ctx context.Context, name string) ([]string, error) {
 		list := &metav1.PartialObjectMetadataList{}
@@ -96,7 +96,7 @@ func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) name
 	}
 }
 
-// defaulter answers the mutating webhook of ModelRegistry.
+// defaulter is the mutating webhook of ModelRegistry.
 type defaulter struct{ settings Source }
 
 // Handle implements admission.Handler.
@@ -111,7 +111,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	})
 }
 
-// validator answers the validating webhook of ModelRegistry.
+// validator is the validating webhook of ModelRegistry.
 type validator struct {
 	settings       Source
 	findNamespaces namespaceFinder
@@ -128,7 +128,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if registry.Namespace == "" { // in a request the URL may say it alone
+		if registry.Namespace == "" { // the namespace may only be in the URL
 			registry.Namespace = request.Namespace
 		}
 		errs, err := v.validate(ctx, registry, old, s)
@@ -140,7 +140,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	})
 }
 
-// read decodes what a request changes, and reads the settings, before it is decided. Objects that are being deleted pass.
+// handle decodes the objects of a request, reads the settings and calls decide. Terminating objects are allowed.
 func handle(ctx context.Context, request admission.Request, source Source,
 	decide func(object, old map[string]any, s Settings) admission.Response,
 ) admission.Response {
@@ -151,7 +151,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // by what is stored: a new object can say anything
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the stored object, because the client sets that of the new one
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)
@@ -163,7 +163,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 
 func (v *validator) validate(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
 	if old != nil {
-		s.Namespace = "" // it may have changed since, and what is stored elsewhere must be able to change too
+		s.Namespace = "" // the setting may have changed, and objects elsewhere must remain editable
 	}
 	errs := append(nameErrors(registry, old), Validate(registry, s)...)
 	errs = append(errs, patternErrors(registry, old)...)
@@ -177,7 +177,7 @@ func (v *validator) validate(ctx context.Context, registry, old *v1beta1.ModelRe
 	return append(errs, duplicateNameErrors(registry, namespaces)...), nil
 }
 
-// keptErrors refuses an annotation of conversion that cannot be read: what it keeps would be lost.
+// annotationErrors rejects an invalid conversion annotation, whose fields would be lost.
 func annotationErrors(object map[string]any) field.ErrorList {
 	if err := conversion.Check(object); err != nil {
 		path := field.NewPath("metadata", "annotations").Key(conversion.Annotation)
@@ -187,7 +187,7 @@ func annotationErrors(object map[string]any) field.ErrorList {
 	return nil
 }
 
-// decode reads the objects of a request; old is nil for a new one. Anything but a ModelRegistry is an error.
+// decode decodes the objects of a request; old is nil on create. Other kinds than ModelRegistry are errors.
 func decode(request admission.Request) (object, old map[string]any, err error) {
 	if object, err = decodeRaw(request.Object.Raw); err != nil {
 		return nil, nil, err
@@ -203,32 +203,32 @@ func decodeRaw(raw []byte) (map[string]any, error) {
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
 	}
-	// The conversion knows what a ModelRegistry is.
+	// Convert rejects other kinds.
 	if _, err := conversion.Convert(object, v1beta1.GroupVersion.String()); err != nil {
 		return nil, err
 	}
 	return object, nil
 }
 
-// typed reads a decoded object of either version.
+// decodeTyped converts a decoded object of either version to its Go type.
 func decodeTyped(object map[string]any) (*v1beta1.ModelRegistry, error) {
 	converted, err := conversion.Convert(object, v1beta1.GroupVersion.String())
 	if err != nil {
 		return nil, err
 	}
-	registry := &v1beta1.ModelRegistry{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converted, registry); err != nil {
+	out := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converted, out); err != nil {
 		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
 	}
-	return registry, nil
+	return out, nil
 }
 
-// unset refuses while the settings cannot be read.
+// settingsUnavailable rejects a request because the settings cannot be read.
 func settingsUnavailable(err error) admission.Response {
 	return author.CheckFailed("the settings of the component modelregistry", err)
 }
 
-// catalogValidator answers the validating webhook of Catalog. It looks at new ones only.
+// catalogValidator is the validating webhook of Catalog. It checks creations only.
 type catalogValidator struct {
 	settings       Source
 	findNamespaces namespaceFinder
@@ -254,7 +254,7 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
 
-// catalogErrors refuses a new Catalog of another name, or in another namespace than the configured one.
+// catalogErrors rejects a new Catalog with another name or namespace than allowed.
 func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	var errs field.ErrorList
 	if name != aihubv1alpha1.CatalogName {
@@ -264,7 +264,7 @@ func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	return append(errs, namespaceErrors(namespace, s.Namespace, "the catalog lives in")...)
 }
 
-// secondCatalog refuses a Catalog beside one in another namespace: they would share a host and cluster-wide rights.
+// duplicateCatalogErrors rejects a Catalog if one exists in another namespace: both would have the same host and cluster-scoped objects.
 func duplicateCatalogErrors(name, namespace string, namespaces []string) field.ErrorList {
 	for _, other := range namespaces {
 		if other != namespace {
