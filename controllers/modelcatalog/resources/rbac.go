@@ -2,13 +2,11 @@ package resources
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfiguration {
@@ -52,30 +50,4 @@ func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleB
 // authDelegatorBinding allows the proxy to create token and access reviews.
 func authDelegatorBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return registry.AuthDelegatorBinding(clusterMeta(c, DelegatorBinding), Name)
-}
-
-// routerPolicy admits the routers and the namespaces of the dashboard.
-func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.RouterPolicy(objectMeta(c, RoutePolicy), Selector(Name), publishedServer(c).Port)
-}
-
-// ingressPolicy admits all clients to the port of the proxy, and none to the server behind it.
-func ingressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.IngressPolicy(objectMeta(c, IngressPolicy), Selector(Name), resources.AllowTCP(publishedServer(c).Port))
-}
-
-// egressPolicy allows all egress: to the database, to sources of models, and of the proxy to the API server.
-func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.EgressPolicy(objectMeta(c, EgressPolicy), Selector(Name), resources.AllowAllEgress())
-}
-
-// databaseEgressPolicy denies all egress of the database. Replies are not affected.
-func databaseEgressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName))
-}
-
-// databaseIngressPolicy admits only the server.
-func databaseIngressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
-	return resources.IngressPolicy(databaseMeta(c, DatabaseName), Selector(DatabaseName),
-		resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name))))
 }
