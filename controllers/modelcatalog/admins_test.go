@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-func TestInputs(t *testing.T) {
+func TestCollectInputs(t *testing.T) {
 	p := registry.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
@@ -30,7 +30,7 @@ func TestInputs(t *testing.T) {
 }
 
 // Metadata of the two Secrets is read in their own caches, everything else is not.
-func TestRoutedClient(t *testing.T) {
+func TestDelegatingClient(t *testing.T) {
 	b := newBench(t, &corev1.Secret{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
 	routed := b.r.extraCaches.delegatingClient(newBench(t).server) // what is found comes from the side caches
 	for name, c := range map[string]struct {

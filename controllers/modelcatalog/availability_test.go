@@ -42,7 +42,7 @@ func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
 }
 
 // D18: a container that waits for its init containers waits for nothing wrong.
-func TestExplain(t *testing.T) {
+func TestAddPodCause(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
 	}
@@ -80,7 +80,7 @@ func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalo
 }
 
 // D23: one Catalog works, and each of the others says which one and what to do.
-func TestStanding(t *testing.T) {
+func TestInactiveState(t *testing.T) {
 	first, second := called("a", "catalog", "1", 2*time.Hour), called("b", "catalog", "2", time.Hour)
 	twin, misnamed := called("c", "catalog", "3", 2*time.Hour), called("a", "other", "4", 3*time.Hour)
 	going := called("d", "catalog", "5", 5*time.Hour)

@@ -67,7 +67,7 @@ func left() []client.Object {
 	return objects
 }
 
-func TestStartMakesACatalog(t *testing.T) {
+func TestBootstrapCreatesCatalog(t *testing.T) {
 	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
 	confined := func(s *Settings) { s.Namespace = "lab-registries" }
 	elsewhere := func(s *Settings) { s.Namespace = "another" }
@@ -123,7 +123,7 @@ func TestStartMakesACatalog(t *testing.T) {
 	}
 }
 
-func TestStartLeavesCatalogsAlone(t *testing.T) {
+func TestBootstrapKeepsCatalogs(t *testing.T) {
 	b := newBench(t, append(legacy(), sample())...)
 	b.writes = nil
 	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
@@ -133,7 +133,7 @@ func TestStartLeavesCatalogsAlone(t *testing.T) {
 }
 
 // The rights of a Catalog that lost its finalizer by force go at the next start; those of one that is there, or of an older operator, stay.
-func TestStartRemovesLeftRights(t *testing.T) {
+func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		component string
 		objects   []client.Object
@@ -158,7 +158,7 @@ func TestStartRemovesLeftRights(t *testing.T) {
 }
 
 // [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
-func TestStartCleansUp(t *testing.T) {
+func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := marked(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, resources.Name)
 	theirs := &corev1.Service{ObjectMeta: named(resources.Name)} // nothing says that we made it
@@ -186,7 +186,7 @@ func TestStartCleansUp(t *testing.T) {
 }
 
 // Switched off, nothing goes that users may have made: labels prove nothing.
-func TestStartCleansUpNothingOfUsers(t *testing.T) {
+func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	theirs := []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 	}
@@ -200,7 +200,7 @@ func TestStartCleansUpNothingOfUsers(t *testing.T) {
 }
 
 // A Catalog that a start made goes with the switch; that of a person or of an AIHub stays.
-func TestStartTakesItsCatalogBack(t *testing.T) {
+func TestBootstrapDeletesItsCatalog(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	for name, c := range map[string]struct {
 		change func(*aihubv1alpha1.Catalog)
@@ -228,7 +228,7 @@ func own(c *aihubv1alpha1.Catalog) {
 }
 
 // A start that fails is tried again, with pauses, until it succeeds or the program ends.
-func TestStartTriesAgain(t *testing.T) {
+func TestBootstrapRetries(t *testing.T) {
 	b := newBench(t)
 	attempts := 0
 	b.fail = func(verb string) error {
@@ -258,7 +258,7 @@ func TestStartTriesAgain(t *testing.T) {
 	}
 }
 
-func TestStartEnds(t *testing.T) {
+func TestBootstrapStops(t *testing.T) {
 	b := newBench(t)
 	b.fail = failing(1, "create")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -324,7 +324,7 @@ func TestEgressPolicies(t *testing.T) {
 }
 
 // S1: the port of the server is never open to other pods while the proxy guards it.
-func TestPoliciesOpenOnlyTheGuardedPort(t *testing.T) {
+func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs

@@ -96,7 +96,7 @@ func TestClusterProxy(t *testing.T) {
 
 // The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
 // [modelregistry-118]
-func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
+func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 	b := newBench(t, sample())
 	proxy := newClusterProxyWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
 	proxy.SetServed(true)

@@ -41,7 +41,7 @@ func TestDatabaseTLS(t *testing.T) {
 }
 
 // Without its certificate the database would not start, so that nothing is replaced before it is there.
-func TestDatabaseTLSThatCannotBeIssued(t *testing.T) {
+func TestDatabaseTLSErrors(t *testing.T) {
 	b := newBench(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
 	b.fail = func(string) error {
 		if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.DatabaseCertificate) {

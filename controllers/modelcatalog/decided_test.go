@@ -19,7 +19,7 @@ import (
 )
 
 // Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
-func TestCatalogAwaitsTheHub(t *testing.T) {
+func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
 	r := &catalogReconciler{

@@ -36,7 +36,7 @@ func (b *bench) setHubKeys(secrets ...string) {
 
 // Keys for Hugging Face are variables of the server alone, a change of one replaces its pods once, and what is of no use is named.
 // [modelregistry-123] [modelregistry-124]
-func TestHubKeys(t *testing.T) {
+func TestHuggingFaceKeys(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	server, database := &appsv1.Deployment{ObjectMeta: named(resources.Name)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}
@@ -91,7 +91,7 @@ func TestHubKeys(t *testing.T) {
 }
 
 // The role that finds these Secrets may list and watch them, and nothing else. [modelregistry-126]
-func TestRightsForHubKeys(t *testing.T) {
+func TestHuggingFaceRBAC(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/modelcatalog/huggingface/role.yaml")
 	if err != nil {
 		t.Fatal(err)

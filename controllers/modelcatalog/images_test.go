@@ -48,7 +48,7 @@ func TestDataImages(t *testing.T) {
 }
 
 // What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead. [modelregistry-122]
-func TestImagesThatCannotBeChosen(t *testing.T) {
+func TestInvalidImageVersions(t *testing.T) {
 	for _, wrong := range []string{
 		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),
 	} {

@@ -71,7 +71,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 }
 
 // A Deployment with another selector is recreated, once, after what it owned has been freed from it.
-func TestOldSelectorsAreReplacedOnce(t *testing.T) {
+func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: named(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
 	server := older(resources.Name, map[string]string{"component": resources.Name})
@@ -108,7 +108,7 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 }
 
 // [modelregistry-88] [modelregistry-89] D24: what older releases left goes, if it says that they made it.
-func TestLeftovers(t *testing.T) {
+func TestLegacyObjectsAreDeleted(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
 			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: named(legacyCookieSecret)},
@@ -149,7 +149,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 }
 
 // D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those owned by others stay.
-func TestRoutesElsewhereGo(t *testing.T) {
+func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	b := newBench(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)
 	route := func(namespace, of string) *unstructured.Unstructured {
@@ -168,7 +168,7 @@ func TestRoutesElsewhereGo(t *testing.T) {
 	}
 }
 
-func TestFormerOwner(t *testing.T) {
+func TestIsLegacyOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		ref  metav1.OwnerReference
 		want bool

@@ -52,7 +52,7 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 }
 
 // [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and the HTTPRoute beside them in gateway mode.
-func TestGatewayModeComesAndGoes(t *testing.T) {
+func TestGatewayModeIsToggled(t *testing.T) {
 	b := newBench(t, sample()).onOpenShift()
 	b.settle()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {

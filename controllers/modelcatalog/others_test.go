@@ -16,7 +16,7 @@ import (
 )
 
 // The end of a Catalog that was never in charge takes nothing from the one that is, D23.
-func TestEndOfAMisplacedCatalog(t *testing.T) {
+func TestFinalizeInactiveNamespace(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	other := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: sample().Namespace, Name: "other", UID: "other"}}
@@ -29,7 +29,7 @@ func TestEndOfAMisplacedCatalog(t *testing.T) {
 }
 
 // A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
-func TestEndBesideTheCatalogInCharge(t *testing.T) {
+func TestFinalizeInactiveCatalog(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}}
 	b := newBench(t, sample(), binding)
 	later := sample()
@@ -85,7 +85,7 @@ func withOwner(labels map[string]string, component string) map[string]string {
 
 // A restart may begin with a list of the past, in which a Catalog stands that is gone. What nothing would take away again is not
 // made for it.
-func TestACatalogOfAListOfThePast(t *testing.T) {
+func TestStaleListOfCatalogs(t *testing.T) {
 	b := newBench(t)
 	for _, phase := range b.r.phases() {
 		if err := phase.Run(t.Context(), sample()); err != nil {

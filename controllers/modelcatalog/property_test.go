@@ -22,7 +22,7 @@ var drawCandidates = rapid.Custom(func(t *rapid.T) sourceCandidate {
 
 // Whatever ConfigMaps there are: what is mounted is sorted, bounded, usable and reported as accepted; nothing is lost from the
 // count; and the order in which they come counts for nothing.
-func TestJudgeProperties(t *testing.T) {
+func TestSelectSourcesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c sourceCandidate) string { return c.name }).Draw(t, "all")
 		may := rapid.Bool().Draw(t, "may")

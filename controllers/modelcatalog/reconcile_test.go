@@ -42,7 +42,7 @@ func everything() []client.Object {
 }
 
 // Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server. [modelregistry-131]
-func TestAPolicyThatCannotBeWritten(t *testing.T) {
+func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),
 		apierrors.NewInternalError(errBroken),
@@ -73,7 +73,7 @@ func TestAPolicyThatCannotBeWritten(t *testing.T) {
 }
 
 // [modelregistry-75] [modelregistry-80] One reconcile makes everything, and the next ones write nothing.
-func TestOneReconcileMakesEverything(t *testing.T) {
+func TestReconcileCreatesAllObjects(t *testing.T) {
 	b := newBench(t, sample())
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestDrift(t *testing.T) {
 }
 
 // [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is checked twice.
-func TestUserSourcesAreTidied(t *testing.T) {
+func TestCleanUserSources(t *testing.T) {
 	old := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
 	}}
@@ -337,7 +337,7 @@ func TestLabelledSources(t *testing.T) {
 }
 
 // D23: the second Catalog makes nothing and says why.
-func TestSecondCatalog(t *testing.T) {
+func TestInactiveCatalog(t *testing.T) {
 	older := sample()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
 	c := sample()

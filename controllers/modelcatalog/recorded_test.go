@@ -74,7 +74,7 @@ func isMeant(object, path string) bool {
 func keyOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
 
 // What the older operator made on plain Kubernetes is what is made here, but for the differences that are meant.
-func TestAgainstTheRecording(t *testing.T) {
+func TestRecordedObjects(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAgainstTheRecording(t *testing.T) {
 
 // Beside that, nothing is new but what makes pods pass restricted Pod Security, time to start, the sources of agents and of runtimes, and
 // policies.
-func TestWhatIsNewSinceTheRecording(t *testing.T) {
+func TestObjectsNotInTheRecording(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)

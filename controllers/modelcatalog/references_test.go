@@ -23,7 +23,7 @@ import (
 
 // What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
 // for the Secret of a database elsewhere, which the catalog may not read.
-func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
+func TestSecretVariablesAreReferenced(t *testing.T) {
 	for _, c := range []*aihubv1alpha1.Catalog{
 		sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
 		sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "db"}})),
@@ -66,7 +66,7 @@ func (b *bench) rolled() []string {
 }
 
 // [W2]
-func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
+func TestPodsRollWhenReferencesChange(t *testing.T) {
 	b := newBench(t, sample(), &corev1.Secret{ObjectMeta: named("db"), Data: map[string][]byte{resources.KeyPassword: []byte("a"), resources.KeyUser: []byte("u"), resources.KeyDatabase: []byte("d")}})
 	b.settle()
 	own, other := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &corev1.Secret{ObjectMeta: named("db")}
@@ -109,7 +109,7 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 	}
 }
 
-func TestWhatPodsReadMustBeKnown(t *testing.T) {
+func TestReferencesCoverPodVolumes(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	b.restart()

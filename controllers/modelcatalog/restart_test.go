@@ -20,7 +20,7 @@ func podOf(name, uid string, after time.Duration) *corev1.Pod {
 }
 
 // A database that starts empty, because its pod was replaced, gets a server that fills it: once, and only one that is older.
-func TestServerFollowsItsDatabase(t *testing.T) {
+func TestServerRestartsForNewDatabase(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	if b.databaseMark() != "" {
@@ -70,7 +70,7 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 }
 
 // A Deployment that another client deleted is made again with what was known of the database, so that the next one gets its server.
-func TestServerMadeAgainFollowsItsDatabase(t *testing.T) {
+func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	first := podOf(resources.DatabaseName, "database-1", 0)

@@ -50,7 +50,7 @@ func plural(kind schema.GroupVersionKind) string {
 
 // Every object that can be built may be made, read, changed and removed with the shipped rights, and no other of its kind may be
 // changed.
-func TestRightsCoverEveryObject(t *testing.T) {
+func TestRBACCoversEveryObject(t *testing.T) {
 	rules := shipped(t)
 	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
 	for _, in := range everywhere {
@@ -74,7 +74,7 @@ func TestRightsCoverEveryObject(t *testing.T) {
 }
 
 // What is kept beside the built objects, and what older releases left.
-func TestRightsOnTheRest(t *testing.T) {
+func TestRBACOfOtherObjects(t *testing.T) {
 	rules := shipped(t)
 	for _, c := range []struct{ resource, name, verbs string }{
 		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
@@ -117,7 +117,7 @@ func TestRightsOnTheRest(t *testing.T) {
 }
 
 // No one may grant what he does not hold: the rules of the roles that are made are covered by our own.
-func TestRightsCoverWhatIsGranted(t *testing.T) {
+func TestRBACCoversGrantedRules(t *testing.T) {
 	rules := append(shipped(t), rbacv1.PolicyRule{})
 	for _, name := range []string{resources.Name, resources.AdminName} {
 		for _, rule := range typed[rbacv1.Role](t, sample(), kubernetes(), "Role", name).Rules {

@@ -43,7 +43,7 @@ func gatewayBench(t *testing.T, domain string) *bench {
 }
 
 // D26: the grant of the original to every Service goes where nothing but the catalog lived by it, or all have their own.
-func TestSharedGrantGoes(t *testing.T) {
+func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestSharedGrantGoes(t *testing.T) {
 }
 
 // D26: it is looked for until that has succeeded, and then no more.
-func TestSharedGrantIsLookedForOnce(t *testing.T) {
+func TestSharedGrantIsReadOnce(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.create(sharedGrant())
 	b.fail = func(verb string) error {

@@ -34,7 +34,7 @@ func short(v sourceSelection) []string {
 }
 
 // [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are reported why not (S10).
-func TestJudge(t *testing.T) {
+func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
 	v := selectSources(all, nil, always)
@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 }
 
 // S10: the one that may create ConfigMaps cannot fill the pod, nor the status.
-func TestJudgeIsBounded(t *testing.T) {
+func TestSelectSourcesLimit(t *testing.T) {
 	var names []string
 	for i := range 130 {
 		names = append(names, fmt.Sprintf("s-%03d", i))
@@ -77,7 +77,7 @@ func TestJudgeIsBounded(t *testing.T) {
 }
 
 // S10: new sources wait when the pod has been replaced too often; those that are mounted stay, and a removal is no addition.
-func TestJudgePostpones(t *testing.T) {
+func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
 	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)
 	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || short(v)[0] != "new Rejected Postponed" {
@@ -112,7 +112,7 @@ func TestContentProblem(t *testing.T) {
 	}
 }
 
-func TestCondenseKeepsNoContent(t *testing.T) {
+func TestTrimContent(t *testing.T) {
 	m := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{resources.SourceLabel: "true"}, Annotations: map[string]string{"x": "y"}},
 		Data:       map[string]string{resources.SourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
@@ -163,7 +163,7 @@ func TestContentIsReadOnce(t *testing.T) {
 }
 
 // What a pod mounts is read from the Deployment that was built for it.
-func TestPresentSources(t *testing.T) {
+func TestMountedSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"a", "b"}
 	d := serverOf(t, sample(), in)

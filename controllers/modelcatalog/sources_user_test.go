@@ -19,7 +19,7 @@ func tree(t *testing.T, text string) any {
 }
 
 // [modelregistry-96] [modelregistry-94] Only the one entry goes; order, numbers, comments and unknown keys stay. [modelregistry-129]
-func TestWithoutFormerDefault(t *testing.T) {
+func TestWithoutLegacyDefault(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"only the default entry": {
 			"catalogs:\n- name: Default\n  id: default_catalog\n  type: yaml\n", "catalogs: []\n"},
@@ -73,7 +73,7 @@ func TestWithoutFormerDefault(t *testing.T) {
 	}
 }
 
-func TestCommentsAndSpellingStay(t *testing.T) {
+func TestCommentsAndStyleArePreserved(t *testing.T) {
 	given := "# ours\ncatalogs:\n  - id: default_catalog\n  # the good one\n  - id: \"mine\"\n    properties:\n      size: 0x1F\n      ratio: 1.50\n"
 	got, err := withoutLegacyDefault(given)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestCommentsAndSpellingStay(t *testing.T) {
 }
 
 // [modelregistry-95] What is not understood is left alone, and the reason is reported.
-func TestSourcesThatAreNotUnderstood(t *testing.T) {
+func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"no YAML":             {"catalogs: [", "no valid YAML"},
 		"tabs":                {"catalogs:\n\t- id: x", "no valid YAML"},

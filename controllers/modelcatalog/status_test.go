@@ -108,7 +108,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 }
 
 // Each object that goes is made again, and nothing else is written.
-func TestEveryObjectComesBack(t *testing.T) {
+func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for _, o := range everything() {
 		b := newBench(t, sample())
 		b.settle()
@@ -122,7 +122,7 @@ func TestEveryObjectComesBack(t *testing.T) {
 }
 
 // Labels and fields owned by others survive (D5), and an object that lost ours is found again (D8).
-func TestOthersKeepTheirFields(t *testing.T) {
+func TestForeignFieldsAreKept(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	account := &corev1.ServiceAccount{ObjectMeta: named(resources.Name)}
@@ -167,7 +167,7 @@ func TestSwitches(t *testing.T) {
 }
 
 // A database that no one is to make any more is left alone.
-func TestSkippedDatabaseStays(t *testing.T) {
+func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	b.r.settings.SkipCatalogDatabase = true
@@ -232,7 +232,7 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 }
 
 // The budget of additions is spent at once and comes back one a minute.
-func TestAdditionBudget(t *testing.T) {
+func TestSourceAdditionLimit(t *testing.T) {
 	b := newBench(t)
 	mayAdd := func(uid types.UID) bool { return b.r.stateOf(uid).additionLimiter.TryAccept() }
 	for i := range maxSourceAdditions {

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-func TestSplit(t *testing.T) {
+func TestSplitByOwnership(t *testing.T) {
 	controlled := apply.Object{Config: corev1ac.Service("a", "ns")}
 	published := apply.Object{Config: corev1ac.Service("b", "ns"), Ownership: apply.Unowned}
 	own, others := splitByOwnership(apply.Desired{controlled, published, controlled})

@@ -238,7 +238,7 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 
 // [modelregistry-101] Whatever is queried for, wherever: it is written in one reconcile, or two where older fields move first; the next
 // reconcile writes nothing, and what is published is an address.
-func TestAnyRegistryComesToRest(t *testing.T) {
+func TestReconcileConverges(t *testing.T) {
 	for seed := range 40 {
 		d := drawRegistry.Example(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

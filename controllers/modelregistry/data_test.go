@@ -28,7 +28,7 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 }
 
 // Data stays with no one unless it is to go with its registry, and never with an earlier registry of the name.
-func TestOwnersOfData(t *testing.T) {
+func TestDataOwnerReferences(t *testing.T) {
 	mine, before, other := ref(v1beta1.Kind, "demo", "now"), ref(v1beta1.Kind, "demo", "before"), ref("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
 		policy v1beta1.RetentionPolicy
@@ -59,7 +59,7 @@ func TestOwnersOfData(t *testing.T) {
 }
 
 // D7, S2: only marks are changed, and the copy of the content that the original left goes.
-func TestAdjustData(t *testing.T) {
+func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,7 +81,7 @@ func TestAdjustData(t *testing.T) {
 	}
 }
 
-func TestIsOurs(t *testing.T) {
+func TestIsManaged(t *testing.T) {
 	for name, test := range map[string]struct {
 		meta metav1.ObjectMeta
 		want bool
@@ -103,7 +103,7 @@ func TestIsOurs(t *testing.T) {
 }
 
 // D12: the way to a generated database is what its credentials say, and nothing of the wish but what is made of it stays.
-func TestConnect(t *testing.T) {
+func TestSetConnection(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"
 	m.Spec.Postgres.Storage = &v1beta1.PostgresStorage{}

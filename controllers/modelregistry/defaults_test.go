@@ -15,7 +15,7 @@ import (
 
 // [modelregistry-9] [modelregistry-28] An older proxy gets its present name, without its image, and only where there is no
 // newer one (D28).
-func TestMoveProxy(t *testing.T) {
+func TestMigrateProxy(t *testing.T) {
 	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
 	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
 	newer := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
@@ -51,7 +51,7 @@ func TestMoveProxy(t *testing.T) {
 }
 
 // [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
-func TestFill(t *testing.T) {
+func TestSetDefaults(t *testing.T) {
 	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}

@@ -79,7 +79,7 @@ func TestEventsByLabels(t *testing.T) {
 }
 
 // [W2] Secrets, ConfigMaps and claims lead to the registries in their namespace that use them.
-func TestEventsOfWhatIsUsed(t *testing.T) {
+func TestEventsOfReferencedObjects(t *testing.T) {
 	elsewhere := stored("demo")
 	elsewhere.Namespace = "elsewhere"
 	w := newBench(t, nil, stored("demo", registrytest.Proxied), stored("own", ownDatabase), stored("tls", registrytest.PostgresTLS), elsewhere)

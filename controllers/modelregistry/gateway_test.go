@@ -18,7 +18,7 @@ import (
 )
 
 // [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
-func TestGatewayModeComes(t *testing.T) {
+func TestGatewayModeIsEnabledLater(t *testing.T) {
 	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
 	w.present = m
@@ -92,7 +92,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 }
 
 // D5: the Group is made without users, its users are never written again, and its labels are put right.
-func TestGroupIsKept(t *testing.T) {
+func TestGroupUsersAreNotChanged(t *testing.T) {
 	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
 	w.waits(w.reconcile(m), "available")

@@ -54,7 +54,7 @@ func (w *bench) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
 }
 
 // A database stays at its image while the next one has another major version; what else the spec says reaches it.
-func TestMajorVersionIsKept(t *testing.T) {
+func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-17-c10s:latest"
@@ -99,7 +99,7 @@ func TestMajorVersionIsKept(t *testing.T) {
 }
 
 // An image whose name does not tell its version is run when the spec states the version of the data.
-func TestStatedMajorVersion(t *testing.T) {
+func TestMajorVersionOfSpec(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase) // postgres:1 of the settings
 	w.waits(w.reconcile(m), "available")
@@ -124,7 +124,7 @@ func TestStatedMajorVersion(t *testing.T) {
 }
 
 // A claim that was deleted with its data is free for every version.
-func TestDeletedClaimIsFree(t *testing.T) {
+func TestDeletedClaimIsRecreatedForAnyVersion(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	w.waits(w.reconcile(m), "available")
@@ -180,7 +180,7 @@ func TestBackups(t *testing.T) {
 }
 
 // Neither a foreign claim nor a refused CronJob keeps the registry from running.
-func TestBackupsThatCannotBeMade(t *testing.T) {
+func TestBackupFailuresAreReported(t *testing.T) {
 	t.Run("foreign claim", func(t *testing.T) {
 		w := newBench(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
 		m := stored("demo", backedUp)

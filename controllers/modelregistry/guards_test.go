@@ -23,7 +23,7 @@ import (
 
 // A server runs under nothing and behind nothing that another client made: neither as an account of the namespace that is called
 // like the registry, nor behind a foreign rule of its proxy, nor without a NetworkPolicy of ours.
-func TestForeignGuardHoldsTheServerBack(t *testing.T) {
+func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "foreign"}
 	}
@@ -55,7 +55,7 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 }
 
 // A Route that another client has taken is reported, and the server runs all the same.
-func TestForeignRouteHoldsNothingBack(t *testing.T) {
+func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	taken := &unstructured.Unstructured{}
 	taken.SetGroupVersionKind(capability.Route)
 	taken.SetNamespace("ns")
@@ -73,7 +73,7 @@ func TestForeignRouteHoldsNothingBack(t *testing.T) {
 
 // The catalog's proxy keeps its rights when a registry is called like the catalog, in another namespace and in that of the
 // catalog, while the registry lives and when it ends.
-func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
+func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 	for _, namespace := range []string{"catalogs", "ns"} {
 		t.Run(namespace, func(t *testing.T) {
 			labels := names.Labels(catalogComponent)

@@ -79,7 +79,7 @@ func TestServiceFollowsThePods(t *testing.T) {
 }
 
 // On OpenShift the Service asks for the certificate while it leads to the pods without a proxy.
-func TestServiceAsksForTheCertificate(t *testing.T) {
+func TestServiceRequestsTheCertificate(t *testing.T) {
 	w := newBench(t, everything, password("ns", "pg-login"))
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
 	w.readyPod(m, "old", "rest-container")

@@ -111,7 +111,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 }
 
 // What a database is called is settled when it is made: later wishes do not part the server from it.
-func TestNamesOfADatabaseAreSettled(t *testing.T) {
+func TestDatabaseNamesAreImmutable(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Database, m.Spec.Postgres.Username = "models", "ann"
@@ -197,7 +197,7 @@ func (w *bench) published() []string {
 
 // [modelregistry-39] [modelregistry-40] D25, D26: the ways to a registry follow spec and settings in every step, and nothing
 // that led to it before is left.
-func TestJourneyOfTheWays(t *testing.T) {
+func TestJourneyOfTheExposure(t *testing.T) {
 	w := newBench(t, everything)
 	m := stored("demo", registrytest.Proxied)
 	const secure, plainOne = "Route ns/demo-https", "Route ns/demo-http"
@@ -272,7 +272,7 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 }
 
 // A registry that is made again takes over the data that was kept; with the policy Delete it starts from nothing.
-func TestJourneyBeyondDeletion(t *testing.T) {
+func TestJourneyAfterDeletion(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newBench(t, nil)
@@ -313,7 +313,7 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 }
 
 // Who changes the policy of a database that runs changes what becomes of its data, both ways.
-func TestPolicyIsFollowedLater(t *testing.T) {
+func TestRetentionPolicyCanChange(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	for _, policy := range []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData, v1beta1.RetainData, v1beta1.DeleteData, ""} {

@@ -6,7 +6,7 @@ import (
 )
 
 // The lines are those of Model Registry v0.2.22. [S3]
-func TestWhatTheServerSays(t *testing.T) {
+func TestServerLogs(t *testing.T) {
 	const (
 		refused     = "W1121 18:14:28.970199   27559 connect.go:83] Retrying connection to MySQL (attempt 6/25): Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"
 		unreachable = "W1121 18:14:29.970199   27559 connect.go:83] Retrying connection to PostgreSQL (attempt 7/25): failed to connect to `user=registry database=models`: dial tcp 127.0.0.1:1: connect: connection refused"

@@ -79,7 +79,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	}
 }
 
-func TestLogReaderAsksForTheEnd(t *testing.T) {
+func TestLogReaderLimits(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		want := "/api/v1/namespaces/n/pods/p/log?container=rest-container&limitBytes=65536&tailLines=200"
 		if got := request.URL.String(); got != want {

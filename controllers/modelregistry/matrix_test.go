@@ -71,7 +71,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 }
 
 // [modelregistry-52] A server that goes away takes its proxy with it in the status, and the status is right again when it is back.
-func TestServerGoesAndComes(t *testing.T) {
+func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	w := newBench(t, []schema.GroupVersionKind{capability.Route})
 	m := stored("demo", registrytest.Proxied, registrytest.Unrouted)
 	w.goes(m)

@@ -25,7 +25,7 @@ func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, me
 }
 
 // The way of a registry from nothing to available, reported in the conditions of the original.
-func TestWayToAvailable(t *testing.T) {
+func TestConditionsUntilAvailable(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
 	expect := func(wait string, reason, message string) {
@@ -131,7 +131,7 @@ func TestAvailableStaysInARollout(t *testing.T) {
 }
 
 // D18: what is wrong with the database is reported as that, and never as a fault of the server's pods.
-func TestDatabaseIsDistinguished(t *testing.T) {
+func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	w.waits(w.reconcile(m), "available")
@@ -164,7 +164,7 @@ func TestDatabaseIsDistinguished(t *testing.T) {
 }
 
 // TestPodsThatAreNotThere shows that the condition quotes a refusal, and why a pod has no node.
-func TestPodsThatAreNotThere(t *testing.T) {
+func TestMissingPodsAreReported(t *testing.T) {
 	w := newBench(t, nil, password("ns", "pg-login"))
 	m := stored("demo")
 	w.waits(w.reconcile(m), "available")
@@ -192,7 +192,7 @@ func TestPodsThatAreNotThere(t *testing.T) {
 }
 
 // What was true stays so until the Deployment controller has taken up the last change.
-func TestUnobservedChangeIsWaitedFor(t *testing.T) {
+func TestWaitsForObservedGeneration(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo")
 	w.waits(w.reconcile(m), "available")
@@ -209,7 +209,7 @@ func TestUnobservedChangeIsWaitedFor(t *testing.T) {
 }
 
 // [modelregistry-52] D19: conditions of older releases go, and that of the proxy goes with the proxy.
-func TestOlderConditionsGo(t *testing.T) {
+func TestLegacyConditionsAreRemoved(t *testing.T) {
 	m := stored("demo")
 	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
 		setCondition(m, kind, metav1.ConditionTrue, "Old", "old")
@@ -223,7 +223,7 @@ func TestOlderConditionsGo(t *testing.T) {
 }
 
 // A domain that is not known yet is waited for where the cluster has one to report.
-func TestAwaitDomain(t *testing.T) {
+func TestWaitForDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool
 		setting   string

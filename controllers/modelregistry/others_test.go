@@ -34,7 +34,7 @@ func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
 }
 
 // [modelregistry-37] A registry named model does not delete the catalog of an earlier release, which it does not control.
-func TestFormerCatalogStays(t *testing.T) {
+func TestLegacyCatalogIsNotDeleted(t *testing.T) {
 	for name, strip := range map[string]func(client.Object){
 		"as it was left":        func(client.Object) {},
 		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
@@ -66,7 +66,7 @@ func controlledBy(uid string) metav1.OwnerReference {
 }
 
 // What was listed when the process started is read again before it is deleted: a Catalog may have adopted it since.
-func TestAdoptedLeftoverStays(t *testing.T) {
+func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 	m := stored("model")
 	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
 	d.UID = "catalog-deployment"
@@ -102,7 +102,7 @@ func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
 
 // A registry that is called as the catalog, wherever it is, neither takes the binding of the catalog's proxy nor removes it at its
 // end, and says whose it is.
-func TestBindingOfTheCatalogStays(t *testing.T) {
+func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
 		"of another namespace":                  catalogBinding("catalogs", true),
 		"of the same namespace":                 catalogBinding("ns", true),
@@ -134,7 +134,7 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 }
 
 // Data must not go by an owner reference that it got before: with a foreground deletion that would come before the finalizer.
-func TestFormerDataHasNoOwner(t *testing.T) {
+func TestUnusedDataIsOrphaned(t *testing.T) {
 	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
 		w := newBench(t, nil)
@@ -166,7 +166,7 @@ func TestFormerDataHasNoOwner(t *testing.T) {
 }
 
 // A process that finds a registry as one before it has left it does not ask the API server for such data again.
-func TestFormerDataIsReleasedOnce(t *testing.T) {
+func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
 		asks   bool
@@ -209,7 +209,7 @@ func (w *bench) dataWithoutOwner() {
 var errQuota = errors.New("exceeded quota")
 
 // An object of another client does not hide the other errors: those are retried soon, and reported.
-func TestErrorBesideForeign(t *testing.T) {
+func TestErrorIsReportedWithForeignObject(t *testing.T) {
 	w := newBench(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
 	w.fail = func(_, kind string) error {
 		if kind == "ServiceAccount" {
@@ -230,7 +230,7 @@ func TestErrorBesideForeign(t *testing.T) {
 }
 
 // What the API server refuses of the own spec is reported.
-func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
+func TestRejectedMigrationIsReported(t *testing.T) {
 	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
 	w := newBench(t, everything, m.DeepCopy())
 	w.get(m, "ns", "demo")
@@ -272,7 +272,7 @@ func TestRolloutKeepsAvailable(t *testing.T) {
 }
 
 // A registry outside of the namespace of the settings is reported so and left alone: nothing there is read or written.
-func TestRegistryElsewhere(t *testing.T) {
+func TestRegistryInAnotherNamespace(t *testing.T) {
 	w := newBench(t, nil)
 	w.settings.Namespace = "elsewhere"
 	m := stored("demo", registrytest.Proxied)
@@ -285,7 +285,7 @@ func TestRegistryElsewhere(t *testing.T) {
 }
 
 // A registry that came past the webhooks gets no objects under a name of something else, and none of what belongs to the manager.
-func TestWhatNoRegistryMayUse(t *testing.T) {
+func TestForbiddenReferencesAndNames(t *testing.T) {
 	theirs := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
 	for name, tc := range map[string]struct {
 		m    *v1beta1.ModelRegistry

@@ -37,7 +37,7 @@ func terminating(pod corev1.Pod) corev1.Pod {
 
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
 // [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is reported of the pods of a proxy.
-func TestJudgePods(t *testing.T) {
+func TestCheckProxyPods(t *testing.T) {
 	good := podWith("good", runs("rest-container"), runs("kube-rbac-proxy"))
 	creating := podWith("creating", runs("rest-container"), waits("kube-rbac-proxy", "ContainerCreating"))
 	crashing := podWith("crashing", waits("rest-container", "CrashLoopBackOff"), runs("kube-rbac-proxy"))
@@ -70,7 +70,7 @@ func TestJudgePods(t *testing.T) {
 }
 
 // A router that refuses is quoted once, with a reason of its own; how Routes are read is tested in package routestatus.
-func TestJudgeRoute(t *testing.T) {
+func TestCheckRoute(t *testing.T) {
 	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"
 	for status, want := range map[string]finding{
 		"":        {message: none},
@@ -102,7 +102,7 @@ func TestUnreadyContainers(t *testing.T) {
 }
 
 // D18: a container that waits for its init containers has nothing wrong with it.
-func TestStuck(t *testing.T) {
+func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waits("rest-container", reason)); got != want {
 			t.Errorf("%q: got %v", reason, got)
@@ -114,7 +114,7 @@ func TestStuck(t *testing.T) {
 }
 
 // What no one reads is not kept.
-func TestSlimPod(t *testing.T) {
+func TestTrimPod(t *testing.T) {
 	pod := podWith("p", runs("a"), runs("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
 	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"

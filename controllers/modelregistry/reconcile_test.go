@@ -57,7 +57,7 @@ apply Service demo`
 }
 
 // D11: a reconcile that has changed anything at all is a reconcile that progresses.
-func TestProgressAddsUp(t *testing.T) {
+func TestProgressCountsAllWrites(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	w.waits(w.reconcile(m), "available")
@@ -89,7 +89,7 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 }
 
 // A name that the database would refuse is refused before anything is made of it.
-func TestRefusesNamesOfAGeneratedDatabase(t *testing.T) {
+func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Database = "drop table;"
@@ -165,7 +165,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 }
 
 // D9, D10: a Deployment is recreated only when it selects other pods; any other refusal is reported.
-func TestMend(t *testing.T) {
+func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {
 			return apierrors.NewInvalid(registry.Deployment.GroupKind(), "demo", nil)

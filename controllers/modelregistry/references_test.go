@@ -52,7 +52,7 @@ func TestMissingReferences(t *testing.T) {
 }
 
 // What is about to be made without users is not asked of them; a certificate that the spec names is.
-func TestMissingReferencesAreThoseOfUsers(t *testing.T) {
+func TestMissingReferencesOmitManagedObjects(t *testing.T) {
 	w := newBench(t, openShiftConfig)
 	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
 	w.waits(w.reconcile(m), "available")

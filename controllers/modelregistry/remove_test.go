@@ -37,7 +37,7 @@ func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owne
 }
 
 // [modelregistry-36] [modelregistry-37] D24: what earlier releases left under their names goes once, and nothing else.
-func TestLeftoversOfTheOriginal(t *testing.T) {
+func TestLegacyObjectsAreDeleted(t *testing.T) {
 	m, other := stored("model"), stored("other")
 	foreign := left(m, &corev1.Service{}, "model-catalog", false)
 	foreign.OwnerReferences = []metav1.OwnerReference{ref("Catalog", "catalog", "catalog")}
@@ -76,7 +76,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 }
 
 // [W5] What the spec does not want any more goes, at no request where there is nothing.
-func TestUnwantedObjectsGo(t *testing.T) {
+func TestUnwantedObjectsArePruned(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", registrytest.Proxied)
 	w.waits(w.reconcile(m), "available")
@@ -132,7 +132,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 }
 
 // D25: a generated database that is not used any more stays, and is reported of.
-func TestUnusedDatabaseStays(t *testing.T) {
+func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 	w := newBench(t, nil)
 	m := stored("demo", ownDatabase)
 	w.waits(w.reconcile(m), "available")
@@ -197,7 +197,7 @@ func TestFinalize(t *testing.T) {
 }
 
 // D1: objects of cluster scope go also when they never became ours, and those of another registry of the name stay.
-func TestFinalizeBeforeTakeOver(t *testing.T) {
+func TestFinalizeLegacyObjects(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := stored("demo")
 		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
@@ -212,7 +212,7 @@ func TestFinalizeBeforeTakeOver(t *testing.T) {
 }
 
 // D1: bindings of registries that are gone are swept; whatever else looks like one is not.
-func TestSweep(t *testing.T) {
+func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
 			resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf, resources.LabelApp: name, resources.LabelNamespace: "ns",
@@ -247,7 +247,7 @@ func TestSweep(t *testing.T) {
 }
 
 // Kinds that are not served are not asked for (D2).
-func TestKindsToLookAt(t *testing.T) {
+func TestUnownedKinds(t *testing.T) {
 	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
 	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
@@ -265,7 +265,7 @@ func TestKindsToLookAt(t *testing.T) {
 
 // A restart may begin with a list of the past, in which a registry stands that is gone. What nothing would take away again is not
 // made for it.
-func TestARegistryOfAListOfThePast(t *testing.T) {
+func TestStaleListOfRegistries(t *testing.T) {
 	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", registrytest.Proxied), "its data": stored("demo", ownDatabase)} {
 		t.Run(name, func(t *testing.T) {
 			w := newBench(t, everything)

@@ -53,7 +53,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderRefuses(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec map[string]any
 		want string

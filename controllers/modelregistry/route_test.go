@@ -18,7 +18,7 @@ import (
 
 // A router that refuses the Route of a registry is quoted once, under a reason of its own, and the host goes from status and Service until
 // the router thinks better of it.
-func TestRouterRefuses(t *testing.T) {
+func TestRouteRejectedByRouter(t *testing.T) {
 	w := newBench(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
 	m := stored("demo", registrytest.Proxied)
 	w.goes(m)

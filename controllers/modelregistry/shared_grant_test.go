@@ -46,7 +46,7 @@ func grantTo(service string) *unstructured.Unstructured {
 }
 
 // D26: the grant of the original goes when every user who lived by it has his own, and no sooner.
-func TestSharedGrantGoes(t *testing.T) {
+func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
 	former := routeTo("ns", "other") // of a registry that is paused, in the namespace of earlier settings
@@ -88,7 +88,7 @@ func TestSharedGrantGoes(t *testing.T) {
 }
 
 // D26: what stood in the way is over: the grant goes in the reconcile of the one that was the last, and is then forgotten.
-func TestSharedGrantGoesLater(t *testing.T) {
+func TestSharedGrantIsDeletedLater(t *testing.T) {
 	m, other := stored("demo", registrytest.Proxied), stored("other", registrytest.Proxied)
 	w := newBench(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"

@@ -26,7 +26,7 @@ func object(kind schema.GroupVersionKind, namespace, name string, spec map[strin
 }
 
 // D26: a grant of which it is not certain that no one needs it stays, and the error says what could not be read.
-func TestSharedGrantStaysInDoubt(t *testing.T) {
+func TestDeleteSharedGrantErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for name, broken := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {
 		t.Run(name, func(t *testing.T) {

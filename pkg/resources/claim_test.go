@@ -7,7 +7,7 @@ import (
 )
 
 // TestClassForUnbound: only a claim without a volume and a class gets one.
-func TestClassForUnbound(t *testing.T) {
+func TestSetStorageClassIfUnbound(t *testing.T) {
 	claim := func(phase corev1.PersistentVolumeClaimPhase, volume string, class *string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, StorageClassName: class},
 			Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}

@@ -43,7 +43,7 @@ func text(t *testing.T, v any) string {
 	return string(data)
 }
 
-func TestApplySaysTheSame(t *testing.T) {
+func TestApplyIsEquivalent(t *testing.T) {
 	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}, Key: "k", Optional: new(false)}}})
 	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
@@ -58,7 +58,7 @@ func TestApplySaysTheSame(t *testing.T) {
 		Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromString("https"))}, {Port: new(intstr.FromInt32(1)), EndPort: new(int32(9))}}})
 }
 
-func TestApplyKeepsPointersApart(t *testing.T) {
+func TestApplyCopiesPointers(t *testing.T) {
 	given := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
 	claim := same[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
 	if claim.StorageClassName == nil || *claim.StorageClassName != "" {

@@ -89,7 +89,7 @@ spec:
 	}
 }
 
-func TestTrust(t *testing.T) {
+func TestBackendTLS(t *testing.T) {
 	var got string
 	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).BackendTLS(shown, []byte("PEM")) {
 		got += asYAML(t, o) + "---\n"

@@ -13,7 +13,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// backupScript makes a backup of the database that the variables of libpq name in the folder $1, or restores one.
+// backupScript backs up the database of the libpq variables to directory $1, or restores a backup.
 //
 //go:embed postgres_backup.sh
 var backupScript string

@@ -13,7 +13,7 @@ import (
 )
 
 // The manifests that users start from keep the data of their PostgreSQL as safe as the databases that the operator makes.
-func TestManifestsOfPostgres(t *testing.T) {
+func TestPostgresDeployment(t *testing.T) {
 	for _, file := range []string{"config/kind/database/postgres.yaml", "config/samples/databases/postgres.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join("..", "..", file))

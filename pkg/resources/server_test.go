@@ -22,7 +22,7 @@ func podsFrom(t *testing.T, text string) *server.Pods {
 }
 
 // Every field of users gets into the pods that it is for, as it stands; without any, pods are as they were.
-func TestPlacement(t *testing.T) {
+func TestConfigureServerPod(t *testing.T) {
 	pod := func() *corev1ac.PodSpecApplyConfiguration {
 		return corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("server"), corev1ac.Container().WithName("proxy"))
 	}
@@ -66,7 +66,7 @@ func TestDisruptionBudget(t *testing.T) {
 		DisruptionBudget(metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}, map[string]string{"x": "y"}))
 }
 
-func TestScaled(t *testing.T) {
+func TestScaleStatus(t *testing.T) {
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 3}}
 	if got, want := ScaleStatus(d, map[string]string{"b": "2", "a": "1"}), (server.Scale{Replicas: 3, Selector: "a=1,b=2"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

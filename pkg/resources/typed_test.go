@@ -22,7 +22,7 @@ import (
 var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
 
 // Nothing is owned but what was set, or the API server would keep it for us and take it from others.
-func TestTypedObjectsSayNoMoreThanIsSet(t *testing.T) {
+func TestTypedDropsUnsetFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		config runtime.ApplyConfiguration
 		want   string
@@ -80,7 +80,7 @@ func TestGatewayObjects(t *testing.T) {
 		`"kind":"HTTPRoute","namespace":"routes"}],"to":[{"group":"","kind":"Service","name":"s"}]}}`, p.ReferenceGrant(meta, "routes"))
 }
 
-func TestGatewayIs(t *testing.T) {
+func TestGatewayMatches(t *testing.T) {
 	ref := gatewayv1.ParentReference{Name: "g"}
 	if g := (Gateway{"g", "ns"}); !g.Matches(ref, "ns") || g.Matches(ref, "other") {
 		t.Error("a reference without a namespace is to the one of the route")

@@ -50,7 +50,7 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 	same(t, "objects", []map[string]any{want, second}, got)
 }
 
-func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
+func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
 	answer := review(t, beta, object(t, beta, "{rest: {}}"), decoded(t, "{apiVersion: v1, kind: Pod}")).Response
 	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
 		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
@@ -64,7 +64,7 @@ func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestInvalidConversionReview(t *testing.T) {
 	for _, body := range []string{"", "[", "{}", `{"request":null}`} {
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))

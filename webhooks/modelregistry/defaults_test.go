@@ -54,7 +54,7 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 }
 
 // The pin of another tag, another digest or another registry of the same project stays, D14.
-func TestPinnedImagesStay(t *testing.T) {
+func TestPinnedImagesAreKept(t *testing.T) {
 	s := settings(false)
 	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
 	for image, cleared := range map[string]bool{
@@ -149,7 +149,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 }
 
 // An old object with both proxies loses the older one when a user touches it, D28.
-func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
+func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
 	got := object(t, beta, both)
@@ -184,7 +184,7 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 }
 
 // A client of v1alpha1 that knows nothing of the annotation and sends a whole object loses nothing.
-func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
+func TestHiddenFieldsAreRestored(t *testing.T) {
 	const whole = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
 	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
 	shown, err := conversion.Convert(stored, alpha)
@@ -218,7 +218,7 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 }
 
 // Annotations that cannot be read are left to the validating webhook, which states it.
-func TestUnreadableAnnotationsAreNotTouched(t *testing.T) {
+func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
 		t.Fatal(err)

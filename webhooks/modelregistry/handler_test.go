@@ -36,7 +36,7 @@ func TestPatchesAreMinimal(t *testing.T) {
 }
 
 // The end of a registry depends on no rule, D3: not on its namespace, not on a database, not on settings.
-func TestWhatIsBeingDeletedPasses(t *testing.T) {
+func TestTerminatingObjectsAreAllowed(t *testing.T) {
 	for _, apiVersion := range []string{alpha, beta} {
 		old := object(t, apiVersion, "{rest: {}, grpc: {}}")
 		nestedMap(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
@@ -124,7 +124,7 @@ func annotated(t *testing.T, text string) map[string]any {
 	return out
 }
 
-func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
+func TestOtherKindsAreErrors(t *testing.T) {
 	good := object(t, beta, goodSpec)
 	for name, c := range map[string]struct{ object, old map[string]any }{
 		"another kind":       {decoded(t, "{apiVersion: "+beta+", kind: Catalog}"), nil},
@@ -157,7 +157,7 @@ func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
 	}
 }
 
-func TestTroubleIsNoConsent(t *testing.T) {
+func TestErrorsDenyRequests(t *testing.T) {
 	r := request(t, admissionv1.Create, object(t, beta, goodSpec), nil)
 	for name, handler := range map[string]admission.Handler{
 		"defaulter": &defaulter{failing}, "validator": &validator{failing, registries{}.find}, "others": &validator{source(Settings{}), lost},

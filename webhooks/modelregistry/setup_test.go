@@ -108,7 +108,7 @@ func TestWebhooksAreServed(t *testing.T) {
 }
 
 // The lists of webhooks in a cluster are static, and stored objects outlive a switch.
-func TestWebhooksOfComponentsThatAreOff(t *testing.T) {
+func TestWebhooksOfDisabledComponents(t *testing.T) {
 	s := newServing(t, false, settings(true))
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
 		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))

@@ -9,7 +9,7 @@ import (
 
 const external = "{rest: {}, postgres: {host: db, username: u, database: d}}"
 
-func TestTheNamespaceOfRegistries(t *testing.T) {
+func TestNamespaceErrors(t *testing.T) {
 	for _, c := range []struct{ setting, want string }{
 		{"", ""},   // [modelregistry-1] [modelregistry-17]
 		{"ns", ""}, // [modelregistry-2]
@@ -21,7 +21,7 @@ func TestTheNamespaceOfRegistries(t *testing.T) {
 	mustSay(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
 }
 
-func TestADatabaseIsDemanded(t *testing.T) {
+func TestDatabaseIsRequired(t *testing.T) {
 	for spec, want := range map[string]string{
 		"{rest: {}, mysql: {}}":                                                   "",                                                                                                   // [modelregistry-3]
 		"{rest: {}, postgres: {}}":                                                "",                                                                                                   // [modelregistry-3]
@@ -163,7 +163,7 @@ func TestWarnings(t *testing.T) {
 }
 
 // A refusal says which field, with which value, and what to do about it.
-func TestRefusalsNameFieldAndFix(t *testing.T) {
+func TestErrorsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
 	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
@@ -193,7 +193,7 @@ func TestRefusalsNameFieldAndFix(t *testing.T) {
 }
 
 // The rules that the controller asks are those of admission, and neither changes what it judges.
-func TestRulesDoNotChangeWhatTheyJudge(t *testing.T) {
+func TestRulesDoNotModifyObjects(t *testing.T) {
 	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
 		m := registry(t, spec)
 		before := m.DeepCopy()

@@ -57,7 +57,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 }
 
 // Every rule of validation on both versions: a refusal names the path and what is wrong, in the words that people search for.
-func TestRefusalsOfBothVersions(t *testing.T) {
+func TestRejectionsOfBothVersions(t *testing.T) {
 	const host = "postgres: {host: db, username: u, database: d}"
 	for name, c := range map[string]struct{ version, spec, want string }{
 		"a database":                                      {beta, "{rest: {}, " + host + "}", ""},
@@ -101,7 +101,7 @@ func TestRefusalsOfBothVersions(t *testing.T) {
 }
 
 // A registry of the original that asked for names which it ignored stays editable: its database is there, and is called otherwise.
-func TestIgnoredNamesOfOlderRegistriesStay(t *testing.T) {
+func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	v := &validator{source(settings(false)), registries{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")

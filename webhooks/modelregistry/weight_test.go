@@ -48,7 +48,7 @@ func most(do func()) int64 {
 }
 
 // What a body is taken to need covers what the handlers need, whatever it consists of.
-func TestWeightsCoverWhatHandlersTake(t *testing.T) {
+func TestWeightsCoverHandlerMemory(t *testing.T) {
 	const size, fixed = 128 << 10, 512 << 10 // what pools of the libraries hold
 	many := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }

@@ -48,7 +48,7 @@ func object(t *testing.T, namespace, name, source string, data map[string]string
 }
 
 // Of a Secret nothing is held by which a key could be found. [modelregistry-125]
-func TestCondenseKeepsNoKey(t *testing.T) {
+func TestTrimSecretDropsTheKey(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, c := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
 		o := object(t, "ns", c.name, "team", map[string]string{Key: c.key, "note": "hf_planted too"})
@@ -131,7 +131,7 @@ func TestWatcher(t *testing.T) {
 }
 
 // Where Secrets may not be seen there are no keys, and nothing waits for them. [modelregistry-126]
-func TestWatcherWithoutTheRight(t *testing.T) {
+func TestWatcherWithoutPermission(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
 	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -146,7 +146,7 @@ func TestWatcherWithoutTheRight(t *testing.T) {
 }
 
 // [modelregistry-124]
-func TestJudge(t *testing.T) {
+func TestSelectKeys(t *testing.T) {
 	good := func(name, source string) keySecret { return keySecret{"ns", name, source, "hash of " + name} }
 	key := func(name, variable string) resources.HuggingFaceKey {
 		return resources.HuggingFaceKey{Variable: variable, Secret: name, Key: Key}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestBackupsOf(t *testing.T) {
+func TestBackupCondition(t *testing.T) {
 	at := func(hour int) *metav1.Time { return new(metav1.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC)) }
 	running := []corev1.ObjectReference{{Name: "job"}}
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ func served(d *appsv1.Deployment) {
 
 func older(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
 
-func TestWrote(t *testing.T) {
+func TestImageOfData(t *testing.T) {
 	none, fifteen := EmptyAnnotations(), Image{"postgres:15", 15}.Annotations()
 	for name, c := range map[string]struct {
 		claim  map[string]string
@@ -58,13 +58,13 @@ func TestWrote(t *testing.T) {
 }
 
 // What is not known is not recorded, so that what was known stays.
-func TestAnnotate(t *testing.T) {
+func TestImageAnnotations(t *testing.T) {
 	if got := (Image{Name: "x"}).Annotations(); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestCheckImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		wanted, wrote Image
 		reason        string

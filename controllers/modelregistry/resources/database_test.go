@@ -77,7 +77,7 @@ func TestDatabaseService(t *testing.T) {
 }
 
 // [D12] Name, size and class of a generated database are those of the spec.
-func TestGeneratedAsAskedFor(t *testing.T) {
+func TestDatabaseFollowsTheSpec(t *testing.T) {
 	objects := builtDatabase(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
 	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
@@ -98,7 +98,7 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 }
 
 // [D7] Data is not among what a reconcile applies, so a claim is never specified again.
-func TestDataIsNotApplied(t *testing.T) {
+func TestDataIsNotInBuild(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
 	if err != nil {

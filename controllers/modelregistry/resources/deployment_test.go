@@ -161,7 +161,7 @@ func TestSidecar(t *testing.T) {
 
 // [S7] On plain Kubernetes no one gives a pod the group by which it reads Secrets of mode 0600, and on OpenShift a group of
 // ours would be refused.
-func TestPodGroup(t *testing.T) {
+func TestFSGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
@@ -180,7 +180,7 @@ func TestPodGroup(t *testing.T) {
 }
 
 // [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
-func TestStamps(t *testing.T) {
+func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Baseline: "server", Rollout: "rolls"}, reference.RolloutHash{Baseline: "database", Rollout: "restarts"}
 	})

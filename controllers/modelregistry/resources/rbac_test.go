@@ -76,7 +76,7 @@ func TestGroup(t *testing.T) {
 }
 
 // [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are without an owner business.
-func TestAccountHasNoFields(t *testing.T) {
+func TestServiceAccountHasNoFields(t *testing.T) {
 	fields := object(built(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the account has more than its metadata: %v", fields)

@@ -42,7 +42,7 @@ func anyFault() *rapid.Generator[error] {
 }
 
 // Whatever fails, the older version leaves the list only after every object was written, and leaves it in the end.
-func TestNoFaultTrimsTooEarly(t *testing.T) {
+func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
 		faults := rapid.SliceOfN(anyFault(), 0, 40).Draw(rt, "faults")
@@ -107,7 +107,7 @@ func TestTheNextReplicaContinues(t *testing.T) {
 }
 
 // It is the elected replica that works.
-func TestOnlyTheElectedReplicaWorks(t *testing.T) {
+func TestMigrationRunsOnTheLeader(t *testing.T) {
 	if r, says := any(&Migration{}).(manager.LeaderElectionRunnable); says && !r.NeedLeaderElection() { // others are taken to need it
 		t.Error("every replica would work")
 	}
@@ -115,7 +115,7 @@ func TestOnlyTheElectedReplicaWorks(t *testing.T) {
 
 // What admission refuses, in whatever words, is moved through its status; what is refused for another reason keeps the old version
 // in the list until it passes.
-func TestRefusalsOfEveryKind(t *testing.T) {
+func TestRejectionsOfEveryKind(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	for name, c := range map[string]struct {
 		refusal error

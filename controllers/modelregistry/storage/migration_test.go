@@ -160,7 +160,7 @@ func (w *bench) mustWrite(requests ...string) {
 	}
 }
 
-func TestNothingToDo(t *testing.T) { // [modelregistry-69]
+func TestNoMigrationNeeded(t *testing.T) { // [modelregistry-69]
 	for name, c := range map[string]struct {
 		objects []client.Object
 		change  func(*Migration)
@@ -186,7 +186,7 @@ func TestNothingToDo(t *testing.T) { // [modelregistry-69]
 }
 
 // Every object is written back, marked, and the list of stored versions trimmed; nothing is queried afterwards, D29.
-func TestObjectsAreWrittenBack(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
+func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
 	synctest.Test(t, func(t *testing.T) {
 		done := registryOf("b")
 		done.Annotations = map[string]string{mark: "2026-01-01T00:00:00Z"}
@@ -227,7 +227,7 @@ func TestOnlyTheSourceVersionWasStored(t *testing.T) {
 	})
 }
 
-func TestAnOlderDefinitionIsNotMigrated(t *testing.T) {
+func TestOtherStorageVersionIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newBench(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
 		w.run(w.migration(), time.Hour)
@@ -239,7 +239,7 @@ func TestAnOlderDefinitionIsNotMigrated(t *testing.T) {
 }
 
 // One object that cannot be written keeps the version in the list, and is tried again until it can.
-func TestTroublePassesByItself(t *testing.T) {
+func TestFailuresAreRetried(t *testing.T) {
 	for name, request := range map[string]string{
 		"reading the definition": "get " + crdName, "listing": "list", "an object": "patch a", "trimming": "patch status of " + crdName,
 	} {
@@ -274,7 +274,7 @@ func refused(name string) error {
 }
 
 // An object that today's rules refuse is stored in the older version too, and must be moved all the same.
-func TestObjectsThatAdmissionRefusesAreMoved(t *testing.T) {
+func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 		w.fails = func(request string) error {

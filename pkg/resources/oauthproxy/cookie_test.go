@@ -32,7 +32,7 @@ func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 	}).Build()
 }
 
-func TestCookie(t *testing.T) {
+func TestEnsureCookie(t *testing.T) {
 	broken := errors.New("no API server")
 	good := stored(map[string][]byte{KeyCookie: []byte("theirs")})
 	for name, c := range map[string]struct {
@@ -87,7 +87,7 @@ func TestCookiesDiffer(t *testing.T) {
 	}
 }
 
-func TestComputed(t *testing.T) {
+func TestIsPredictable(t *testing.T) {
 	for key, want := range map[string]bool{
 		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
 	} {

@@ -39,7 +39,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestCookieVariable(t *testing.T) {
+func TestCookieEnvVar(t *testing.T) {
 	v := CookieEnvVar("seal")
 	ref := v.ValueFrom.SecretKeyRef
 	if *v.Name != "COOKIE_SECRET" || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {

@@ -107,7 +107,7 @@ func block(parent map[string]any, name string) map[string]any {
 	return child
 }
 
-func TestRoundTripsOfWhatIsOdd(t *testing.T) {
+func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	for name, text := range map[string]string{
 		"both proxies":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
 		"no spec":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
@@ -137,7 +137,7 @@ func TestTheAnnotationIsNotStored(t *testing.T) {
 }
 
 // Any user can write the annotation: it must not be a way around the schema, nor spoil lists.
-func TestForgedAnnotationsSayNothing(t *testing.T) {
+func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":                 "{",
 		"no object":               `[]`,
