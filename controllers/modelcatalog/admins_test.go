@@ -31,8 +31,8 @@ func TestCollectInputs(t *testing.T) {
 
 // Metadata of the two Secrets is read in their own caches, everything else is not.
 func TestDelegatingClient(t *testing.T) {
-	b := newBench(t, &corev1.Secret{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
-	routed := b.r.extraCaches.delegatingClient(newBench(t).server) // what is found comes from the side caches
+	b := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	routed := b.r.extraCaches.delegatingClient(newTestEnv(t).server) // what is found comes from the side caches
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool

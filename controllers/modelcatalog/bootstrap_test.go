@@ -23,7 +23,7 @@ import (
 )
 
 // start is the start of a program with these settings.
-func (b *bench) start(change func(*Settings)) *bootstrap {
+func (b *testEnv) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
 	return &bootstrap{settings: b.r.settings, client: b.r.cached, apiReader: b.r.apiReader, applier: b.r.applier,
 		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
@@ -37,12 +37,12 @@ func marked(o client.Object, component string) client.Object {
 // legacy is a catalog that an older operator runs.
 func legacy() []client.Object {
 	return []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
-		marked(&corev1.Secret{ObjectMeta: named(legacyCookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
+		marked(&corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, resources.Name),
 		delegation(resources.Name),
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
 }
 
@@ -52,7 +52,7 @@ func delegation(component string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: named("").Namespace, Name: resources.Name}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: nameMeta("").Namespace, Name: resources.Name}},
 	}
 	marked(binding, component)
 	return binding
@@ -74,7 +74,7 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 	open := func(*Settings) {}
 	home := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
 	server := func() client.Object {
-		return marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name)
+		return marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
 	}
 	with := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
 		binding := delegation(resources.Name)
@@ -102,11 +102,11 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 		"a grant of another role":            {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
 		"a grant without a mark":             {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
 		"a grant that this operator made":    {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
-		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false, false},
+		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
 		"asked for, but no namespace known":  {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder := newBench(t, c.objects...), events.NewFakeRecorder(10)
+			b, recorder := newTestEnv(t, c.objects...), events.NewFakeRecorder(10)
 			start := b.start(c.settings)
 			start.recorder = recorder
 			if err := start.run(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 }
 
 func TestBootstrapKeepsCatalogs(t *testing.T) {
-	b := newBench(t, append(legacy(), sample())...)
+	b := newTestEnv(t, append(legacy(), sample())...)
 	b.writes = nil
 	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
 	if err := start.run(t.Context()); err != nil || len(b.writes) > 0 {
@@ -147,7 +147,7 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 		if c.component != "" {
 			binding.Labels[names.OperatorLabel], binding.Labels[names.ComponentLabel] = names.OperatorName, c.component
 		}
-		b := newBench(t, append(c.objects, binding)...)
+		b := newTestEnv(t, append(c.objects, binding)...)
 		if err := b.start(func(s *Settings) { s.RequestModelCatalog = false }).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -160,9 +160,9 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 // [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
-	users := marked(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, resources.Name)
-	theirs := &corev1.Service{ObjectMeta: named(resources.Name)} // nothing says that we made it
-	b := newBench(t, append(legacy(), users, theirs)...)
+	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
+	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // nothing says that we made it
+	b := newTestEnv(t, append(legacy(), users, theirs)...)
 	for range 2 {
 		if err := b.start(off).run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -176,11 +176,11 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	must(b, users)
 	must(b, theirs)
 
-	b = newBench(t, legacy()...)
+	b = newTestEnv(t, legacy()...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
 	}
 }
@@ -188,9 +188,9 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 // Switched off, nothing goes that users may have made: labels prove nothing.
 func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	theirs := []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
-	b := newBench(t, theirs...)
+	b := newTestEnv(t, theirs...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -212,14 +212,14 @@ func TestBootstrapDeletesItsCatalog(t *testing.T) {
 	} {
 		catalog := sample()
 		c.change(catalog)
-		b := newBench(t, append(legacy(), catalog)...)
+		b := newTestEnv(t, append(legacy(), catalog)...)
 		if err := b.start(off).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if b.get(sample()) != c.stays {
 			t.Errorf("%s: stays %v", name, !c.stays)
 		}
-		must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}) // it belongs to the Catalog
+		must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) // it belongs to the Catalog
 	}
 }
 
@@ -229,7 +229,7 @@ func own(c *aihubv1alpha1.Catalog) {
 
 // A start that fails is tried again, with pauses, until it succeeds or the program ends.
 func TestBootstrapRetries(t *testing.T) {
-	b := newBench(t)
+	b := newTestEnv(t)
 	attempts := 0
 	b.fail = func(verb string) error {
 		if verb == "create" {
@@ -252,15 +252,15 @@ func TestBootstrapRetries(t *testing.T) {
 			return
 		default:
 			if b.clock.HasWaiters() {
-				b.later(time.Minute)
+				b.stepClock(time.Minute)
 			}
 		}
 	}
 }
 
 func TestBootstrapStops(t *testing.T) {
-	b := newBench(t)
-	b.fail = failing(1, "create")
+	b := newTestEnv(t)
+	b.fail = failRandomly(1, "create")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })

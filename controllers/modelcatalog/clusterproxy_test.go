@@ -97,7 +97,7 @@ func TestClusterProxy(t *testing.T) {
 // The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
 // [modelregistry-118]
 func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
-	b := newBench(t, sample())
+	b := newTestEnv(t, sample())
 	proxy := newClusterProxyWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
 	proxy.SetServed(true)
 	b.r.proxy = proxy
@@ -108,19 +108,19 @@ func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 		}
 		result, err = b.reconcile()
 	}
-	server := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	server := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	if b.get(server) {
 		t.Error("the server runs already")
 	}
 	proxy.OnUnavailable()
-	b.settle()
+	b.reconcileUntilStable()
 	if got := proxyVariables(must(b, server).Spec.Template.Spec); got != nil {
 		t.Errorf("variables %v", got)
 	}
 	proxy.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
-	b.settle()
+	b.reconcileUntilStable()
 	proxy.OnUnavailable() // which takes back nothing
-	b.settle()
+	b.reconcileUntilStable()
 	if got, want := proxyVariables(must(b, server).Spec.Template.Spec), []string{"catalog NO_PROXY=.svc"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}

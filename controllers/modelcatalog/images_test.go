@@ -62,12 +62,12 @@ func TestInvalidImageVersions(t *testing.T) {
 			}
 		}
 	}
-	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
-	b.settle()
-	server, c := &appsv1.Deployment{ObjectMeta: named(resources.Name)}, sample()
+	b := newTestEnv(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
+	b.reconcileUntilStable()
+	server, c := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, sample()
 	before := must(b, server).Generation
-	b.change(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
-	b.settle()
+	b.update(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
+	b.reconcileUntilStable()
 	got, _ := conditions.Get(must(b, c).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonConfiguration || !strings.Contains(got.Message, `spec.catalogDataImage is "quay.io/other/data:v1"`) {
 		t.Errorf("condition %+v", got)
@@ -75,8 +75,8 @@ func TestInvalidImageVersions(t *testing.T) {
 	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != before {
 		t.Errorf("the server has image %s, generation %d after %d", image, server.Generation, before)
 	}
-	b.change(c, func() { c.Spec.CatalogDataImage = "v3" })
-	b.settle()
+	b.update(c, func() { c.Spec.CatalogDataImage = "v3" })
+	b.reconcileUntilStable()
 	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
 		t.Errorf("image %s after the correction", image)
 	}

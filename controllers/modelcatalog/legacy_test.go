@@ -29,7 +29,7 @@ func ofDeployment(name string, uid types.UID) metav1.OwnerReference {
 
 // older is a Deployment with the selector of an older release.
 func older(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: named(name)}
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
 	d.Annotations = map[string]string{LastApplied: "x"}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -40,17 +40,17 @@ func older(name string, labels map[string]string, refs ...metav1.OwnerReference)
 // [modelregistry-77] Objects of every era become the Catalog's: their owners are replaced, annotations of older operators go, and
 // no object appears under another name.
 func TestLegacyOwnersAreReplaced(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: named(resources.Name)}
+	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
 	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
 	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
-	controlled := &corev1.Service{ObjectMeta: named(resources.DatabaseName)}
+	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
 	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.DatabaseName, "d")}
 	controlled.OwnerReferences[0].Controller = new(true)
-	reader := &rbacv1.Role{ObjectMeta: named(resources.Name)}
+	reader := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
 	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "d")}
-	b := newBench(t, sample(), account, controlled, reader, older(resources.Name, resources.Selector(resources.Name), platformCR()))
-	b.settle()
-	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: named(resources.Name)}} {
+	b := newTestEnv(t, sample(), account, controlled, reader, older(resources.Name, resources.Selector(resources.Name), platformCR()))
+	b.reconcileUntilStable()
+	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
 		must(b, o)
 		refs := o.GetOwnerReferences()
 		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
@@ -63,7 +63,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 	if account.Annotations["theirs"] != "y" {
 		t.Error("D5: the annotation of a user is gone")
 	}
-	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: named("catalog")}, &corev1.ServiceAccount{ObjectMeta: named("catalog")}} {
+	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
 		if b.get(o) {
 			t.Errorf("%T has another name", o)
 		}
@@ -72,12 +72,12 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 
 // A Deployment with another selector is recreated, once, after what it owned has been freed from it.
 func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: named(resources.Name)}
+	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
 	server := older(resources.Name, map[string]string{"component": resources.Name})
 	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
 	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
-	b := newBench(t, sample(), service, server, database)
+	b := newTestEnv(t, sample(), service, server, database)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +93,9 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	if freed < 0 || deleted < freed || len(must(b, service).OwnerReferences) != 1 {
 		t.Errorf("freed at %d, deleted at %d: %v", freed, deleted, b.writes)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
-		d := must(b, &appsv1.Deployment{ObjectMeta: named(name)})
+		d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(name)})
 		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[resources.LabelName] != name {
 			t.Errorf("%s: %s %v", name, d.UID, d.Spec.Selector)
 		}
@@ -111,30 +111,30 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
-			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: named(legacyCookieSecret)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: nameMeta(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)},
 		}
 	}
-	b := newBench(t, append(all(), sample())...)
-	b.settle()
+	b := newTestEnv(t, append(all(), sample())...)
+	b.reconcileUntilStable()
 	for _, o := range all() {
 		must(b, o) // nothing says who made it
-		b.change(o, func() { marked(o, resources.Name) })
+		b.update(o, func() { marked(o, resources.Name) })
 	}
 	b.restart()
-	b.settle()
+	b.reconcileUntilStable()
 	for _, o := range all() {
 		if b.get(o) {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
-	must(b, &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)})
+	must(b, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
 }
 
 // An object that another controls is not fought over; the condition names it.
 func TestForeignObjectsAreReported(t *testing.T) {
-	theirs := &corev1.Service{ObjectMeta: named(resources.Name)}
+	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
-	b := newBench(t, sample(), theirs)
+	b := newTestEnv(t, sample(), theirs)
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("%+v, %v", result, err)
@@ -150,7 +150,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 
 // D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those owned by others stay.
 func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
-	b := newBench(t, sample())
+	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)
 	route := func(namespace, of string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -162,7 +162,7 @@ func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	}
 	b.create(route("old-routes", "lab-registries"))
 	b.create(route("others", "another"))
-	b.settle()
+	b.reconcileUntilStable()
 	if b.get(route("old-routes", "")) || !b.get(route("others", "")) {
 		t.Errorf("ours is left: %v, theirs is left: %v", b.get(route("old-routes", "")), b.get(route("others", "")))
 	}

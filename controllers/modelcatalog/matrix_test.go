@@ -148,7 +148,7 @@ func TestAnySourcesAreServed(t *testing.T) {
 }
 
 // failAt makes the n-th request fail and counts them.
-func (b *bench) failAt(n int) (calls *int) {
+func (b *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	b.fail = func(string) error {
 		if *calls++; *calls == n {
@@ -163,22 +163,22 @@ func (b *bench) failAt(n int) (calls *int) {
 // twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
-	b := newBench(t, sample())
+	b := newTestEnv(t, sample())
 	calls := b.failAt(0)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= *calls; n++ {
-		b := newBench(t, sample())
+		b := newTestEnv(t, sample())
 		b.failAt(n)
 		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("call %d: ended with %v", n, err)
 		}
-		b.fail = failing(0)
-		secret := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
+		b.fail = failRandomly(0)
+		secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
 		made := b.get(secret)
 		before := string(secret.Data[resources.KeyPassword])
-		b.settle()
+		b.reconcileUntilStable()
 		for _, o := range everything() {
 			if !b.get(o) {
 				t.Errorf("call %d: %T %s is not there", n, o, o.GetName())
@@ -192,11 +192,11 @@ func TestFaultAtEveryCall(t *testing.T) {
 
 // One catalog through a life: sources of users survive whatever is switched on and off, and the next catalog finds them.
 func TestJourney(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	mine := "catalogs:\n- id: mine # ours\n"
-	sources := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
-	b.change(sources, func() { sources.Data[resources.SourcesKey] = mine })
+	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
+	b.update(sources, func() { sources.Data[resources.SourcesKey] = mine })
 	c := sample()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
@@ -206,10 +206,10 @@ func TestJourney(t *testing.T) {
 		func(s *aihubv1alpha1.CatalogSpec) { *s = aihubv1alpha1.CatalogSpec{} },
 		withResources(&corev1.ResourceRequirements{}, nil),
 	} {
-		b.change(c, func() { change(&c.Spec) })
-		b.settle()
+		b.update(c, func() { change(&c.Spec) })
+		b.reconcileUntilStable()
 		b.restart()
-		b.settle()
+		b.reconcileUntilStable()
 		if got := must(b, sources).Data[resources.SourcesKey]; got != mine || len(sources.OwnerReferences) > 0 {
 			t.Errorf("step %d: sources %q, owners %v", i, got, sources.OwnerReferences)
 		}
@@ -234,8 +234,8 @@ func TestJourney(t *testing.T) {
 	next.UID = "next"
 	b.create(next)
 	b.restart()
-	b.settle()
-	if d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}); !metav1.IsControlledBy(d, next) {
+	b.reconcileUntilStable()
+	if d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}); !metav1.IsControlledBy(d, next) {
 		t.Errorf("the Deployment belongs to %v", d.OwnerReferences)
 	}
 	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {

@@ -14,7 +14,7 @@ import (
 )
 
 // onOpenShift lets a bench serve what OpenShift serves.
-func (b *bench) onOpenShift() *bench {
+func (b *testEnv) onOpenShift() *testEnv {
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	b.r.settings.Gateway = openShift().Gateway
 	b.r.settings.DefaultDomain = "apps.example.com"
@@ -53,29 +53,29 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 
 // [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and the HTTPRoute beside them in gateway mode.
 func TestGatewayModeIsToggled(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
 		t.Errorf("host %q", host)
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.RoutePolicy)})
-	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}) {
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.RoutePolicy)})
+	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}) {
 		t.Error("there is more than a Route")
 	}
 
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, liveRoute())
 	must(b, grant())
 	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; of != "lab-registries" {
 		t.Errorf("the HTTPRoute is that of %q", of)
 	}
-	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
 		t.Errorf("address %q", got)
 	}
 
 	b.r.settings.Gateway.RouteNamespace = "elsewhere"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, httpRouteIn("elsewhere"))
 	if b.get(httpRouteIn("redhat-ods-applications")) {
 		t.Error("D25: the HTTPRoute of the other namespace is left")
@@ -86,7 +86,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	}
 
 	b.r.settings.Gateway.Domain = ""
-	b.settle()
+	b.reconcileUntilStable()
 	if b.get(httpRouteIn("elsewhere")) || b.get(grant()) || !b.get(liveRoute()) {
 		t.Error("D25: turned off, HTTPRoute and grant go and the Route stays")
 	}
@@ -94,24 +94,24 @@ func TestGatewayModeIsToggled(t *testing.T) {
 
 // W7: what the cluster serves may change at any time.
 func TestCapabilitiesChange(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)})
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)})
 	b.onOpenShift()
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, liveRoute())
-	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)}) {
+	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)}) {
 		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
 	}
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)
-	b.settle()
-	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
+	b.reconcileUntilStable()
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
 		t.Errorf("D22: address %q without a Gateway API", got)
 	}
 	b.onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, httpRouteIn("redhat-ods-applications"))
 }
 
@@ -123,8 +123,8 @@ func (d domainless) Settled() bool { return bool(d) }
 
 // While the domain of the cluster is not known nothing is written that bears it.
 func TestUnknownDomain(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	b.r.settings.DefaultDomain = ""
 	b.served = capability.NewSet(append(b.served.Kinds(), capability.OpenShiftIngress)...)
 	b.r.domain = domainless(false)
@@ -137,7 +137,7 @@ func TestUnknownDomain(t *testing.T) {
 		t.Errorf("the host was taken back: %q", host)
 	}
 	b.r.domain = domainless(true)
-	b.settle()
+	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "" {
 		t.Errorf("there is no domain, but the host %q", host)
 	}
@@ -145,9 +145,9 @@ func TestUnknownDomain(t *testing.T) {
 
 // [modelregistry-78] The finalizer takes back what is in other namespaces, also in one that is not configured any more.
 func TestFinalizeOnOpenShift(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
+	b := newTestEnv(t, sample()).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = "", "elsewhere"
 	legacy := httpRouteIn("elsewhere")
 	legacy.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
@@ -167,7 +167,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 func TestForeignHTTPRoute(t *testing.T) {
 	theirs := httpRouteIn("redhat-ods-applications")
 	theirs.SetLabels(map[string]string{"app": "a user"})
-	b := newBench(t, sample(), theirs).onOpenShift()
+	b := newTestEnv(t, sample(), theirs).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)

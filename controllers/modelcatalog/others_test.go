@@ -17,8 +17,8 @@ import (
 
 // The end of a Catalog that was never in charge takes nothing from the one that is, D23.
 func TestFinalizeInactiveNamespace(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	other := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: sample().Namespace, Name: "other", UID: "other"}}
 	if err := b.r.finalize(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestFinalizeInactiveNamespace(t *testing.T) {
 // A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
 func TestFinalizeInactiveCatalog(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}}
-	b := newBench(t, sample(), binding)
+	b := newTestEnv(t, sample(), binding)
 	later := sample()
 	later.Namespace, later.UID = "elsewhere", "later"
 	if err := b.r.finalize(t.Context(), later); err != nil {
@@ -63,8 +63,8 @@ func TestBindingOfARegistry(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: labels},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "theirs", Name: "model-catalog"}},
 			}
-			b := newBench(t, sample(), binding)
-			b.settle()
+			b := newTestEnv(t, sample(), binding)
+			b.reconcileUntilStable()
 			if !b.get(binding) || binding.Subjects[0].Namespace != "theirs" {
 				t.Errorf("subjects %v", binding.Subjects)
 			}
@@ -86,7 +86,7 @@ func withOwner(labels map[string]string, component string) map[string]string {
 // A restart may begin with a list of the past, in which a Catalog stands that is gone. What nothing would take away again is not
 // made for it.
 func TestStaleListOfCatalogs(t *testing.T) {
-	b := newBench(t)
+	b := newTestEnv(t)
 	for _, phase := range b.r.phases() {
 		if err := phase.Run(t.Context(), sample()); err != nil {
 			t.Logf("%s: %v", phase.Name, err)
@@ -96,7 +96,7 @@ func TestStaleListOfCatalogs(t *testing.T) {
 	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
 		t.Error("its binding is there for ever")
 	}
-	if b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
+	if b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
 		t.Error("its sources are there for ever")
 	}
 }

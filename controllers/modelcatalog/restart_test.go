@@ -21,8 +21,8 @@ func podOf(name, uid string, after time.Duration) *corev1.Pod {
 
 // A database that starts empty, because its pod was replaced, gets a server that fills it: once, and only one that is older.
 func TestServerRestartsForNewDatabase(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	if b.databaseMark() != "" {
 		t.Fatal("a mark without a reason")
 	}
@@ -30,7 +30,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	b.create(server)
 	b.create(first)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "" {
 		t.Errorf("the first database replaces the server: %q", got)
 	}
@@ -40,17 +40,17 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	second := podOf(resources.DatabaseName, "database-2", time.Hour)
 	b.create(second)
 	b.databaseAnswers(0)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "" {
 		t.Errorf("before the database answers: %q", got)
 	}
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q", got)
 	}
 	b.restart() // nothing is remembered
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q", got)
 	}
@@ -63,7 +63,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	b.create(podOf(resources.Name, "server-3", 3*time.Hour))
 	b.databaseAnswers(0)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("a server that is younger than its database is replaced: %q", got)
 	}
@@ -71,16 +71,16 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 
 // A Deployment that another client deleted is made again with what was known of the database, so that the next one gets its server.
 func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	first := podOf(resources.DatabaseName, "database-1", 0)
 	b.create(first)
 	b.databaseAnswers(1)
-	b.settle()
-	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})); err != nil {
+	b.reconcileUntilStable()
+	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	b.create(podOf(resources.Name, "server-1", time.Minute))
 	if err := b.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -88,20 +88,20 @@ func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
 	b.create(podOf(resources.DatabaseName, "database-2", time.Hour))
 	b.databaseAnswers(0)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q: the server does not fill the new database", got)
 	}
 }
 
-func (b *bench) databaseAnswers(replicas int32) {
+func (b *testEnv) databaseAnswers(replicas int32) {
 	b.Helper()
-	d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
+	d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)})
 	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
 }
 
 // databaseMark is the mark on the pods of the server.
-func (b *bench) databaseMark() string {
+func (b *testEnv) databaseMark() string {
 	b.Helper()
-	return must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
+	return must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
 }

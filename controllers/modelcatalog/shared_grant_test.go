@@ -35,8 +35,8 @@ func routeTo(namespace string) *unstructured.Unstructured {
 }
 
 // gatewayBench serves what gateway mode takes.
-func gatewayBench(t *testing.T, domain string) *bench {
-	b := newBench(t, sample())
+func gatewayBench(t *testing.T, domain string) *testEnv {
+	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = domain, "routes"
 	return b
@@ -64,7 +64,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 			if test.route != nil {
 				b.create(test.route)
 			}
-			b.settle()
+			b.reconcileUntilStable()
 			if gone := !b.get(test.grant); gone != test.want {
 				t.Errorf("gone %v", gone)
 			}
@@ -97,12 +97,12 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 		t.Fatalf("ended with %v after %v", failed, b.writes)
 	}
 	b.fail = func(string) error { return nil }
-	b.settle()
+	b.reconcileUntilStable()
 	if b.get(sharedGrant()) {
 		t.Error("it is still there")
 	}
 	b.create(sharedGrant())
-	b.settle()
+	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
 		t.Error("one that a user made later is gone")
 	}
@@ -113,7 +113,7 @@ func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)
 	b.create(sharedGrant())
-	b.settle()
+	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
 		t.Error("it is gone")
 	}

@@ -140,7 +140,7 @@ func TestContentIsReadOnce(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", UID: types.UID(namespace), Labels: map[string]string{resources.SourceLabel: "true"}},
 			Data: map[string]string{resources.SourcesKey: text}}
 	}
-	b := newBench(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
+	b := newTestEnv(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
 	reads := &reading{Reader: b.server}
 	b.r.extraCaches.apiReader = reads
 	judge := func() sourceCandidate {

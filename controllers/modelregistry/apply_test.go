@@ -21,7 +21,7 @@ func TestSplitByOwnership(t *testing.T) {
 
 // D30: what the original made is taken over where it is this registry's, as far as it states it.
 func TestAdoptable(t *testing.T) {
-	m := stored("demo")
+	m := newRegistry("demo")
 	mine := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
 	with := func(key, value string) map[string]string {
 		all := map[string]string{key: value}

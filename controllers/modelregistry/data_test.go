@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-func ref(kind, name string, uid types.UID) metav1.OwnerReference {
+func ownerReference(kind, name string, uid types.UID) metav1.OwnerReference {
 	group := v1beta1.GroupVersion.String()
 	if kind != v1beta1.Kind {
 		group = "v1"
@@ -29,7 +29,7 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 
 // Data stays with no one unless it is to go with its registry, and never with an earlier registry of the name.
 func TestDataOwnerReferences(t *testing.T) {
-	mine, before, other := ref(v1beta1.Kind, "demo", "now"), ref(v1beta1.Kind, "demo", "before"), ref("ConfigMap", "x", "x")
+	mine, before, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
 		policy v1beta1.RetentionPolicy
 		owners []metav1.OwnerReference
@@ -64,7 +64,7 @@ func TestUpdateDataMetadata(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{LastApplied: "UEsDBA==", "theirs": "1"},
-			OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")},
 		},
 		Data: map[string][]byte{"password": []byte("p")},
 	}
@@ -88,10 +88,10 @@ func TestIsManaged(t *testing.T) {
 	}{
 		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
 		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
-		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")}}, true},
+		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")}}, true},
 		"freed by a user":    {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
 		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
-		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("ConfigMap", "demo", "now")}}, false},
+		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference("ConfigMap", "demo", "now")}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}

@@ -55,7 +55,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
 	look := func(restarts int32, wantReads int, wantFinding bool) {
 		t.Helper()
-		status := waits("rest-container", "CrashLoopBackOff")
+		status := waitingContainer("rest-container", "CrashLoopBackOff")
 		status.RestartCount = restarts
 		f, err := r.findingFromLog(t.Context(), m, pod, status)
 		if err != nil || reads != wantReads || (f != nil) != wantFinding {
@@ -74,7 +74,7 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.states.Forget("m")
-	if _, err := r.findingFromLog(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
+	if _, err := r.findingFromLog(ctx, m, pod, waitingContainer("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reconcile that ends learns nothing: %v", err)
 	}
 }

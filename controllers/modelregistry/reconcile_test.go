@@ -26,9 +26,9 @@ func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
 
 // [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
 func TestReconcileWritesOnce(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
 apply Role registry-user-demo
@@ -37,15 +37,15 @@ apply ConfigMap demo-kube-rbac-proxy-config
 apply NetworkPolicy demo-ingress
 apply Deployment demo
 apply Service demo`
-	if got := w.wrote(); got != want {
+	if got := w.takeWrites(); got != want {
 		t.Errorf("wrote\n%s\nwant\n%s", got, want)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != serving.ReasonStarting {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	w.running(m)
-	w.must(w.reconcile(m))
-	if got := w.wrote(); got != "" {
+	w.setRunning(m)
+	w.requireNoError(w.reconcile(m))
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != serving.ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
@@ -58,23 +58,23 @@ apply Service demo`
 
 // D11: a reconcile that has changed anything at all is a reconcile that progresses.
 func TestProgressCountsAllWrites(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
-	w.wrote()
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
+	w.takeWrites()
 	m.Spec.Rest.Image = "rest:2"
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
 }
 
 // The password of a generated database lies nowhere but in its Secret, which comes first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
-	got := strings.Split(w.wrote(), "\n")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
+	got := strings.Split(w.takeWrites(), "\n")
 	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
 		"apply NetworkPolicy demo-postgres", "apply NetworkPolicy demo-postgres-egress", "apply Deployment demo-postgres", "apply Service demo-postgres"}
 	for i := range want {
@@ -90,11 +90,11 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 
 // A name that the database would refuse is refused before anything is made of it.
 func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database = "drop table;"
-	w.waits(w.reconcile(m), "valid spec")
-	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
+	w.requireWait(w.reconcile(m), "valid spec")
+	if got := w.takeWrites(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
 		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
 	}
 }
@@ -102,15 +102,15 @@ func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 // A Secret that another client made is used as it is, and must be complete.
 func TestForeignCredentials(t *testing.T) {
 	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
-	w := newBench(t, nil, mine)
-	m := stored("demo", ownDatabase)
+	w := newTestEnv(t, nil, mine)
+	m := newRegistry("demo", withGeneratedDatabase)
 	err := w.reconcile(m)
 	if err == nil || !strings.Contains(err.Error(), "without the key password") {
 		t.Errorf("ended with %v", err)
 	}
 	mine.Data["password"] = []byte("p")
-	w.must(w.server.Update(t.Context(), mine))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Update(t.Context(), mine))
+	w.requireWait(w.reconcile(m), "available")
 	w.get(mine, "ns", "demo-postgres-credentials")
 	if len(mine.Labels) != 0 {
 		t.Errorf("it was labelled: %v", mine.Labels)
@@ -121,43 +121,43 @@ func TestForeignCredentials(t *testing.T) {
 func TestErrorsSurface(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
-		w := newBench(t, nil)
+		w := newTestEnv(t, nil)
 		w.fail = func(v, _ string) error {
 			if v == verb {
 				return boom
 			}
 			return nil
 		}
-		m := stored("demo", ownDatabase)
+		m := newRegistry("demo", withGeneratedDatabase)
 		err := w.reconcile(m)
 		message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 		if !errors.Is(err, boom) || !strings.HasPrefix(message.Message, "unexpected reconcile error: ") || !strings.Contains(message.Message, "boom") {
 			t.Errorf("%s: ended with %v and %q", verb, err, message.Message)
 		}
 		w.fail = nil
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 	}
 }
 
 // D30: what serves a registry of the same name elsewhere is reported and left alone, and the server waits for it; what is left
 // of one that is gone is taken.
 func TestNamesOfClusterScope(t *testing.T) {
-	other := stored("demo", registrytest.Proxied)
+	other := newRegistry("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
-	w := newBench(t, nil, other)
-	w.waits(w.reconcile(other.DeepCopy()), "available")
-	w.wrote()
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "to be removed")
+	w := newTestEnv(t, nil, other)
+	w.requireWait(w.reconcile(other.DeepCopy()), "available")
+	w.takeWrites()
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "to be removed")
 	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
 		t.Errorf("message %q", message.Message)
 	}
-	if got := w.wrote(); got != "" {
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("a server was started whose proxy would let no one in:\n%s", got)
 	}
-	w.must(w.server.Delete(t.Context(), other))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Delete(t.Context(), other))
+	w.requireWait(w.reconcile(m), "available")
 	binding := &rbacv1.ClusterRoleBinding{}
 	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
 		t.Errorf("binding %+v", binding)
@@ -186,20 +186,20 @@ func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
-			m := stored("demo", ownDatabase)
-			w.waits(w.reconcile(m), "available")
-			w.wrote()
+			w := newTestEnv(t, nil)
+			m := newRegistry("demo", withGeneratedDatabase)
+			w.requireWait(w.reconcile(m), "available")
+			w.takeWrites()
 			d := &appsv1.Deployment{}
 			w.get(d, "ns", "demo-postgres")
 			test.change(d)
-			w.must(w.server.Update(t.Context(), d))
+			w.requireNoError(w.server.Update(t.Context(), d))
 			w.fail = invalid
 			m.Spec.Postgres.Image = "postgres:2"
 			err := w.reconcile(m)
-			got := w.wrote()
+			got := w.takeWrites()
 			if kindOfWait := test.want != ""; kindOfWait {
-				w.waits(err, "recreated")
+				w.requireWait(err, "recreated")
 			} else if !apierrors.IsInvalid(err) {
 				t.Errorf("ended with %v", err)
 			}

@@ -62,7 +62,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		"another without gateway":              {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
 		"another has its own":                  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
 		"another is in a namespace of earlier": {"gateway.example.com", []client.Object{sharedGrant(), former, grantTo("other")}, false},
-		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), stored("other")}, true},
+		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
 		"another is elsewhere":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
 		"one of two others has none":           {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
 		"the catalog has none yet":             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
@@ -70,11 +70,11 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		"one of another client":                {"gateway.example.com", []client.Object{alien}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("demo", registrytest.Proxied)
-			w := newBench(t, everything, append(test.beside, m.DeepCopy())...)
+			m := newRegistry("demo", registrytest.Proxied)
+			w := newTestEnv(t, everything, append(test.beside, m.DeepCopy())...)
 			w.settings.Gateway.Domain = test.domain
-			w.waits(w.reconcile(m), "available")
-			if got := w.wrote(); strings.Contains(got, sharedGrantGone) != test.want {
+			w.requireWait(w.reconcile(m), "available")
+			if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
 			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", registry.SharedGrantName); gone != test.want {
@@ -89,15 +89,15 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 
 // D26: what stood in the way is over: the grant goes in the reconcile of the one that was the last, and is then forgotten.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
-	m, other := stored("demo", registrytest.Proxied), stored("other", registrytest.Proxied)
-	w := newBench(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
+	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
+	w := newTestEnv(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.reconcile(m), "available")
-	w.waits(w.reconcile(other), "available")
-	if got := w.wrote(); strings.Contains(got, sharedGrantGone) {
+	w.requireWait(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(other), "available")
+	if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) {
 		t.Errorf("the catalog needs it still, got\n%s", got)
 	}
-	w.must(w.server.Create(t.Context(), grantTo("model-catalog")))
+	w.requireNoError(w.server.Create(t.Context(), grantTo("model-catalog")))
 	boom := errors.New("boom")
 	w.fail = func(verb, _ string) error {
 		if verb == "delete" {
@@ -109,25 +109,25 @@ func TestSharedGrantIsDeletedLater(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	w.fail = nil
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != sharedGrantGone {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != sharedGrantGone {
 		t.Errorf("wrote\n%s", got)
 	}
-	w.must(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "" {
+	w.requireNoError(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("the past is checked once, got\n%s", got)
 	}
 }
 
 // D2: where ReferenceGrants are not served, no one asks for them.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
-	m := stored("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]
-	w := newBench(t, served, sharedGrant(), m.DeepCopy())
+	w := newTestEnv(t, served, sharedGrant(), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
 		t.Errorf("wrote\n%s", got)
 	}
 }

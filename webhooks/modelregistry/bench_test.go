@@ -36,14 +36,14 @@ func source(s Settings) Source {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 
-func failing(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
+func failingSource(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
 
 // registries is what a cluster holds: namespaces by the name of a registry.
-type registries map[string][]string
+type registriesByName map[string][]string
 
-func (r registries) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
+func (r registriesByName) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
 
-func lost(context.Context, string) ([]string, error) { return nil, errors.New("away") }
+func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("away") }
 
 func decoded(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -91,7 +91,7 @@ func request(t *testing.T, operation admissionv1.Operation, object, old map[stri
 }
 
 // patched is what the API server makes of an answer.
-func patched(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
+func applyPatch(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
 	t.Helper()
 	if !answer.Allowed {
 		t.Fatalf("refused: %v", answer.Result)
@@ -117,7 +117,7 @@ func patched(t *testing.T, r admission.Request, answer admission.Response) map[s
 	return out
 }
 
-func same(t *testing.T, what string, want, got any) {
+func requireEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -125,7 +125,7 @@ func same(t *testing.T, what string, want, got any) {
 }
 
 // mustSay demands one error with the text, or none for "".
-func mustSay(t *testing.T, errs field.ErrorList, text string) {
+func requireError(t *testing.T, errs field.ErrorList, text string) {
 	t.Helper()
 	switch {
 	case text == "" && len(errs) > 0:

@@ -47,7 +47,7 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 		got = append(got, one)
 	}
 	want := object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}")
-	same(t, "objects", []map[string]any{want, second}, got)
+	requireEqual(t, "objects", []map[string]any{want, second}, got)
 }
 
 func TestInvalidObjectFailsTheConversionReview(t *testing.T) {

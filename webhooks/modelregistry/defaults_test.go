@@ -45,10 +45,10 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, c.spec)
 			setDefaults(got, nil, settings(c.openShift))
-			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 			again := object(t, beta, c.want)
 			setDefaults(again, nil, settings(c.openShift))
-			same(t, "once more", got, again)
+			requireEqual(t, "once more", got, again)
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestPinnedImagesAreKept(t *testing.T) {
 		if rest["image"] != nil {
 			t.Errorf("%s: the default image stays", name)
 		}
-		same(t, name, want, rest["resources"])
+		requireEqual(t, name, want, rest["resources"])
 	}
 	deployed := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+defaultImage+"'}}")
 	deployed["status"] = map[string]any{"specDefaults": `{"postgres":{}}`}
@@ -119,7 +119,7 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, alpha, c.spec)
 			setDefaults(got, nil, settings(c.openShift))
-			same(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
 	got := object(t, beta, both)
 	setDefaults(got, object(t, beta, both), settings(true))
-	same(t, "touched", want, got["spec"])
+	requireEqual(t, "touched", want, got["spec"])
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
@@ -162,11 +162,11 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
-	same(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
+	requireEqual(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
 	const moved = "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	repeated := object(t, beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 2, image: i}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")
 	setDefaults(repeated, object(t, beta, moved), settings(false))
-	same(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
+	requireEqual(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
 }
 
 func TestDefaultOfTypedRegistries(t *testing.T) {
@@ -201,20 +201,20 @@ func TestHiddenFieldsAreRestored(t *testing.T) {
 		delete(nestedMap(sent, "metadata"), "annotations")
 		edit(nestedMap(sent, "spec"))
 		r := request(t, admissionv1.Update, sent, shown)
-		changed := patched(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
+		changed := applyPatch(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
 		back, err := conversion.Convert(changed, beta)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return nestedMap(back, "spec")
 	}
-	same(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
+	requireEqual(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
-	same(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
+	requireEqual(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
 		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
 	})))
 	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {serviceRoute: enabled}}")
-	same(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
+	requireEqual(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
 // Annotations that cannot be read are left to the validating webhook, which states it.
@@ -225,15 +225,15 @@ func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	}
 	want := decoded(t, mustJSON(t, got))
 	setDefaults(got, nil, settings(false))
-	same(t, "object", want, got)
+	requireEqual(t, "object", want, got)
 
 	fresh := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	setDefaults(fresh, want, settings(false))
-	same(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
+	requireEqual(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
 
 	bare := map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}
 	setDefaults(bare, nil, settings(true))
-	same(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
+	requireEqual(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
 }
 
 func mustJSON(t *testing.T, object any) string {
@@ -258,7 +258,7 @@ func TestAppliedObjectsAreRestored(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
 			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
 			setDefaults(got, object(t, beta, c.old), Settings{})
-			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 		})
 	}
 }

@@ -49,9 +49,9 @@ func fuzzed(spec []byte, apiVersion string) (map[string]any, bool) {
 func settle(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
 	t.Helper()
 	before := runtime.DeepCopyJSON(object)
-	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registries{}.find}
+	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registriesByName{}.find}
 	r := request(t, operation, object, old)
-	once := patched(t, r, d.Handle(t.Context(), r))
+	once := applyPatch(t, r, d.Handle(t.Context(), r))
 	if !reflect.DeepEqual(once["metadata"], before["metadata"]) || once["kind"] != "ModelRegistry" || once["apiVersion"] != before["apiVersion"] {
 		t.Errorf("more than the spec was touched: %v", once)
 	}

@@ -15,10 +15,10 @@ func TestNamespaceErrors(t *testing.T) {
 		{"ns", ""}, // [modelregistry-2]
 		{"other", "metadata.namespace: Invalid value: \"ns\": namespace must be other"}, // [modelregistry-2]
 	} {
-		mustSay(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
+		requireError(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
 	}
 	errs := Validate(registry(t, external), Settings{Namespace: "other"})
-	mustSay(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
+	requireError(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
 }
 
 func TestDatabaseIsRequired(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDatabaseIsRequired(t *testing.T) {
 		"{rest: {}, postgres: {host: h, retentionPolicy: Delete, storage: {size: 1Gi}}}": "",
 		"{rest: {}, postgres: {host: h, storage: {size: '0'}}}":                          "spec.postgres.storage.size: Invalid value: \"0\": size must be greater than zero",
 	} {
-		mustSay(t, Validate(registry(t, spec), Settings{}), want)
+		requireError(t, Validate(registry(t, spec), Settings{}), want)
 	}
 	errs := Validate(registry(t, "{rest: {}}"), Settings{})
 	if len(errs) != 2 || errs[1].Field != "spec.mysql" {
@@ -57,20 +57,20 @@ func TestNames(t *testing.T) {
 	} {
 		m := registry(t, c.spec)
 		m.Name = c.name
-		mustSay(t, nameErrors(m, nil), c.want)
-		mustSay(t, nameErrors(m, m.DeepCopy()), "")
+		requireError(t, nameErrors(m, nil), c.want)
+		requireError(t, nameErrors(m, m.DeepCopy()), "")
 	}
 	grown := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
 	before := registry(t, external)
 	grown.Name, before.Name = long(55), long(55)
-	mustSay(t, nameErrors(grown, before), "-postgres; this one has 55")
+	requireError(t, nameErrors(grown, before), "-postgres; this one has 55")
 }
 
 func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	m := registry(t, external)
-	mustSay(t, duplicateNameErrors(m, nil), "")
-	mustSay(t, duplicateNameErrors(m, []string{"ns"}), "")
-	mustSay(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
+	requireError(t, duplicateNameErrors(m, nil), "")
+	requireError(t, duplicateNameErrors(m, []string{"ns"}), "")
+	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
 // Values that change what stands around them are refused when they are new, D31.
@@ -102,10 +102,10 @@ func TestPatterns(t *testing.T) {
 		"{rest: {}, postgres: {host: h, database: " + strings.Repeat("d", 65) + "}}":                                                                           "spec.postgres.database: Invalid value",
 	} {
 		m := registry(t, spec)
-		mustSay(t, patternErrors(m, nil), want)
-		mustSay(t, patternErrors(m, m.DeepCopy()), "")
+		requireError(t, patternErrors(m, nil), want)
+		requireError(t, patternErrors(m, m.DeepCopy()), "")
 		if want != "" {
-			mustSay(t, patternErrors(m, registry(t, external)), want)
+			requireError(t, patternErrors(m, registry(t, external)), want)
 		}
 	}
 }
@@ -204,6 +204,6 @@ func TestRulesDoNotModifyObjects(t *testing.T) {
 		if _, err := Default(m, settings(true)); err != nil {
 			t.Error(err)
 		}
-		same(t, spec, before, m)
+		requireEqual(t, spec, before, m)
 	}
 }

@@ -51,7 +51,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 		for platform, want := range map[bool]string{false: c.kubernetes, true: c.openShift} {
 			d := &defaulter{source(settings(platform))}
 			r := request(t, admissionv1.Create, object(t, c.version, c.given), nil)
-			same(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, c.version, want), patched(t, r, d.Handle(t.Context(), r)))
+			requireEqual(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, c.version, want), applyPatch(t, r, d.Handle(t.Context(), r)))
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 		"what is no object is no registry":                {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
 		"a list of hosts is none for admin":               {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
 	} {
-		v := &validator{source(settings(true)), registries{}.find}
+		v := &validator{source(settings(true)), registriesByName{}.find}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
 			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
@@ -102,7 +102,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 
 // A registry of the original that asked for names which it ignored stays editable: its database is there, and is called otherwise.
 func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
-	v := &validator{source(settings(false)), registries{}.find}
+	v := &validator{source(settings(false)), registriesByName{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !answer.Allowed {
@@ -142,7 +142,7 @@ func TestListsOfMixedVersions(t *testing.T) {
 		back := review(t, other, there...).Response
 		again := review(t, wanted, rawObjects(t, back)...).Response
 		for i := range there {
-			same(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
+			requireEqual(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
 		}
 	}
 }

@@ -19,15 +19,15 @@ func server(image string, changes ...func(*appsv1.Deployment)) *appsv1.Deploymen
 	return d
 }
 
-func serves(d *appsv1.Deployment) {
+func setServing(d *appsv1.Deployment) {
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
 }
 
-func served(d *appsv1.Deployment) {
+func setServed(d *appsv1.Deployment) {
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "NewReplicaSetAvailable"}}
 }
 
-func older(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
+func setUnobserved(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
 
 func TestImageOfData(t *testing.T) {
 	none, fifteen := EmptyAnnotations(), Image{"postgres:15", 15}.Annotations()
@@ -37,17 +37,17 @@ func TestImageOfData(t *testing.T) {
 		want   Image
 	}{
 		"a new claim":                             {none, &appsv1.Deployment{}, Image{}},
-		"a new claim, whose server starts":        {none, server("postgres:16", served), Image{}},
-		"a new claim, whose server has started":   {none, server("postgres:16", serves), Image{"postgres:16", 16}},
+		"a new claim, whose server starts":        {none, server("postgres:16", setServed), Image{}},
+		"a new claim, whose server has started":   {none, server("postgres:16", setServing), Image{"postgres:16", 16}},
 		"recorded, without a server":              {fifteen, &appsv1.Deployment{}, Image{"postgres:15", 15}},
-		"recorded, another one does not start":    {fifteen, server("postgres:16", served), Image{"postgres:15", 15}},
-		"recorded, the status is of before":       {fifteen, server("postgres:16", serves, older), Image{"postgres:15", 15}},
-		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", serves), Image{"postgres:16", 16}},
-		"recorded, the image runs but is unnamed": {fifteen, server("db:x", serves), Image{"postgres:15", 15}},
-		"of an older release":                     {nil, server("postgres:15", serves), Image{"postgres:15", 15}},
-		"of an older release, its node is down":   {nil, server("postgres:15", served), Image{"postgres:15", 15}},
+		"recorded, another one does not start":    {fifteen, server("postgres:16", setServed), Image{"postgres:15", 15}},
+		"recorded, the status is of before":       {fifteen, server("postgres:16", setServing, setUnobserved), Image{"postgres:15", 15}},
+		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", setServing), Image{"postgres:16", 16}},
+		"recorded, the image runs but is unnamed": {fifteen, server("db:x", setServing), Image{"postgres:15", 15}},
+		"of an older release":                     {nil, server("postgres:15", setServing), Image{"postgres:15", 15}},
+		"of an older release, its node is down":   {nil, server("postgres:15", setServed), Image{"postgres:15", 15}},
 		"of an older release, never started":      {nil, server("postgres:15"), Image{}},
-		"stated by the spec":                      {none, server("mine@sha256:1", serves), Image{"mine@sha256:1", 14}},
+		"stated by the spec":                      {none, server("mine@sha256:1", setServing), Image{"mine@sha256:1", 14}},
 		"edited by hand":                          {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: c.claim}}

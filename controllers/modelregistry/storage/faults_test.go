@@ -36,7 +36,7 @@ func anyFault() *rapid.Generator[error] {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	return rapid.SampledFrom([]error{
 		nil, nil, nil, errors.New("connection refused"), apierrors.NewConflict(resource, "x", nil), apierrors.NewTooManyRequests("slow down", 1),
-		apierrors.NewInternalError(errors.New("conversion webhook failed")), apierrors.NewForbidden(resource, "x", nil), refused("x"),
+		apierrors.NewInternalError(errors.New("conversion webhook failed")), apierrors.NewForbidden(resource, "x", nil), rejection("x"),
 		apierrors.NewResourceExpired("the list is too old"), apierrors.NewBadRequest("no"), apierrors.NewServiceUnavailable("later"),
 	})
 }
@@ -51,7 +51,7 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 			for i := range count {
 				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
 			}
-			w := newBench(t, objects...)
+			w := newTestEnv(t, objects...)
 			h := &history{faults: faults}
 			written := map[string]bool{}
 			w.fails = func(request string) error {
@@ -84,7 +84,7 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 func TestTheNextReplicaContinues(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
 			w.fails = func(request string) error {
 				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
 					return errors.New("killed")
@@ -121,7 +121,7 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 		refusal error
 		moved   bool // past the refusal
 	}{
-		"invalid":          {refused("a"), true},
+		"invalid":          {rejection("a"), true},
 		"a webhook says":   {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
 		"bad":              {apierrors.NewBadRequest("no ModelRegistry"), true},
 		"gone meanwhile":   {apierrors.NewNotFound(resource, "a"), true},
@@ -131,7 +131,7 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 				w.fails = func(request string) error {
 					if request == "patch a" {
 						return c.refusal

@@ -42,7 +42,7 @@ import (
 )
 
 // bench is the reconciler before a fake API server whose requests can be made to fail.
-type bench struct {
+type testEnv struct {
 	*testing.T
 	server client.Client
 	r      *catalogReconciler
@@ -85,15 +85,15 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return err
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
 	for _, kind := range registry.OptionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
-	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
+	b := &testEnv{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
+	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(newRESTMapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
 		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
 		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, byName).
@@ -106,7 +106,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 func byName(o client.Object) []string { return []string{o.GetName()} }
 
 // mapper knows the scopes of the kinds; the fake client's own takes every kind for one of cluster scope.
-func mapper() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
 		scope := meta.RESTScope(meta.RESTScopeNamespace)
@@ -124,7 +124,7 @@ func mapper() meta.RESTMapper {
 }
 
 // restart builds the reconciler again, as a new process would.
-func (b *bench) restart() {
+func (b *testEnv) restart() {
 	watching, ok := b.server.(client.WithWatch)
 	if !ok {
 		b.Fatal("the fake client cannot watch")
@@ -151,7 +151,7 @@ func (b *bench) restart() {
 	})
 }
 
-func (b *bench) interceptors() interceptor.Funcs {
+func (b *testEnv) interceptors() interceptor.Funcs {
 	note := func(verb string, o runtime.Object, name string) error {
 		kind := fmt.Sprintf("%T", o)
 		if k := o.GetObjectKind().GroupVersionKind().Kind; k != "" {
@@ -226,13 +226,13 @@ func (b *bench) interceptors() interceptor.Funcs {
 }
 
 // reconcile reconciles the sample once.
-func (b *bench) reconcile() (ctrl.Result, error) {
+func (b *testEnv) reconcile() (ctrl.Result, error) {
 	b.Helper()
 	return b.shell.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
 }
 
 // settle reconciles until nothing is written any more.
-func (b *bench) settle() {
+func (b *testEnv) reconcileUntilStable() {
 	b.Helper()
 	for range 20 {
 		b.writes = nil
@@ -246,13 +246,13 @@ func (b *bench) settle() {
 	b.Fatalf("it does not come to rest: %v", b.writes)
 }
 
-func (b *bench) get(o client.Object) bool {
+func (b *testEnv) get(o client.Object) bool {
 	b.Helper()
 	return b.server.Get(b.Context(), client.ObjectKeyFromObject(o), o) == nil
 }
 
 // must reads an object that has to be there.
-func must[T client.Object](b *bench, o T) T {
+func must[T client.Object](b *testEnv, o T) T {
 	b.Helper()
 	if !b.get(o) {
 		b.Fatalf("%T %s is not there", o, o.GetName())
@@ -260,21 +260,21 @@ func must[T client.Object](b *bench, o T) T {
 	return o
 }
 
-func (b *bench) create(o client.Object) {
+func (b *testEnv) create(o client.Object) {
 	b.Helper()
 	if err := b.server.Create(b.Context(), o); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) remove(o client.Object) {
+func (b *testEnv) remove(o client.Object) {
 	b.Helper()
 	if err := b.server.Delete(b.Context(), o); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) change(o client.Object, edit func()) {
+func (b *testEnv) update(o client.Object, edit func()) {
 	b.Helper()
 	if !b.get(o) {
 		b.Fatalf("%T %s is not there", o, o.GetName())
@@ -286,7 +286,7 @@ func (b *bench) change(o client.Object, edit func()) {
 }
 
 // failing makes a share of the requests of some verbs fail, the same ones in every run.
-func failing(share float64, verbs ...string) func(string) error {
+func failRandomly(share float64, verbs ...string) func(string) error {
 	dice := rand.New(rand.NewPCG(1, 2)) // tests have to be repeatable
 	return func(verb string) error {
 		for _, v := range verbs {
@@ -300,9 +300,9 @@ func failing(share float64, verbs ...string) func(string) error {
 
 var errBroken = errors.New("the server is on fire")
 
-func named(name string) metav1.ObjectMeta {
+func nameMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "lab-registries", Name: name}
 }
 
 // later lets time pass.
-func (b *bench) later(d time.Duration) { b.clock.Step(d) }
+func (b *testEnv) stepClock(d time.Duration) { b.clock.Step(d) }

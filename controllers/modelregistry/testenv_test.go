@@ -43,7 +43,7 @@ var wholeObject = shared.NewUnstructured
 var now = time.Unix(1700000000, 0)
 
 // bench is a controller before a fake API server that is its cache as well.
-type bench struct {
+type testEnv struct {
 	*testing.T
 	*registryReconciler
 	server client.WithWatch
@@ -51,24 +51,24 @@ type bench struct {
 	writes []string // verb, kind and name of every write
 	fail   func(verb, kind string) error
 	// unread decides which reads fail, of the cache and of the API server.
-	unread func() error
+	readError func() error
 	// present is the registry of the last reconcile, as the API server would know it.
-	present *v1beta1.ModelRegistry
+	current *v1beta1.ModelRegistry
 }
 
 // newBench serves the given optional kinds beside those of Kubernetes.
-func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *bench {
+func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
 	for _, kind := range everything { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	w := &bench{T: t, events: events.NewFakeRecorder(100)}
+	w := &testEnv{T: t, events: events.NewFakeRecorder(100)}
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
-		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).
-		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.reading())
-	writing := interceptor.NewClient(w.server, w.recording())
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(newRESTMapper()).WithObjects(objects...).
+		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.readInterceptors())
+	writing := interceptor.NewClient(w.server, w.writeInterceptors())
 	w.registryReconciler = &registryReconciler{
 		settings: Settings{ModelRegistry: config.ModelRegistry{
 			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
@@ -87,30 +87,30 @@ func newBench(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 	return w
 }
 
-func (w *bench) reading() interceptor.Funcs {
-	w.unread = func() error { return nil }
+func (w *testEnv) readInterceptors() interceptor.Funcs {
+	w.readError = func() error { return nil }
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.unread(); err != nil {
+			if err := w.readError(); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.unread(); err != nil {
+			if err := w.readError(); err != nil {
 				return err
 			}
-			if heads, ok := list.(*metav1.PartialObjectMetadataList); ok && w.present != nil && heads.Kind == v1beta1.Kind+"List" {
-				heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: *w.present.ObjectMeta.DeepCopy()}}
+			if heads, ok := list.(*metav1.PartialObjectMetadataList); ok && w.current != nil && heads.Kind == v1beta1.Kind+"List" {
+				heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: *w.current.ObjectMeta.DeepCopy()}}
 				return nil // a registry is given to its phases, and never stored
 			}
-			return listHeads(ctx, c, list, opts...)
+			return listMetadata(ctx, c, list, opts...)
 		},
 	}
 }
 
 // listHeads lists the metadata of kinds that have no Go types here, which the fake client cannot always.
-func listHeads(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	heads, ok := list.(*metav1.PartialObjectMetadataList)
 	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
 		return c.List(ctx, list, opts...)
@@ -132,7 +132,7 @@ func listHeads(ctx context.Context, c client.WithWatch, list client.ObjectList, 
 }
 
 // scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
-func scopes() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{registry.ClusterRoleBinding, capability.UserGroup} {
 		m.Add(kind, meta.RESTScopeRoot)
@@ -146,7 +146,7 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (w *bench) recording() interceptor.Funcs {
+func (w *testEnv) writeInterceptors() interceptor.Funcs {
 	note := func(verb, kind, name string) error {
 		if w.fail != nil {
 			if err := w.fail(verb, kind); err != nil {
@@ -197,7 +197,7 @@ func kindOf(o client.Object) string {
 }
 
 // stored is a registry as the API server has it.
-func stored(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
+func newRegistry(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(change...)
 	m.Namespace, m.Name, m.UID, m.Generation = "ns", name, types.UID("uid-of-"+name), 1
 	m.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.Kind}
@@ -205,14 +205,14 @@ func stored(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.Mo
 }
 
 // ownDatabase asks for a database of the registry's own.
-func ownDatabase(s *v1beta1.ModelRegistrySpec) {
+func withGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
 
 // reconcile runs the phases as the shell does and returns how it ended.
-func (w *bench) reconcile(m *v1beta1.ModelRegistry) error {
+func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
 	w.Helper()
-	w.present = m
+	w.current = m
 	for _, phase := range w.phases() {
 		if err := phase.Run(w.Context(), m); err != nil {
 			return err
@@ -222,13 +222,13 @@ func (w *bench) reconcile(m *v1beta1.ModelRegistry) error {
 }
 
 // wrote returns what has been written since the last call.
-func (w *bench) wrote() string {
+func (w *testEnv) takeWrites() string {
 	all := strings.Join(w.writes, "\n")
 	w.writes = nil
 	return all
 }
 
-func (w *bench) get(o client.Object, namespace, name string) bool {
+func (w *testEnv) get(o client.Object, namespace, name string) bool {
 	w.Helper()
 	err := w.server.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -237,7 +237,7 @@ func (w *bench) get(o client.Object, namespace, name string) bool {
 	return err == nil
 }
 
-func (w *bench) must(err error) {
+func (w *testEnv) requireNoError(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -249,14 +249,14 @@ var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
 var everything = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
 
 // password is a Secret with every key that a pod may ask for.
-func password(namespace, name string) *corev1.Secret {
+func newSecret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
 		"password": []byte("p"), "tls.crt": []byte("c"), "tls.key": []byte("k"),
 	}}
 }
 
 // waits demands that a reconcile ended with a wait.
-func (w *bench) waits(err error, part string) {
+func (w *testEnv) requireWait(err error, part string) {
 	w.Helper()
 	wait, ok := reconciler.AsWait(err)
 	if !ok || !strings.Contains(wait.For, part) {
@@ -265,7 +265,7 @@ func (w *bench) waits(err error, part string) {
 }
 
 // running makes Deployment, pod and endpoints look as if they had run for a while.
-func (w *bench) running(m *v1beta1.ModelRegistry) {
+func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, m.Namespace, m.Name) {
@@ -274,18 +274,18 @@ func (w *bench) running(m *v1beta1.ModelRegistry) {
 	d.Status.Conditions = []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 	}}
-	w.must(w.server.Status().Update(w.Context(), d))
-	pod := podWith(m.Name+"-pod", runs("rest-container"), runs("kube-rbac-proxy"))
+	w.requireNoError(w.server.Status().Update(w.Context(), d))
+	pod := podWith(m.Name+"-pod", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
-	w.must(w.server.Create(w.Context(), &pod))
-	w.must(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
+	w.requireNoError(w.server.Create(w.Context(), &pod))
+	w.requireNoError(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}))
 }
 
 // decoded is a foreign object as the controller reads it.
-func decoded[T any](t *testing.T, object *unstructured.Unstructured) *T {
+func decode[T any](t *testing.T, object *unstructured.Unstructured) *T {
 	t.Helper()
 	typed, err := shared.Decode[T](object)
 	if err != nil {

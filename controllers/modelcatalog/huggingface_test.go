@@ -16,7 +16,7 @@ import (
 )
 
 // setHubKeys says which Secrets there are, as "name source value"; without a value they have no key.
-func (b *bench) setHubKeys(secrets ...string) {
+func (b *testEnv) setHubKeys(secrets ...string) {
 	b.Helper()
 	b.hubKeys = nil
 	for _, text := range secrets {
@@ -37,9 +37,9 @@ func (b *bench) setHubKeys(secrets ...string) {
 // Keys for Hugging Face are variables of the server alone, a change of one replaces its pods once, and what is of no use is named.
 // [modelregistry-123] [modelregistry-124]
 func TestHuggingFaceKeys(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	server, database := &appsv1.Deployment{ObjectMeta: named(resources.Name)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	server, database := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}
 	const annotation = "modelregistry.opendatahub.io/hf-secrets-hash"
 	hash := ""
 	for _, step := range []struct {
@@ -61,7 +61,7 @@ func TestHuggingFaceKeys(t *testing.T) {
 		{"none again", func() { b.setHubKeys() }, nil, true, ""},
 	} {
 		step.do()
-		b.settle()
+		b.reconcileUntilStable()
 		var got []string
 		for _, v := range must(b, server).Spec.Template.Spec.Containers[0].Env {
 			if strings.HasPrefix(v.Name, "HF_") {

@@ -35,18 +35,18 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil, foreign)
-			m := stored("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
-			w.waits(w.reconcile(m), "to be removed")
+			w := newTestEnv(t, nil, foreign)
+			m := newRegistry("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
+			w.requireWait(w.reconcile(m), "to be removed")
 			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
-				t.Errorf("the server was started or exposed:\n%s", w.wrote())
+				t.Errorf("the server was started or exposed:\n%s", w.takeWrites())
 			}
 			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(available.Message, name) || !strings.Contains(available.Message, "until then not written: Deployment ns/demo") {
 				t.Errorf("message %q", available.Message)
 			}
-			w.must(w.server.Delete(t.Context(), foreign))
-			w.waits(w.reconcile(m), "available")
+			w.requireNoError(w.server.Delete(t.Context(), foreign))
+			w.requireWait(w.reconcile(m), "available")
 			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
 				t.Error("the server is held back for nothing")
 			}
@@ -60,11 +60,11 @@ func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	taken.SetGroupVersionKind(capability.Route)
 	taken.SetNamespace("ns")
 	taken.SetName("demo-https")
-	w := newBench(t, everything, taken)
-	m := stored("demo", registrytest.Proxied)
+	w := newTestEnv(t, everything, taken)
+	m := newRegistry("demo", registrytest.Proxied)
 	_ = w.reconcile(m)
 	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
-		t.Errorf("the server does not run:\n%s", w.wrote())
+		t.Errorf("the server does not run:\n%s", w.takeWrites())
 	}
 	if available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(available.Message, "Route ns/demo-https exists") {
 		t.Errorf("message %q", available.Message)
@@ -85,9 +85,9 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
-			w := newBench(t, nil, binding)
-			m := stored("model-catalog", registrytest.Proxied)
-			w.waits(w.reconcile(m), "a valid spec") // the name is reserved
+			w := newTestEnv(t, nil, binding)
+			m := newRegistry("model-catalog", registrytest.Proxied)
+			w.requireWait(w.reconcile(m), "a valid spec") // the name is reserved
 			if err := w.applyUnowned(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}

@@ -17,20 +17,20 @@ import (
 )
 
 // readyPod is a pod of a server that answers.
-func (w *bench) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
+func (w *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
 	w.Helper()
 	pod := podWith(name)
 	for _, container := range containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container})
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, runs(container))
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, readyContainer(container))
 	}
 	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	w.must(w.server.Create(w.Context(), &pod))
+	w.requireNoError(w.server.Create(w.Context(), &pod))
 	return &pod
 }
 
-func (w *bench) servicePort() int32 {
+func (w *testEnv) servicePort() int32 {
 	w.Helper()
 	s := &corev1.Service{}
 	if !w.get(s, "ns", "demo") || len(s.Spec.Ports) != 1 {
@@ -42,14 +42,14 @@ func (w *bench) servicePort() int32 {
 // A running registry that gets a proxy stays reachable: while there is no certificate nothing is rolled, and the Service follows the
 // pods that are ready.
 func TestServiceFollowsThePods(t *testing.T) {
-	w := newBench(t, nil, password("ns", "pg-login"))
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
-	w.running(m)
-	w.must(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
+	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
+	w.setRunning(m)
+	w.requireNoError(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
 	old := w.readyPod(m, "old", "rest-container")
 	registrytest.Proxied(&m.Spec) // with a certificate of the user's, which is not there yet
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
@@ -60,14 +60,14 @@ func TestServiceFollowsThePods(t *testing.T) {
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, "Secret team-a-kube-rbac-proxy does not exist") {
 		t.Errorf("message %q", c.Message)
 	}
-	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
+	w.requireWait(w.reconcile(m), "available")
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
 	}
 	w.readyPod(m, "next", "rest-container", "kube-rbac-proxy")
-	w.must(w.server.Delete(t.Context(), old))
-	w.must(w.reconcile(m))
+	w.requireNoError(w.server.Delete(t.Context(), old))
+	w.requireNoError(w.reconcile(m))
 	if w.get(policy, "ns", "demo-ingress"); w.servicePort() != 8443 || len(policy.Spec.Ingress) != 1 {
 		t.Errorf("port %d, policy %v", w.servicePort(), policy.Spec.Ingress)
 	}
@@ -80,10 +80,10 @@ func TestServiceFollowsThePods(t *testing.T) {
 
 // On OpenShift the Service asks for the certificate while it leads to the pods without a proxy.
 func TestServiceRequestsTheCertificate(t *testing.T) {
-	w := newBench(t, everything, password("ns", "pg-login"))
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
+	w := newTestEnv(t, everything, newSecret("ns", "pg-login"))
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
 	w.readyPod(m, "old", "rest-container")
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	s := &corev1.Service{}
 	w.get(s, "ns", "demo")
 	if s.Annotations[resources.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
@@ -103,16 +103,16 @@ func TestServingCertificate(t *testing.T) {
 		"OpenShift":             {everything, &v1beta1.ProxyConfig{}, nil, false},
 		"no proxy":              {nil, nil, nil, false},
 		"one of the user":       {nil, &v1beta1.ProxyConfig{TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "own", Key: "crt"}, TLSKeySecret: &v1beta1.SecretKeyValue{Name: "own", Key: "key"}}, nil, false},
-		"a Secret of that name": {nil, &v1beta1.ProxyConfig{}, password("ns", "demo-kube-rbac-proxy"), false},
+		"a Secret of that name": {nil, &v1beta1.ProxyConfig{}, newSecret("ns", "demo-kube-rbac-proxy"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, test.served)
+			w := newTestEnv(t, test.served)
 			if test.there != nil {
-				w.must(w.server.Create(t.Context(), test.there))
+				w.requireNoError(w.server.Create(t.Context(), test.there))
 			}
-			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = test.proxy })
+			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = test.proxy })
 			_ = w.reconcile(m)
-			if got := strings.Contains(w.wrote(), "apply Secret demo-kube-rbac-proxy"); got != test.issued {
+			if got := strings.Contains(w.takeWrites(), "apply Secret demo-kube-rbac-proxy"); got != test.issued {
 				t.Errorf("issued %t", got)
 			}
 			secret := &corev1.Secret{}
@@ -120,7 +120,7 @@ func TestServingCertificate(t *testing.T) {
 				t.Errorf("keys %v", secret.Data)
 			}
 			_ = w.reconcile(m)
-			if got := w.wrote(); strings.Contains(got, "Secret") {
+			if got := w.takeWrites(); strings.Contains(got, "Secret") {
 				t.Errorf("wrote again\n%s", got)
 			}
 		})
