@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// start is the start of a program with these settings.
+// start returns the bootstrap of a process with these settings.
 func (b *testEnv) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
 	return &bootstrap{settings: b.r.settings, client: b.r.cached, apiReader: b.r.apiReader, applier: b.r.applier,
@@ -34,7 +34,7 @@ func marked(o client.Object, component string) client.Object {
 	return o
 }
 
-// legacy is a catalog that an older operator runs.
+// legacy returns the objects of a legacy catalog.
 func legacy() []client.Object {
 	return []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
@@ -46,8 +46,7 @@ func legacy() []client.Object {
 	}
 }
 
-// delegation is the ClusterRoleBinding by which an older operator gave a catalog its rights. A registry called as the catalog is has one
-// of the same name.
+// delegation returns the ClusterRoleBinding of a legacy catalog. A registry named model-catalog has one of the same name.
 func delegation(component string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding},
@@ -58,7 +57,7 @@ func delegation(component string) *rbacv1.ClusterRoleBinding {
 	return binding
 }
 
-// left is what a deleted Catalog leaves until the garbage collector comes.
+// left returns the objects of a deleted Catalog before garbage collection.
 func left() []client.Object {
 	objects := legacy()
 	for _, o := range objects {
@@ -132,7 +131,8 @@ func TestBootstrapKeepsCatalogs(t *testing.T) {
 	}
 }
 
-// The rights of a Catalog that lost its finalizer by force go at the next start; those of one that is there, or of an older operator, stay.
+// The ClusterRoleBinding of a Catalog whose finalizer was removed is deleted at the next start; that of an existing or legacy Catalog is
+// kept.
 func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		component string
@@ -157,7 +157,7 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	}
 }
 
-// [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
+// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are no error.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
@@ -185,7 +185,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	}
 }
 
-// Switched off, nothing goes that users may have made: labels prove nothing.
+// If disabled, objects that users may have created are kept: users can set labels.
 func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	theirs := []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
@@ -199,7 +199,7 @@ func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	}
 }
 
-// A Catalog that a start made goes with the switch; that of a person or of an AIHub stays.
+// If disabled, a Catalog created by bootstrap is deleted; that of a user or an AIHub is kept.
 func TestBootstrapDeletesItsCatalog(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	for name, c := range map[string]struct {
@@ -227,7 +227,7 @@ func own(c *aihubv1alpha1.Catalog) {
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aihub.Kind.GroupVersion().String(), Kind: aihub.Kind.Kind, Name: platformv1alpha1.AIHubName, UID: "hub", Controller: new(true)}}
 }
 
-// A start that fails is tried again, with pauses, until it succeeds or the program ends.
+// A failed start is retried with pauses until it succeeds or the process ends.
 func TestBootstrapRetries(t *testing.T) {
 	b := newTestEnv(t)
 	attempts := 0

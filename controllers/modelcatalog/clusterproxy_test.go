@@ -19,7 +19,7 @@ import (
 
 var ofCluster = resources.EgressProxy{HTTP: "http://cluster:3128", HTTPS: "http://cluster:3129", NoProxy: ".svc"}
 
-// proxyVariables are those of all containers, as "container NAME=value".
+// proxyVariables returns the proxy variables of all containers, as "container NAME=value".
 func proxyVariables(pod corev1.PodSpec) []string {
 	var found []string
 	for _, c := range append(slices.Clone(pod.InitContainers), pod.Containers...) {
@@ -32,8 +32,8 @@ func proxyVariables(pod corev1.PodSpec) []string {
 	return found
 }
 
-// The server alone leaves the cluster by a proxy: by that of its Catalog, or by that of the cluster where the Catalog says nothing. How
-// clients are authenticated, which older releases kept in the same place, is no choice. [modelregistry-115] [modelregistry-116]
+// Only the server uses an egress proxy: that of its Catalog, or else that of the cluster. The deprecated fields for authentication in
+// spec.proxy do not count. [modelregistry-115] [modelregistry-116]
 func TestProxyOfTheServer(t *testing.T) {
 	all := []string{"catalog HTTP_PROXY=http://cluster:3128", "catalog HTTPS_PROXY=http://cluster:3129", "catalog NO_PROXY=.svc"}
 	own := []string{"catalog HTTPS_PROXY=http://mine:8080"}
@@ -94,7 +94,7 @@ func TestClusterProxy(t *testing.T) {
 	}
 }
 
-// The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
+// The server is not applied before the proxy of the cluster is known, which would restart it. Without permission there is none.
 // [modelregistry-118]
 func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 	b := newTestEnv(t, sample())
@@ -126,7 +126,7 @@ func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 	}
 }
 
-// spec.authProxy says how clients are authenticated, and spec.proxy where it is silent, as in older releases. [modelregistry-119]
+// spec.authProxy configures authentication, or else the deprecated fields of spec.proxy. [modelregistry-119]
 func TestAuthProxy(t *testing.T) {
 	const on, off = aihubv1alpha1.Enabled, aihubv1alpha1.Disabled
 	for name, c := range map[string]struct {

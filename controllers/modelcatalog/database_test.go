@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// The certificate of the database is issued where it is wanted, and a new one replaces the pods of both.
+// The certificate of the database is issued if enabled, and a renewed one rolls the pods of server and database.
 func TestDatabaseTLS(t *testing.T) {
 	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
 	b.reconcileUntilStable()
@@ -40,7 +40,7 @@ func TestDatabaseTLS(t *testing.T) {
 	}
 }
 
-// Without its certificate the database would not start, so that nothing is replaced before it is there.
+// The database does not start without its certificate, so that no pod is replaced before it exists.
 func TestDatabaseTLSErrors(t *testing.T) {
 	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
 	b.fail = func(string) error {
@@ -57,7 +57,7 @@ func TestDatabaseTLSErrors(t *testing.T) {
 	}
 }
 
-// A database described by a Secret takes the place of the one that was run beside the server, whose Secret the server no longer reads.
+// A database by Secret replaces the managed one, whose Secret the server no longer reads.
 func TestConnection(t *testing.T) {
 	c := sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "app", SSLMode: "require"}}))
 	b := newTestEnv(t, c)

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// setHubKeys says which Secrets there are, as "name source value"; without a value they have no key.
+// setHubKeys sets the Secrets as "name source value"; without a value they have no key.
 func (b *testEnv) setHubKeys(secrets ...string) {
 	b.Helper()
 	b.hubKeys = nil
@@ -34,7 +34,7 @@ func (b *testEnv) setHubKeys(secrets ...string) {
 	b.r.keys.OnList(b.hubKeys)
 }
 
-// Keys for Hugging Face are variables of the server alone, a change of one replaces its pods once, and what is of no use is named.
+// Keys for Hugging Face are variables of the server only, a change rolls its pods once, and invalid Secrets are reported.
 // [modelregistry-123] [modelregistry-124]
 func TestHuggingFaceKeys(t *testing.T) {
 	b := newTestEnv(t, sample())
@@ -90,7 +90,7 @@ func TestHuggingFaceKeys(t *testing.T) {
 	}
 }
 
-// The role that finds these Secrets may list and watch them, and nothing else. [modelregistry-126]
+// The role may only list and watch Secrets. [modelregistry-126]
 func TestHuggingFaceRBAC(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/modelcatalog/huggingface/role.yaml")
 	if err != nil {

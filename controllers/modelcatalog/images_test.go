@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// imagesOf are the images that bring the data, in order.
+// imagesOf returns the data images in order.
 func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []string {
 	t.Helper()
 	var images []string
@@ -21,7 +21,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 	return images
 }
 
-// A digest or a tag is put onto the repository of the release, whatever that is called. [modelregistry-121]
+// A digest or tag is added to the repository of the default image, whatever its name. [modelregistry-121]
 func TestDataImages(t *testing.T) {
 	for _, c := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
@@ -47,7 +47,7 @@ func TestDataImages(t *testing.T) {
 	}
 }
 
-// What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead. [modelregistry-122]
+// An invalid version is reported in the status and changes no object. [modelregistry-122]
 func TestInvalidImageVersions(t *testing.T) {
 	for _, wrong := range []string{
 		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),

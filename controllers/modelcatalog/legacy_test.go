@@ -27,7 +27,7 @@ func ofDeployment(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: uid}
 }
 
-// older is a Deployment with the selector of an older release.
+// older returns a Deployment with a legacy selector.
 func older(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
@@ -37,8 +37,8 @@ func older(name string, labels map[string]string, refs ...metav1.OwnerReference)
 	return d
 }
 
-// [modelregistry-77] Objects of every era become the Catalog's: their owners are replaced, annotations of older operators go, and
-// no object appears under another name.
+// [modelregistry-77] Objects of all earlier releases are adopted: their owner references are replaced, legacy annotations are removed, and
+// no object gets another name.
 func TestLegacyOwnersAreReplaced(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
 	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
@@ -70,7 +70,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 	}
 }
 
-// A Deployment with another selector is recreated, once, after what it owned has been freed from it.
+// A Deployment with another selector is recreated once, after its dependents have lost their owner references to it.
 func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
@@ -107,7 +107,7 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	}
 }
 
-// [modelregistry-88] [modelregistry-89] D24: what older releases left goes, if it says that they made it.
+// [modelregistry-88] [modelregistry-89] D24: legacy objects are deleted if their labels identify the legacy operator.
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
@@ -130,7 +130,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	must(b, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
 }
 
-// An object that another controls is not fought over; the condition names it.
+// An object with a foreign controller is not changed; the condition names it.
 func TestForeignObjectsAreReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
@@ -148,7 +148,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 }
 
-// D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those owned by others stay.
+// D25: HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
 func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)
@@ -186,7 +186,7 @@ func TestIsLegacyOwner(t *testing.T) {
 	}
 }
 
-// [modelregistry-98] No object, no field and a field of another type name no one.
+// [modelregistry-98] A missing object or field and a field of another type name no groups.
 func TestAdminGroups(t *testing.T) {
 	auth := func(groups any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": groups}}}

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// variant is what the list of objects of a catalog depends on.
+// variant is a combination of the parameters that select the objects of a catalog.
 type variant struct{ ocp, gateway, admins, skip, external, closed bool }
 
 func (v variant) catalog() *aihubv1alpha1.Catalog {
@@ -43,8 +43,8 @@ func (v variant) inputs() resources.Inputs {
 	return in
 }
 
-// [modelregistry-75] [modelregistry-79] [modelregistry-82] [modelregistry-83] The list of objects, row by row, in every variant there is, each with the labels that are
-// forced on it and one owner where it can have one.
+// [modelregistry-75] [modelregistry-79] [modelregistry-82] [modelregistry-83] The objects in every variant, each with the required labels
+// and an owner reference if it can have one.
 func TestObjectsOfEveryVariant(t *testing.T) {
 	always := func(variant) bool { return true }
 	ocp := func(v variant) bool { return v.ocp }
@@ -101,8 +101,8 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Whatever sources there are, the arguments name them between those of users and the metrics, in the order of
-// their names, which is their precedence; each has a volume, and a mount where its argument points.
+// [modelregistry-97] Any sources are arguments between those of users and the metrics, ordered by name, which is their precedence; each has
+// a volume, and a mount at the path of its argument.
 func TestAnySourcesAreServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
@@ -147,7 +147,7 @@ func TestAnySourcesAreServed(t *testing.T) {
 	})
 }
 
-// failAt makes the n-th request fail and counts them.
+// failAt fails the n-th request and counts requests.
 func (b *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	b.fail = func(string) error {
@@ -159,8 +159,8 @@ func (b *testEnv) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next reconciles make what is missing: nothing is there
-// twice or with another password.
+// [modelregistry-100] If any request of the first reconcile fails, the error is returned, and later reconciles create the missing objects:
+// none twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	b := newTestEnv(t, sample())
@@ -190,7 +190,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// One catalog through a life: sources of users survive whatever is switched on and off, and the next catalog finds them.
+// Sources of users are kept through all changes of settings, and the next catalog uses them.
 func TestJourney(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()

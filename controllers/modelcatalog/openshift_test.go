@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// onOpenShift lets a bench serve what OpenShift serves.
+// onOpenShift makes a testEnv serve the APIs of OpenShift.
 func (b *testEnv) onOpenShift() *testEnv {
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	b.r.settings.Gateway = openShift().Gateway
@@ -51,7 +51,7 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-// [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and the HTTPRoute beside them in gateway mode.
+// [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and in gateway mode the HTTPRoute in addition.
 func TestGatewayModeIsToggled(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
@@ -92,7 +92,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	}
 }
 
-// W7: what the cluster serves may change at any time.
+// W7: the APIs that the cluster serves may change at any time.
 func TestCapabilitiesChange(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -115,13 +115,13 @@ func TestCapabilitiesChange(t *testing.T) {
 	must(b, httpRouteIn("redhat-ods-applications"))
 }
 
-// domainless is a cluster without a domain of routers, and whether it has said so.
+// domainless is a cluster without a domain of routers, which it may have reported.
 type domainless bool
 
 func (domainless) Domain() string  { return "" }
 func (d domainless) Settled() bool { return bool(d) }
 
-// While the domain of the cluster is not known nothing is written that bears it.
+// While the domain of the cluster is unknown, no object with it is written.
 func TestUnknownDomain(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
@@ -143,7 +143,7 @@ func TestUnknownDomain(t *testing.T) {
 	}
 }
 
-// [modelregistry-78] The finalizer takes back what is in other namespaces, also in one that is not configured any more.
+// [modelregistry-78] The finalizer deletes objects in other namespaces, including those configured earlier.
 func TestFinalizeOnOpenShift(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -163,7 +163,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	}
 }
 
-// An HTTPRoute in the namespace owned by others is not taken over unless it says that the older operator made it.
+// A foreign HTTPRoute is only adopted with labels of the legacy operator.
 func TestForeignHTTPRoute(t *testing.T) {
 	theirs := httpRouteIn("redhat-ods-applications")
 	theirs.SetLabels(map[string]string{"app": "a user"})

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// The end of a Catalog that was never in charge takes nothing from the one that is, D23.
+// The deletion of an inactive Catalog deletes nothing of the active one, D23.
 func TestFinalizeInactiveNamespace(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -28,7 +28,7 @@ func TestFinalizeInactiveNamespace(t *testing.T) {
 	}
 }
 
-// A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
+// A legacy ClusterRoleBinding without a namespace label belongs to the active Catalog.
 func TestFinalizeInactiveCatalog(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}}
 	b := newTestEnv(t, sample(), binding)
@@ -42,7 +42,7 @@ func TestFinalizeInactiveCatalog(t *testing.T) {
 	}
 }
 
-// The binding is watched by its name: the one that takes the labels away wakes the Catalog too.
+// The ClusterRoleBinding is watched by name: the removal of its labels enqueues the Catalog too.
 func TestBindingIsWatchedByName(t *testing.T) {
 	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
@@ -51,7 +51,7 @@ func TestBindingIsWatchedByName(t *testing.T) {
 	}
 }
 
-// A binding that was made for a registry is not taken over: the Catalog states it.
+// The ClusterRoleBinding of a registry is not adopted, and the Catalog reports it.
 func TestBindingOfARegistry(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"of ours":         withOwner(names.Labels("modelregistry"), "model-registry"),
@@ -83,8 +83,7 @@ func withOwner(labels map[string]string, component string) map[string]string {
 	return labels
 }
 
-// A restart may begin with a list of the past, in which a Catalog stands that is gone. What nothing would take away again is not
-// made for it.
+// After a restart a stale list may contain a deleted Catalog: objects without garbage collection are not created for it.
 func TestStaleListOfCatalogs(t *testing.T) {
 	b := newTestEnv(t)
 	for _, phase := range b.r.phases() {

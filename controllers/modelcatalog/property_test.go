@@ -20,8 +20,8 @@ var drawCandidates = rapid.Custom(func(t *rapid.T) sourceCandidate {
 	}
 })
 
-// Whatever ConfigMaps there are: what is mounted is sorted, bounded, usable and reported as accepted; nothing is lost from the
-// count; and the order in which they come counts for nothing.
+// For any ConfigMaps the mounted ones are sorted, limited, valid and reported as accepted, all are counted, and their order does not
+// matter.
 func TestSelectSourcesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c sourceCandidate) string { return c.name }).Draw(t, "all")
@@ -63,7 +63,7 @@ func TestSelectSourcesProperties(t *testing.T) {
 	})
 }
 
-// [modelregistry-96] Whatever entries there are, those that are left are the others, in their order and unchanged.
+// [modelregistry-96] For any entries the remaining ones are unchanged and in order.
 func TestRemovalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sections := map[string][]string{}

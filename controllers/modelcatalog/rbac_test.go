@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// shipped are the rules of the roles of this component.
+// shipped returns the rules of the roles of this component.
 func shipped(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -32,7 +32,7 @@ func shipped(t *testing.T) []rbacv1.PolicyRule {
 	return rules
 }
 
-// may says whether rules admit a verb on a resource, and on one name of it if there is a name.
+// may reports whether rules allow a verb on a resource, and on one name unless it is empty.
 func may(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
@@ -48,8 +48,7 @@ func plural(kind schema.GroupVersionKind) string {
 	return lower + "s"
 }
 
-// Every object that can be built may be made, read, changed and removed with the shipped rights, and no other of its kind may be
-// changed.
+// The shipped roles allow create, get, update and delete of every built object, and no update of other objects of these kinds.
 func TestRBACCoversEveryObject(t *testing.T) {
 	rules := shipped(t)
 	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
@@ -73,7 +72,7 @@ func TestRBACCoversEveryObject(t *testing.T) {
 	}
 }
 
-// What is kept beside the built objects, and what older releases left.
+// Objects that are not part of Build, and legacy objects.
 func TestRBACOfOtherObjects(t *testing.T) {
 	rules := shipped(t)
 	for _, c := range []struct{ resource, name, verbs string }{
@@ -116,7 +115,7 @@ func TestRBACOfOtherObjects(t *testing.T) {
 	}
 }
 
-// No one may grant what he does not hold: the rules of the roles that are made are covered by our own.
+// The rules of created roles are covered by the rules of the operator, because RBAC prevents escalation.
 func TestRBACCoversGrantedRules(t *testing.T) {
 	rules := append(shipped(t), rbacv1.PolicyRule{})
 	for _, name := range []string{resources.Name, resources.AdminName} {

@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// everything is what a Catalog has on plain Kubernetes.
+// everything lists the objects of a Catalog on plain Kubernetes.
 func everything() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)},
@@ -41,7 +41,7 @@ func everything() []client.Object {
 	}
 }
 
-// Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server. [modelregistry-131]
+// Pods do not start without their NetworkPolicies, and the status reports the error, including one of a webhook. [modelregistry-131]
 func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),
@@ -72,7 +72,7 @@ func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 	}
 }
 
-// [modelregistry-75] [modelregistry-80] One reconcile makes everything, and the next ones write nothing.
+// [modelregistry-75] [modelregistry-80] One reconcile creates all objects, and later ones write nothing.
 func TestReconcileCreatesAllObjects(t *testing.T) {
 	b := newTestEnv(t, sample())
 	if _, err := b.reconcile(); err != nil {
@@ -93,7 +93,7 @@ func TestReconcileCreatesAllObjects(t *testing.T) {
 	}
 }
 
-// Killed after any write, a new process finishes the work, and the database keeps the password it was made with.
+// After a crash following any write, a new process completes the reconcile, and the database keeps its password.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	for write := 1; ; write++ {
 		b := newTestEnv(t, sample())
@@ -129,7 +129,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// [modelregistry-100] An error of the API server comes out as it is, the status says it and nothing else, and when it is gone all is made.
+// [modelregistry-100] An error of the API server is returned unchanged and reported in the status; without it all objects are created.
 func TestFaultsSurface(t *testing.T) {
 	for _, verb := range []string{"get", "create", "apply"} {
 		b := newTestEnv(t, sample())
@@ -150,7 +150,7 @@ func TestFaultsSurface(t *testing.T) {
 	}
 }
 
-// [modelregistry-102] With faults at random it converges.
+// [modelregistry-102] The controller converges with random failures.
 func TestFaultsAtRandom(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.fail = failRandomly(0.15, "get", "create", "apply", "patch")
@@ -171,7 +171,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	}
 }
 
-// [modelregistry-92] [modelregistry-93] [modelregistry-99] What is ours is put back; what belongs to users is not touched.
+// [modelregistry-92] [modelregistry-93] [modelregistry-99] Managed fields are corrected; objects of users are not changed.
 func TestDrift(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -199,7 +199,7 @@ func TestDrift(t *testing.T) {
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
 
-// [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is checked twice.
+// [modelregistry-94] [modelregistry-95] The legacy default entry is removed, malformed sources are kept, and neither is checked twice.
 func TestCleanUserSources(t *testing.T) {
 	old := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
@@ -226,7 +226,7 @@ func TestCleanUserSources(t *testing.T) {
 	}
 }
 
-// [modelregistry-85] The Secret is made with chance in it, and an older one keeps what it has and gets what it lacks.
+// [modelregistry-85] The Secret is created with a random password; an existing one keeps its data and gets missing keys.
 func TestDatabaseSecret(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -252,7 +252,7 @@ func TestDatabaseSecret(t *testing.T) {
 	}
 }
 
-// [modelregistry-68] Passwords come from the URL-safe alphabet and never twice.
+// [modelregistry-68] Passwords are URL-safe and unique.
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
@@ -264,7 +264,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [modelregistry-79] [modelregistry-98] Groups come and go with Auth.
+// [modelregistry-79] [modelregistry-98] Groups follow Auth.
 func TestAdministrators(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -291,7 +291,7 @@ func TestAdministrators(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Sources come and go, and the status says what became of each (S10).
+// [modelregistry-97] Sources are added and removed, and the status reports each (S10).
 func TestLabelledSources(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -336,7 +336,7 @@ func TestLabelledSources(t *testing.T) {
 	}
 }
 
-// D23: the second Catalog makes nothing and says why.
+// D23: an inactive Catalog creates nothing and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
 	older := sample()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
@@ -358,7 +358,7 @@ func TestInactiveCatalog(t *testing.T) {
 	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// D9: whatever the API server says to a write, a Deployment is not deleted for it.
+// D9: no rejected write deletes a Deployment.
 func TestForbiddenDeletesNothing(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -386,7 +386,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 	}
 }
 
-// [modelregistry-78] The finalizer removes the binding of cluster scope, of this Catalog only.
+// [modelregistry-78] The finalizer deletes the ClusterRoleBinding of this Catalog only.
 func TestFinalize(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}
 	b := newTestEnv(t, sample())
@@ -412,7 +412,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// The certificate is issued once, and again when it is due; one of the user is left alone.
+// The certificate is issued once and renewed in time; one of the user is not changed.
 func TestCertificate(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -434,7 +434,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// conditionsOf reads the conditions of the catalog.
+// conditionsOf returns the conditions of the catalog.
 func conditionsOf(b *testEnv) []metav1.Condition {
 	c := sample()
 	b.get(c)

@@ -21,8 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
-// for the Secret of a database elsewhere, which the catalog may not read.
+// References are every variable from a Secret, except one of an external database, which the catalog may not read.
 func TestSecretVariablesAreReferenced(t *testing.T) {
 	for _, c := range []*aihubv1alpha1.Catalog{
 		sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
@@ -48,7 +47,7 @@ func TestSecretVariablesAreReferenced(t *testing.T) {
 	}
 }
 
-// rolled returns the names of the Deployments of which the pods were replaced for a reference, and forgets it.
+// rolled returns the Deployments whose pods were replaced for a reference, and resets the list.
 func (b *testEnv) rolled() []string {
 	b.Helper()
 	var names []string
@@ -128,7 +127,7 @@ func TestReferencesCoverPodVolumes(t *testing.T) {
 	}
 }
 
-// What pods need and the catalog can see is reported of while it is missing, and no longer once it is back. Its own objects are made.
+// Missing objects of users are reported until they exist. Managed objects are created instead.
 func TestMissingReferences(t *testing.T) {
 	b := newTestEnv(t, sample())
 	own := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}
@@ -166,8 +165,8 @@ func TestMissingReferences(t *testing.T) {
 	}
 }
 
-// What the catalog mounts is missing until it comes, which is found out without an event. Where Secrets may not be listed, nothing is
-// known of them.
+// Missing volumes are reported until they exist, which is detected without an event. Without permission to list Secrets, they count as
+// found.
 func TestMissingVolumes(t *testing.T) {
 	b := newTestEnv(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
 	for _, step := range []struct {
@@ -204,7 +203,7 @@ func TestMissingVolumes(t *testing.T) {
 	}
 }
 
-// refusing lists nothing.
+// refusing rejects lists.
 type refusing struct{ client.Reader }
 
 func (refusing) List(context.Context, client.ObjectList, ...client.ListOption) error {

@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf is a pod of the catalog that was made some time after the beginning.
+// podOf returns a pod of the catalog, created some time after the start.
 func podOf(name, uid string, after time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
 	}}
 }
 
-// A database that starts empty, because its pod was replaced, gets a server that fills it: once, and only one that is older.
+// After the pod of the database was replaced, an older server pod is replaced once, to fill the database.
 func TestServerRestartsForNewDatabase(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -69,7 +69,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	}
 }
 
-// A Deployment that another client deleted is made again with what was known of the database, so that the next one gets its server.
+// A Deployment deleted by another client is recreated with the annotation of the database pod, so that its next replacement is detected.
 func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -100,7 +100,7 @@ func (b *testEnv) databaseAnswers(replicas int32) {
 	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
 }
 
-// databaseMark is the mark on the pods of the server.
+// databaseMark returns the annotation on the pod template of the server.
 func (b *testEnv) databaseMark() string {
 	b.Helper()
 	return must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]

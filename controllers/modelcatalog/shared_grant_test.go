@@ -14,7 +14,7 @@ import (
 
 const sharedGrantGone = "delete ReferenceGrant/" + registry.SharedGrantName
 
-// sharedGrant is the one of the original.
+// sharedGrant returns the legacy ReferenceGrant.
 func sharedGrant() *unstructured.Unstructured {
 	g := &unstructured.Unstructured{}
 	g.SetGroupVersionKind(capability.ReferenceGrant)
@@ -24,7 +24,7 @@ func sharedGrant() *unstructured.Unstructured {
 	return g
 }
 
-// routeTo publishes a registry of a namespace.
+// routeTo returns the HTTPRoute of a registry.
 func routeTo(namespace string) *unstructured.Unstructured {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.HTTPRoute)
@@ -34,7 +34,7 @@ func routeTo(namespace string) *unstructured.Unstructured {
 	return route
 }
 
-// gatewayBench serves what gateway mode takes.
+// gatewayBench serves the APIs of gateway mode.
 func gatewayBench(t *testing.T, domain string) *testEnv {
 	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
@@ -42,7 +42,7 @@ func gatewayBench(t *testing.T, domain string) *testEnv {
 	return b
 }
 
-// D26: the grant of the original to every Service goes where nothing but the catalog lived by it, or all have their own.
+// D26: the shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
@@ -77,7 +77,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// D26: it is looked for until that has succeeded, and then no more.
+// D26: it is read until the deletion succeeds, and then never again.
 func TestSharedGrantIsReadOnce(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.create(sharedGrant())
@@ -108,7 +108,7 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 	}
 }
 
-// D2: no one asks for it where ReferenceGrants are not served.
+// D2: it is not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)

@@ -24,7 +24,7 @@ func good(names ...string) []sourceCandidate {
 	return all
 }
 
-// short is one line for each source: name, state, reason.
+// short returns a line per source: name, state, reason.
 func short(v sourceSelection) []string {
 	var lines []string
 	for _, s := range v.statuses {
@@ -33,7 +33,7 @@ func short(v sourceSelection) []string {
 	return lines
 }
 
-// [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are reported why not (S10).
+// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason (S10).
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
@@ -58,7 +58,7 @@ func TestSelectSources(t *testing.T) {
 	}
 }
 
-// S10: the one that may create ConfigMaps cannot fill the pod, nor the status.
+// S10: users with create on ConfigMaps cannot exceed the limits of pod and status.
 func TestSelectSourcesLimit(t *testing.T) {
 	var names []string
 	for i := range 130 {
@@ -76,7 +76,7 @@ func TestSelectSourcesLimit(t *testing.T) {
 	}
 }
 
-// S10: new sources wait when the pod has been replaced too often; those that are mounted stay, and a removal is no addition.
+// S10: new sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
 	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)
@@ -134,7 +134,7 @@ func TestTrimContent(t *testing.T) {
 	}
 }
 
-// Content is read once for each version, and only in the namespace of a Catalog.
+// Content is read once per version, and only in the namespace of a Catalog.
 func TestContentIsReadOnce(t *testing.T) {
 	labelled := func(namespace, text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", UID: types.UID(namespace), Labels: map[string]string{resources.SourceLabel: "true"}},
@@ -162,7 +162,7 @@ func TestContentIsReadOnce(t *testing.T) {
 	}
 }
 
-// What a pod mounts is read from the Deployment that was built for it.
+// Mounted sources are those of the built Deployment.
 func TestMountedSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"a", "b"}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tree reads YAML without regard to its layout.
+// tree parses YAML without its layout.
 func tree(t *testing.T, text string) any {
 	t.Helper()
 	var v any
@@ -18,7 +18,8 @@ func tree(t *testing.T, text string) any {
 	return v
 }
 
-// [modelregistry-96] [modelregistry-94] Only the one entry goes; order, numbers, comments and unknown keys stay. [modelregistry-129]
+// [modelregistry-96] [modelregistry-94] Only the legacy default entry is removed; order, numbers, comments and unknown keys are kept.
+// [modelregistry-129]
 func TestWithoutLegacyDefault(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"only the default entry": {
@@ -86,7 +87,7 @@ func TestCommentsAndStyleArePreserved(t *testing.T) {
 	}
 }
 
-// [modelregistry-95] What is not understood is left alone, and the reason is reported.
+// [modelregistry-95] Invalid sources are not changed, and the reason is logged.
 func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"no YAML":             {"catalogs: [", "no valid YAML"},

@@ -26,7 +26,7 @@ func (b *testEnv) available() metav1.Condition {
 	return got
 }
 
-// changeStatus is change for what controllers of Kubernetes write.
+// changeStatus is update for the status written by controllers of Kubernetes.
 func (b *testEnv) changeStatus(o client.Object, edit func()) {
 	b.Helper()
 	must(b, o)
@@ -36,7 +36,7 @@ func (b *testEnv) changeStatus(o client.Object, edit func()) {
 	}
 }
 
-// rollOut does what the controllers of Kubernetes do for a Deployment and its Service.
+// rollOut sets the status of a Deployment and its EndpointSlices like the controllers of Kubernetes.
 func (b *testEnv) rollOut(since time.Duration) {
 	b.Helper()
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
@@ -49,7 +49,7 @@ func (b *testEnv) rollOut(since time.Duration) {
 	}
 }
 
-// From nothing to available: the condition follows, and comes back by itself where no event reports.
+// The condition follows the rollout until the catalog is available, with requeues where no event occurs.
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newTestEnv(t, sample())
 	result, err := b.reconcile()
@@ -92,7 +92,7 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	}
 }
 
-// What was true stays while a change is taken up, so that no one is alarmed for milliseconds.
+// Conditions do not change for the milliseconds until the Deployment controller has observed a change.
 func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -107,7 +107,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	}
 }
 
-// Each object that goes is made again, and nothing else is written.
+// Each deleted object is recreated, and nothing else is written.
 func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for _, o := range everything() {
 		b := newTestEnv(t, sample())
@@ -121,7 +121,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// Labels and fields owned by others survive (D5), and an object that lost ours is found again (D8).
+// Foreign labels and fields are kept (D5), and an object that lost its labels is found (D8).
 func TestForeignFieldsAreKept(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -138,7 +138,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 	}
 }
 
-// The switches of the spec take things away and bring them back.
+// The switches of the spec delete objects and create them again.
 func TestSwitches(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -166,7 +166,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// A database that no one is to make any more is left alone.
+// A database is not deleted by SkipDatabase.
 func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -183,7 +183,7 @@ func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
 	}
 }
 
-// A backup brings back objects that refer to an earlier life of the Catalog.
+// Objects restored from a backup refer to an earlier UID of the Catalog.
 func TestRestoredObjects(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{{
@@ -195,7 +195,7 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// While paused nothing is touched, and the Catalog can still be deleted.
+// A paused Catalog changes nothing and can still be deleted.
 func TestPaused(t *testing.T) {
 	c := sample()
 	c.Annotations = map[string]string{names.PausedAnnotation: "true"}
@@ -211,7 +211,7 @@ func TestPaused(t *testing.T) {
 	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// What is forgotten of a Catalog that is gone is learned again of the next one of its name.
+// A recreated Catalog starts without the state of the deleted one.
 func TestAnotherCatalogOfTheName(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -231,7 +231,7 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 	}
 }
 
-// The budget of additions is spent at once and comes back one a minute.
+// The limit of additions can be used in a burst and refills by one a minute.
 func TestSourceAdditionLimit(t *testing.T) {
 	b := newTestEnv(t)
 	mayAdd := func(uid types.UID) bool { return b.r.stateOf(uid).additionLimiter.TryAccept() }
@@ -262,7 +262,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 	}
 }
 
-// Texts of the spec are values and nothing else.
+// Strings of the spec do not change the structure of objects.
 func FuzzStringsKeepStructure(f *testing.F) {
 	f.Add("db.example.com", "secret", "apps.example.com")
 	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")

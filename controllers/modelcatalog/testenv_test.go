@@ -41,7 +41,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// bench is the reconciler before a fake API server whose requests can be made to fail.
+// testEnv is the reconciler with a fake API server whose requests can fail.
 type testEnv struct {
 	*testing.T
 	server client.Client
@@ -49,17 +49,17 @@ type testEnv struct {
 	shell  reconcile.Reconciler
 	clock  *clocktesting.FakeClock
 	served capability.Set
-	// fail decides which requests fail; the verb is get, create, apply, patch or delete.
+	// fail returns the error of a request; the verb is get, create, apply, patch or delete.
 	fail func(verb string) error
 	// hubKeys are the Secrets with keys for Hugging Face.
 	hubKeys []*unstructured.Unstructured
-	// writes are those since the last reset, as "verb Kind/name".
+	// writes since the last reset, as "verb Kind/name".
 	writes []string
-	// rollouts are the stamps on pods, by Deployment, as they were looked at last.
+	// rollouts are the last seen rollout hashes of pods by Deployment.
 	rollouts map[string]string
 }
 
-// reading is a cache that reads the fake server.
+// reading is a cache that reads from the fake server.
 type reading struct {
 	cache.Cache
 	client.Reader
@@ -105,7 +105,7 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 
 func byName(o client.Object) []string { return []string{o.GetName()} }
 
-// mapper knows the scopes of the kinds; the fake client's own takes every kind for one of cluster scope.
+// newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -123,7 +123,7 @@ func newRESTMapper() meta.RESTMapper {
 	return m
 }
 
-// restart builds the reconciler again, as a new process would.
+// restart creates a new reconciler, like a new process.
 func (b *testEnv) restart() {
 	watching, ok := b.server.(client.WithWatch)
 	if !ok {
@@ -231,7 +231,7 @@ func (b *testEnv) reconcile() (ctrl.Result, error) {
 	return b.shell.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
 }
 
-// settle reconciles until nothing is written any more.
+// reconcileUntilStable reconciles until nothing is written.
 func (b *testEnv) reconcileUntilStable() {
 	b.Helper()
 	for range 20 {
@@ -251,7 +251,7 @@ func (b *testEnv) get(o client.Object) bool {
 	return b.server.Get(b.Context(), client.ObjectKeyFromObject(o), o) == nil
 }
 
-// must reads an object that has to be there.
+// must reads an object that has to exist.
 func must[T client.Object](b *testEnv, o T) T {
 	b.Helper()
 	if !b.get(o) {
@@ -285,7 +285,7 @@ func (b *testEnv) update(o client.Object, edit func()) {
 	}
 }
 
-// failing makes a share of the requests of some verbs fail, the same ones in every run.
+// failRandomly fails a share of the requests with given verbs, reproducibly.
 func failRandomly(share float64, verbs ...string) func(string) error {
 	dice := rand.New(rand.NewPCG(1, 2)) // tests have to be repeatable
 	return func(verb string) error {
@@ -304,5 +304,5 @@ func nameMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "lab-registries", Name: name}
 }
 
-// later lets time pass.
+// stepClock advances the clock.
 func (b *testEnv) stepClock(d time.Duration) { b.clock.Step(d) }

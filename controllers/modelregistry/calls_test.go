@@ -26,7 +26,7 @@ import (
 
 var errCall = errors.New("the server is on fire")
 
-// failAt makes the n-th request fail, read or write, and counts them.
+// failAt fails the n-th request, read or write, and counts requests.
 func (w *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	count := func() error {
@@ -41,7 +41,7 @@ func (w *testEnv) failAt(n int) (calls *int) {
 
 func (w *testEnv) heal() { w.readError, w.fail = func() error { return nil }, nil }
 
-// admit makes the router admit Route N-https.
+// admit sets Route N-https admitted.
 func (w *testEnv) admit(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	route := wholeObject(capability.Route)
@@ -54,15 +54,15 @@ func (w *testEnv) admit(m *v1beta1.ModelRegistry) {
 	w.requireNoError(w.server.Update(w.Context(), route))
 }
 
-// distinct are the writes without regard to their order and number.
+// distinctWrites returns the sorted distinct writes.
 func distinctWrites(writes string) []string {
 	all := strings.Split(writes, "\n")
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// [modelregistry-100] [modelregistry-102] Whichever request of the first reconcile fails: the reconcile ends with that error, reports it and calls
-// nothing available; when all is well again the same objects are there, and no password was made twice.
+// [modelregistry-100] [modelregistry-102] If any request of the first reconcile fails, the reconcile returns and reports the error and sets
+// nothing available. A retry creates the same objects without a second password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	for name, c := range map[string]struct {
@@ -111,7 +111,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// D1: whichever request of a deletion fails, the registry stays until its rights and ways are gone, and what is kept is kept.
+// D1: if any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
 		w = newTestEnv(t, everything)
@@ -149,7 +149,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	}
 }
 
-// drawn is any registry that the schema accepts, and the cluster that it is in.
+// drawn is a random registry that the schema accepts, and its cluster.
 type drawn struct {
 	spec    v1beta1.ModelRegistrySpec
 	served  []schema.GroupVersionKind
@@ -236,8 +236,8 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 	return d
 })
 
-// [modelregistry-101] Whatever is queried for, wherever: it is written in one reconcile, or two where older fields move first; the next
-// reconcile writes nothing, and what is published is an address.
+// [modelregistry-101] Any spec in any cluster is applied in one reconcile, or two with a migration of fields; the next reconcile writes
+// nothing, and hosts are valid addresses.
 func TestReconcileConverges(t *testing.T) {
 	for seed := range 40 {
 		d := drawRegistry.Example(seed)

@@ -24,7 +24,7 @@ func storageOf(size, class string) *v1beta1.PostgresStorage {
 	return s
 }
 
-// The claim of a generated database grows with the spec; what it cannot become is reported and costs no request again.
+// The claim of a generated database expands with the spec. An impossible change is reported and not retried.
 func TestClaimFollowsTheSpec(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-postgres-storage", errors.New("the class does not support resize"))
 	for name, test := range map[string]struct {
@@ -80,7 +80,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// A lost Secret is recreated for the user whom the database in the claim knows, whatever the spec says since.
+// A lost Secret is recreated for the user in the annotations of the claim, whatever the spec is now.
 func TestLostCredentialsKeepTheUser(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })

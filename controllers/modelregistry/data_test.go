@@ -27,7 +27,7 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	return m
 }
 
-// Data stays with no one unless it is to go with its registry, and never with an earlier registry of the name.
+// Data has no owner reference unless it is deleted with its registry, and never one to an earlier registry of the name.
 func TestDataOwnerReferences(t *testing.T) {
 	mine, before, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
@@ -58,7 +58,7 @@ func TestDataOwnerReferences(t *testing.T) {
 	}
 }
 
-// D7, S2: only marks are changed, and the copy of the content that the original left goes.
+// D7, S2: only metadata changes, and the legacy annotation with the content is removed.
 func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
@@ -102,7 +102,7 @@ func TestIsManaged(t *testing.T) {
 	}
 }
 
-// D12: the way to a generated database is what its credentials say, and nothing of the wish but what is made of it stays.
+// D12: the connection to a generated database consists of its credentials and the fields of the spec for generated databases.
 func TestSetConnection(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"

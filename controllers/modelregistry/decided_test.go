@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
+// Before the AIHub was read, nothing is written or deleted: it may override settings.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)

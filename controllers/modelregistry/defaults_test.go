@@ -13,8 +13,7 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// [modelregistry-9] [modelregistry-28] An older proxy gets its present name, without its image, and only where there is no
-// newer one (D28).
+// [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set (D28).
 func TestMigrateProxy(t *testing.T) {
 	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
 	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
@@ -50,7 +49,7 @@ func TestMigrateProxy(t *testing.T) {
 	}
 }
 
-// [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
+// [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults are set only for unset fields.
 func TestSetDefaults(t *testing.T) {
 	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
@@ -80,7 +79,7 @@ func TestSetDefaults(t *testing.T) {
 	}
 }
 
-// [modelregistry-64] A domain in the spec counts most, then the setting, then that of the cluster.
+// [modelregistry-64] The domain of the spec has precedence over the setting, and the setting over the cluster.
 func TestDomainOrder(t *testing.T) {
 	for name, test := range map[string]struct{ spec, setting, cluster, want string }{
 		"spec":    {"spec", "setting", "cluster", "spec"},

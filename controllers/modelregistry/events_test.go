@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// woken returns the registries that an event of an object leads to.
+// requestsFor returns the registries that an event of an object enqueues.
 func requestsFor(t *testing.T, h handler.TypedEventHandler[client.Object, reconcile.Request], o client.Object) []string {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -42,7 +42,7 @@ func withLabels(o client.Object, namespace, name string, labels map[string]strin
 	return o
 }
 
-// Objects without an owner lead to their registry by their labels, and those of other components nowhere.
+// Objects without an owner reference enqueue their registry by labels; those of other components enqueue nothing.
 func TestEventsByLabels(t *testing.T) {
 	ours := names.Labels(ComponentName)
 	with := func(labels map[string]string, more ...string) map[string]string {
@@ -78,7 +78,7 @@ func TestEventsByLabels(t *testing.T) {
 	}
 }
 
-// [W2] Secrets, ConfigMaps and claims lead to the registries in their namespace that use them.
+// [W2] Secrets, ConfigMaps and claims enqueue the registries of their namespace that use them.
 func TestEventsOfReferencedObjects(t *testing.T) {
 	elsewhere := newRegistry("demo")
 	elsewhere.Namespace = "elsewhere"
@@ -111,7 +111,7 @@ func TestEventsOfReferencedObjects(t *testing.T) {
 	}
 }
 
-// What a registry needs in memory is declared once, and no more than what is read is held whole.
+// Cached kinds are declared once, with full objects only where they are read.
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "registries"} {
 		seen := map[string]bool{}

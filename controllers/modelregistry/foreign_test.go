@@ -21,8 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// A server runs under nothing and behind nothing that another client made: neither as an account of the namespace that is called
-// like the registry, nor behind a foreign rule of its proxy, nor without a NetworkPolicy of ours.
+// A server is not created while its ServiceAccount, the ConfigMap of its proxy or a NetworkPolicy is a foreign object.
 func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "foreign"}
@@ -54,7 +53,7 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 	}
 }
 
-// A Route that another client has taken is reported, and the server runs all the same.
+// A foreign Route is reported and does not affect the server.
 func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	taken := &unstructured.Unstructured{}
 	taken.SetGroupVersionKind(capability.Route)
@@ -71,8 +70,8 @@ func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	}
 }
 
-// The catalog's proxy keeps its rights when a registry is called like the catalog, in another namespace and in that of the
-// catalog, while the registry lives and when it ends.
+// The ClusterRoleBinding of the catalog is not changed by a registry of the same name in its or another namespace, nor by the deletion of
+// that registry.
 func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 	for _, namespace := range []string{"catalogs", "ns"} {
 		t.Run(namespace, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
+// [modelregistry-38] [modelregistry-39] W7: gateway mode starts with the setting and the API, in addition to existing Routes.
 func TestGatewayModeIsEnabledLater(t *testing.T) {
 	w := newTestEnv(t, everything)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -49,7 +49,7 @@ func TestGatewayModeIsEnabledLater(t *testing.T) {
 	}
 }
 
-// [modelregistry-40] D25: a registry that is deleted after gateway mode ended takes an HTTPRoute of the original with it.
+// [modelregistry-40] D25: the deletion of a registry deletes a legacy HTTPRoute after gateway mode was disabled.
 func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 	for name, served := range map[string][]schema.GroupVersionKind{"served": everything, "not served (D2)": {capability.Route}} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 	}
 }
 
-// [modelregistry-53] [modelregistry-55] [modelregistry-56] What is served decides, live (W7).
+// [modelregistry-53] [modelregistry-55] [modelregistry-56] Inputs follow the APIs that the cluster serves now (W7).
 func TestInputsFollowTheCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
@@ -91,7 +91,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 	}
 }
 
-// D5: the Group is made without users, its users are never written again, and its labels are put right.
+// D5: the Group is created without users, its users are never written again, and its labels are corrected.
 func TestGroupUsersAreNotChanged(t *testing.T) {
 	w := newTestEnv(t, everything)
 	m := newRegistry("demo", registrytest.Proxied)

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// backedUp has everything that a generated database can have.
+// withBackups enables all features of a generated database.
 func withBackups(s *v1beta1.ModelRegistrySpec) {
 	withGeneratedDatabase(s)
 	s.Postgres.ServerTLS = v1beta1.Enabled
@@ -27,7 +27,7 @@ func withBackups(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
 }
 
-// databaseRuns makes the Deployment of a database look as if its pod served.
+// databaseRuns sets the status of the database Deployment as if its pod was available.
 func (w *testEnv) databaseRuns(name string) {
 	w.Helper()
 	d := &appsv1.Deployment{}
@@ -53,7 +53,7 @@ func (w *testEnv) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
 	}
 }
 
-// A database stays at its image while the next one has another major version; what else the spec says reaches it.
+// A database keeps its image while the desired one has another major version; other changes of the spec are applied.
 func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -82,7 +82,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 		t.Errorf("at rest it wrote %v", w.writes)
 	}
 
-	// The claim knows it: another manager, and no Deployment to look at.
+	// The annotation of the claim is enough for a new process without a Deployment.
 	w.forget(m.UID)
 	w.requireNoError(w.server.Delete(t.Context(), d))
 	w.requireWait(w.reconcile(m), "available")
@@ -98,7 +98,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w.says(m, ConditionDatabaseImage, "", "")
 }
 
-// An image whose name does not tell its version is run when the spec states the version of the data.
+// An image without a version in its name runs if the spec states the version of the data.
 func TestMajorVersionOfSpec(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase) // postgres:1 of the settings
@@ -123,7 +123,7 @@ func TestMajorVersionOfSpec(t *testing.T) {
 	w.says(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "RELATED_IMAGE_POSTGRESQL_16_IMAGE")
 }
 
-// A claim that was deleted with its data is free for every version.
+// After the deletion of the claim with its data any version can run.
 func TestDeletedClaimIsRecreatedForAnyVersion(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -179,7 +179,7 @@ func TestBackups(t *testing.T) {
 	w.says(m, ConditionBackup, "", "")
 }
 
-// Neither a foreign claim nor a refused CronJob keeps the registry from running.
+// A foreign claim or a rejected CronJob does not affect the availability of the registry.
 func TestBackupFailuresAreReported(t *testing.T) {
 	t.Run("foreign claim", func(t *testing.T) {
 		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
@@ -222,7 +222,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 	})
 }
 
-// A certificate of the database is issued, its clients verify it, and a new one replaces the pods.
+// The certificate of the database is issued, its clients verify it, and a renewed one rolls the pods.
 func TestDatabaseTLS(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withBackups)

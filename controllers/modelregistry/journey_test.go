@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// goes runs one reconcile and demands that it comes as far as the server, and that the next one writes nothing.
+// goes requires that one reconcile applies everything up to the server, and that the next one writes nothing.
 func (w *testEnv) goes(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	w.requireWait(w.reconcile(m), "available")
@@ -35,7 +35,7 @@ func (w *testEnv) goes(m *v1beta1.ModelRegistry) string {
 	return wrote
 }
 
-// addressOf is the argument of the running server that names the database.
+// addressOf returns the database argument of the running server.
 func (w *testEnv) addressOf(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	d := &appsv1.Deployment{}
@@ -47,7 +47,7 @@ func (w *testEnv) addressOf(m *v1beta1.ModelRegistry) string {
 	return strings.TrimPrefix(args[at], resources.FlagDSN)
 }
 
-// collected removes what a registry owned, as the garbage collector does.
+// collected deletes the owned objects of a registry, like the garbage collector.
 func (w *testEnv) collected(uid types.UID) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
@@ -68,7 +68,7 @@ func (w *testEnv) collected(uid types.UID) {
 	}
 }
 
-// The way of a database: generated, then one of the user's, then the generated one again, with the password it was made with.
+// A database is generated, then external, then generated again with its original password.
 func TestJourneyOfTheDatabase(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -110,7 +110,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	}
 }
 
-// What a database is called is settled when it is made: later wishes do not part the server from it.
+// User and database name are set at creation: later changes of the spec do not affect the connection.
 func TestDatabaseNamesAreImmutable(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -131,7 +131,7 @@ func TestDatabaseNamesAreImmutable(t *testing.T) {
 	}
 }
 
-// The way of a proxy on plain Kubernetes: there, gone with all that served it, and there again.
+// On plain Kubernetes a proxy is created, removed with all its objects, and created again.
 func TestJourneyOfTheProxy(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -174,7 +174,7 @@ func TestJourneyOfTheProxy(t *testing.T) {
 	check(true, "https-api", 9443)
 }
 
-// published lists what leads to a registry from outside, wherever it is.
+// published lists the objects that expose a registry, in all namespaces.
 func (w *testEnv) published() []string {
 	w.Helper()
 	var all []string
@@ -195,8 +195,8 @@ func (w *testEnv) published() []string {
 	return all
 }
 
-// [modelregistry-39] [modelregistry-40] D25, D26: the ways to a registry follow spec and settings in every step, and nothing
-// that led to it before is left.
+// [modelregistry-39] [modelregistry-40] D25, D26: the exposure of a registry follows spec and settings in every step, and no object of an
+// earlier step remains.
 func TestJourneyOfTheExposure(t *testing.T) {
 	w := newTestEnv(t, everything)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -241,7 +241,7 @@ func TestJourneyOfTheExposure(t *testing.T) {
 	}
 }
 
-// Certificates of the user take the place of that of the platform, which is queried for again when they are taken back.
+// A certificate of the user replaces that of the platform, which is requested again when the user's is removed.
 func TestJourneyOfTheCertificate(t *testing.T) {
 	w := newTestEnv(t, everything)
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
@@ -271,7 +271,7 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 	}
 }
 
-// A registry that is made again takes over the data that was kept; with the policy Delete it starts from nothing.
+// A recreated registry uses retained data; with policy Delete it starts without data.
 func TestJourneyAfterDeletion(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestJourneyAfterDeletion(t *testing.T) {
 	}
 }
 
-// Who changes the policy of a database that runs changes what becomes of its data, both ways.
+// A change of the retention policy of a running database takes effect in both directions.
 func TestRetentionPolicyCanChange(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)

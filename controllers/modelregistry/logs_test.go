@@ -41,7 +41,7 @@ func TestScanLog(t *testing.T) {
 	}
 }
 
-// A log is read once for each run of the container, whatever else happens to the registry, and of a limited length.
+// A log is read once per run of the container, and with limits.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
 	reads, text, failure := 0, failedCheck, error(nil)
 	r := &registryReconciler{readPodLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {

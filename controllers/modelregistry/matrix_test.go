@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// [modelregistry-42] [modelregistry-51] What keeps callers from the proxy is reported in both conditions, word for word; the Route counts where it is served and
-// wanted only (D33).
+// [modelregistry-42] [modelregistry-51] Both conditions report why callers cannot reach the proxy; the Route counts only if the cluster
+// serves it and the spec enables it (D33).
 func TestProxyProblemsReachTheStatus(t *testing.T) {
 	good := []corev1.ContainerStatus{readyContainer("rest-container"), readyContainer("kube-rbac-proxy")}
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 	}
 }
 
-// [modelregistry-52] A server that goes away takes its proxy with it in the status, and the status is right again when it is back.
+// [modelregistry-52] An unavailable server makes its proxy unavailable, and the status recovers with the server.
 func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	w := newTestEnv(t, []schema.GroupVersionKind{capability.Route})
 	m := newRegistry("demo", registrytest.Proxied, registrytest.Unrouted)
@@ -96,7 +96,7 @@ func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	}
 }
 
-// What the server logged before it went down is its status, and what its pods say comes after that; each run is read once.
+// The log of a failed server has precedence over the status of its pods; each run is read once.
 func TestLogsReachTheStatus(t *testing.T) {
 	w := newTestEnv(t, nil)
 	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))

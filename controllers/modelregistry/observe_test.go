@@ -24,7 +24,7 @@ func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.Cond
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// The way of a registry from nothing to available, reported in the conditions of the original.
+// The conditions of the legacy operator are set from the creation of a registry until it is available.
 func TestConditionsUntilAvailable(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -79,7 +79,7 @@ func TestConditionsUntilAvailable(t *testing.T) {
 	}
 }
 
-// A Deployment counts when it has been available for five seconds, and the reconcile says when to look again.
+// A Deployment is available after five seconds, and the reconcile is requeued for that time.
 func TestCooldown(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo")
@@ -96,7 +96,7 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// Once available, a registry stays so while a pod of it serves, and its status says what the rollout lacks.
+// An available registry remains so while a pod serves, and its status reports the problem of the rollout.
 func TestAvailableStaysInARollout(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
@@ -130,7 +130,7 @@ func TestAvailableStaysInARollout(t *testing.T) {
 	}
 }
 
-// D18: what is wrong with the database is reported as that, and never as a fault of the server's pods.
+// D18: problems of the database are reported as such and not as problems of the server's pods.
 func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -163,7 +163,7 @@ func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNotThere shows that the condition quotes a refusal, and why a pod has no node.
+// The condition quotes a rejected creation of pods, and why a pod is not scheduled.
 func TestMissingPodsAreReported(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
@@ -191,7 +191,7 @@ func TestMissingPodsAreReported(t *testing.T) {
 	expect("the pod cannot be scheduled (nodes didn't match Pod's node affinity/selector); free capacity, or change resources, nodeSelector, affinity or tolerations")
 }
 
-// What was true stays so until the Deployment controller has taken up the last change.
+// Conditions do not change until the Deployment controller has observed the current generation.
 func TestWaitsForObservedGeneration(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo")
@@ -208,7 +208,7 @@ func TestWaitsForObservedGeneration(t *testing.T) {
 	}
 }
 
-// [modelregistry-52] D19: conditions of older releases go, and that of the proxy goes with the proxy.
+// [modelregistry-52] D19: legacy conditions are removed, and that of the proxy is removed with the proxy.
 func TestLegacyConditionsAreRemoved(t *testing.T) {
 	m := newRegistry("demo")
 	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
@@ -222,7 +222,7 @@ func TestLegacyConditionsAreRemoved(t *testing.T) {
 	}
 }
 
-// A domain that is not known yet is waited for where the cluster has one to report.
+// The reconcile waits for the domain if the cluster has one to report.
 func TestWaitForDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool
@@ -249,7 +249,7 @@ func TestWaitForDomain(t *testing.T) {
 	}
 }
 
-// ENABLE_WEBHOOKS=false: what no webhook has seen is defaulted and checked in every reconcile.
+// ENABLE_WEBHOOKS=false: specs that no webhook has seen are defaulted and validated in every reconcile.
 func TestChecksWithoutWebhooks(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })

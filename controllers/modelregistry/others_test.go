@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by no one.
+// legacyCatalog returns the catalog of releases before the kind Catalog: owned, but without a controller.
 func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -33,7 +33,7 @@ func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 		}}
 }
 
-// [modelregistry-37] A registry named model does not delete the catalog of an earlier release, which it does not control.
+// [modelregistry-37] A registry named model does not delete the legacy catalog, which it does not control.
 func TestLegacyCatalogIsNotDeleted(t *testing.T) {
 	for name, strip := range map[string]func(client.Object){
 		"as it was left":        func(client.Object) {},
@@ -65,7 +65,7 @@ func controlledBy(uid string) metav1.OwnerReference {
 	return r
 }
 
-// What was listed when the process started is read again before it is deleted: a Catalog may have adopted it since.
+// Legacy objects are read again before deletion, because a Catalog may have adopted them since they were listed.
 func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 	m := newRegistry("model")
 	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
@@ -84,7 +84,7 @@ func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 	}
 }
 
-// catalogBinding is the binding of the catalog's proxy, as this operator or the one before it made it.
+// catalogBinding returns the ClusterRoleBinding of the catalog's proxy, of this or the legacy operator.
 func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
 	labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelApp: "model-catalog", resources.LabelComponent: "model-catalog", resources.LabelCreatedBy: resources.CreatedBy}
 	if ours {
@@ -100,8 +100,7 @@ func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// A registry that is called as the catalog, wherever it is, neither takes the binding of the catalog's proxy nor removes it at its
-// end, and says whose it is.
+// A registry named model-catalog in any namespace neither adopts nor deletes the ClusterRoleBinding of the catalog, and reports its owner.
 func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
 		"of another namespace":                  catalogBinding("catalogs", true),
@@ -133,7 +132,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	}
 }
 
-// Data must not go by an owner reference that it got before: with a foreground deletion that would come before the finalizer.
+// Unused data must not be deleted by an earlier owner reference: a foreground deletion would delete it before the finalizer runs.
 func TestUnusedDataIsOrphaned(t *testing.T) {
 	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
@@ -165,7 +164,7 @@ func TestUnusedDataIsOrphaned(t *testing.T) {
 	})
 }
 
-// A process that finds a registry as one before it has left it does not ask the API server for such data again.
+// After a restart, a reconciled registry causes no request for unused data.
 func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
@@ -208,7 +207,7 @@ func (w *testEnv) dataWithoutOwner() {
 
 var errQuota = errors.New("exceeded quota")
 
-// An object of another client does not hide the other errors: those are retried soon, and reported.
+// A foreign object does not hide other errors, which are retried and reported.
 func TestErrorIsReportedWithForeignObject(t *testing.T) {
 	w := newTestEnv(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
 	w.fail = func(_, kind string) error {
@@ -229,7 +228,7 @@ func TestErrorIsReportedWithForeignObject(t *testing.T) {
 	}
 }
 
-// What the API server refuses of the own spec is reported.
+// A rejected migration of the spec is reported.
 func TestRejectedMigrationIsReported(t *testing.T) {
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
 	w := newTestEnv(t, everything, m.DeepCopy())
@@ -247,7 +246,7 @@ func TestRejectedMigrationIsReported(t *testing.T) {
 	}
 }
 
-// A rollout takes nothing from a server that answers, and reports what keeps the next one.
+// A rollout does not make an available server unavailable, and reports the problem of new pods.
 func TestRolloutKeepsAvailable(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
@@ -271,7 +270,7 @@ func TestRolloutKeepsAvailable(t *testing.T) {
 	}
 }
 
-// A registry outside of the namespace of the settings is reported so and left alone: nothing there is read or written.
+// A registry outside of the configured namespace is reported; nothing in its namespace is read or written.
 func TestRegistryInAnotherNamespace(t *testing.T) {
 	w := newTestEnv(t, nil)
 	w.settings.Namespace = "elsewhere"
@@ -284,7 +283,7 @@ func TestRegistryInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A registry that came past the webhooks gets no objects under a name of something else, and none of what belongs to the manager.
+// A registry that admission has not seen gets no objects under reserved names and no references to objects of the manager.
 func TestForbiddenReferencesAndNames(t *testing.T) {
 	theirs := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
 	for name, tc := range map[string]struct {

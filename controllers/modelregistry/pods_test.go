@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// podWith returns a pod of the server: each container is described by its state.
+// podWith returns a pod of the server with container statuses.
 func podWith(name string, containers ...corev1.ContainerStatus) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, c := range containers {
@@ -38,7 +38,7 @@ func terminating(pod corev1.Pod) corev1.Pod {
 }
 
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
-// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is reported of the pods of a proxy.
+// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] Messages about the pods of a proxy.
 func TestCheckProxyPods(t *testing.T) {
 	good := podWith("good", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	creating := podWith("creating", readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "ContainerCreating"))
@@ -71,7 +71,7 @@ func TestCheckProxyPods(t *testing.T) {
 	}
 }
 
-// A router that refuses is quoted once, with a reason of its own; how Routes are read is tested in package routestatus.
+// A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
 func TestCheckRoute(t *testing.T) {
 	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"
 	for status, want := range map[string]finding{
@@ -103,7 +103,7 @@ func TestUnreadyContainers(t *testing.T) {
 	}
 }
 
-// D18: a container that waits for its init containers has nothing wrong with it.
+// D18: a container that waits for its init containers is not stuck.
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {
@@ -115,7 +115,7 @@ func TestIsStuck(t *testing.T) {
 	}
 }
 
-// What no one reads is not kept.
+// Unused fields are removed.
 func TestTrimPod(t *testing.T) {
 	pod := podWith("p", readyContainer("a"), readyContainer("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}

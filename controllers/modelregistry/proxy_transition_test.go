@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// readyPod is a pod of a server that answers.
+// readyPod returns a ready pod of the server.
 func (w *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
 	w.Helper()
 	pod := podWith(name)
@@ -39,8 +39,8 @@ func (w *testEnv) servicePort() int32 {
 	return s.Spec.Ports[0].Port
 }
 
-// A running registry that gets a proxy stays reachable: while there is no certificate nothing is rolled, and the Service follows the
-// pods that are ready.
+// A running registry that gets a proxy remains reachable: without the certificate no pod is replaced, and the Service targets the ready
+// pods.
 func TestServiceFollowsThePods(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
@@ -78,7 +78,7 @@ func TestServiceFollowsThePods(t *testing.T) {
 	}
 }
 
-// On OpenShift the Service asks for the certificate while it leads to the pods without a proxy.
+// On OpenShift the Service requests the certificate while it still targets pods without a proxy.
 func TestServiceRequestsTheCertificate(t *testing.T) {
 	w := newTestEnv(t, everything, newSecret("ns", "pg-login"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
@@ -91,7 +91,7 @@ func TestServiceRequestsTheCertificate(t *testing.T) {
 	}
 }
 
-// Where no platform does it, the proxy gets its certificate here, and once.
+// Without a platform that issues certificates, the operator issues that of the proxy, once.
 func TestServingCertificate(t *testing.T) {
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind

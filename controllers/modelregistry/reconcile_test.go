@@ -24,7 +24,7 @@ func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
 	return c.Reason
 }
 
-// [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
+// [modelregistry-101] All objects are written once, in order; the second reconcile writes nothing.
 func TestReconcileWritesOnce(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -56,7 +56,7 @@ apply Service demo`
 	}
 }
 
-// D11: a reconcile that has changed anything at all is a reconcile that progresses.
+// D11: a reconcile with any change sets Progressing.
 func TestProgressCountsAllWrites(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -69,7 +69,7 @@ func TestProgressCountsAllWrites(t *testing.T) {
 	}
 }
 
-// The password of a generated database lies nowhere but in its Secret, which comes first.
+// The password of a generated database is only in its Secret, which is written first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -88,7 +88,7 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 	}
 }
 
-// A name that the database would refuse is refused before anything is made of it.
+// A name that the database would reject is rejected before any object is created.
 func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -99,7 +99,7 @@ func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 	}
 }
 
-// A Secret that another client made is used as it is, and must be complete.
+// A foreign Secret is used without changes and must be complete.
 func TestForeignCredentials(t *testing.T) {
 	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
 	w := newTestEnv(t, nil, mine)
@@ -117,7 +117,7 @@ func TestForeignCredentials(t *testing.T) {
 	}
 }
 
-// [modelregistry-100] An error of the API server is reported as it came.
+// [modelregistry-100] Errors of the API server are reported unchanged.
 func TestErrorsSurface(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
@@ -139,8 +139,8 @@ func TestErrorsSurface(t *testing.T) {
 	}
 }
 
-// D30: what serves a registry of the same name elsewhere is reported and left alone, and the server waits for it; what is left
-// of one that is gone is taken.
+// D30: an object of a registry of the same name in another namespace is reported and not changed, and blocks the server; that of a deleted
+// registry is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
 	other := newRegistry("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
@@ -164,7 +164,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 	}
 }
 
-// D9, D10: a Deployment is recreated only when it selects other pods; any other refusal is reported.
+// D9, D10: a Deployment is recreated only if its selector differs; other rejections are reported.
 func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {

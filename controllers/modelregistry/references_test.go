@@ -20,7 +20,7 @@ func missingOf(m *v1beta1.ModelRegistry) string {
 	return ""
 }
 
-// A Secret, ConfigMap or key that the spec names and that goes is reported of while pods run on, and no longer once it is back.
+// A deleted Secret, ConfigMap or key of the spec is reported while pods run, until it exists again.
 func TestMissingReferences(t *testing.T) {
 	login := func() *corev1.Secret { return newSecret("ns", "pg-login") }
 	w := newTestEnv(t, nil, login())
@@ -51,7 +51,7 @@ func TestMissingReferences(t *testing.T) {
 	expect("")
 }
 
-// What is about to be made without users is not asked of them; a certificate that the spec names is.
+// Objects that the operator or the platform creates are not reported; a certificate of the spec is.
 func TestMissingReferencesOmitManagedObjects(t *testing.T) {
 	w := newTestEnv(t, openShiftConfig)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
@@ -67,7 +67,7 @@ func TestMissingReferencesOmitManagedObjects(t *testing.T) {
 	}
 }
 
-// A registry reports what it mounts, or pulls its images with, while that is missing, and is reconciled when it appears.
+// Missing volumes and pull secrets are reported, and their creation starts a reconcile.
 func TestMissingVolumes(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"), newSecret("ns", "client"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })

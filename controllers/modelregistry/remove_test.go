@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// left is an object as the original left it.
+// left returns an object of the legacy operator.
 func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
 	object.SetNamespace(m.Namespace)
 	object.SetName(name)
@@ -36,7 +36,7 @@ func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owne
 	return object
 }
 
-// [modelregistry-36] [modelregistry-37] D24: what earlier releases left under their names goes once, and nothing else.
+// [modelregistry-36] [modelregistry-37] D24: legacy objects under known names are deleted once, and no other objects.
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	m, other := newRegistry("model"), newRegistry("other")
 	foreign := left(m, &corev1.Service{}, "model-catalog", false)
@@ -75,7 +75,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// [W5] What the spec does not want any more goes, at no request where there is nothing.
+// [W5] Objects that are no longer desired are deleted, without requests if there are none.
 func TestUnwantedObjectsArePruned(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -131,7 +131,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 	}
 }
 
-// D25: a generated database that is not used any more stays, and is reported of.
+// D25: an unused generated database is kept and reported.
 func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -149,7 +149,7 @@ func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 	}
 }
 
-// D1: deletion says what it does, removes what nothing else would, keeps data, and says that it is done.
+// D1: the finalizer reports its progress, deletes objects without an owner reference and retains data.
 func TestFinalize(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
@@ -196,7 +196,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// D1: objects of cluster scope go also when they never became ours, and those of another registry of the name stay.
+// D1: cluster-scoped objects that were never adopted are deleted too, except those of another registry of the name.
 func TestFinalizeLegacyObjects(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := newRegistry("demo")
@@ -211,7 +211,7 @@ func TestFinalizeLegacyObjects(t *testing.T) {
 	}
 }
 
-// D1: bindings of registries that are gone are swept; whatever else looks like one is not.
+// D1: ClusterRoleBindings of deleted registries are deleted, and no similar ones.
 func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
@@ -246,7 +246,7 @@ func TestLegacyCleaner(t *testing.T) {
 	}
 }
 
-// Kinds that are not served are not asked for (D2).
+// APIs that are not served are not requested (D2).
 func TestUnownedKinds(t *testing.T) {
 	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
 	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {
@@ -263,8 +263,7 @@ func TestUnownedKinds(t *testing.T) {
 	}
 }
 
-// A restart may begin with a list of the past, in which a registry stands that is gone. What nothing would take away again is not
-// made for it.
+// After a restart a stale list may contain a deleted registry: objects without garbage collection are not created for it.
 func TestStaleListOfRegistries(t *testing.T) {
 	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": newRegistry("demo", registrytest.Proxied), "its data": newRegistry("demo", withGeneratedDatabase)} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func registryObject(spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// The sub-command render shows what a registry would create, with the defaults of webhooks, schema and program.
+// The sub-command render shows the objects of a registry with the defaults of webhooks, schema and settings.
 func TestRender(t *testing.T) {
 	settings := Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: "apps.example.com",
 		Images: config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"}}}

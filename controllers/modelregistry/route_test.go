@@ -16,8 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// A router that refuses the Route of a registry is quoted once, under a reason of its own, and the host goes from status and Service until
-// the router thinks better of it.
+// A rejection of the Route is reported once with its own reason, and the host is removed from status and Service until a router admits it.
 func TestRouteRejectedByRouter(t *testing.T) {
 	w := newTestEnv(t, everything, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.Proxied)

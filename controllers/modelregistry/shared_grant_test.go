@@ -17,7 +17,7 @@ import (
 
 const sharedGrantGone = "delete ReferenceGrant " + registry.SharedGrantName
 
-// sharedGrant is the grant that the original made once for a namespace.
+// sharedGrant returns the legacy ReferenceGrant of a namespace.
 func sharedGrant() *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
@@ -26,7 +26,7 @@ func sharedGrant() *unstructured.Unstructured {
 	return g
 }
 
-// routeTo publishes a Service of a namespace, as the original did for registries and the catalog.
+// routeTo returns a legacy HTTPRoute to a Service of a registry or the catalog.
 func routeTo(namespace, service string) *unstructured.Unstructured {
 	route := wholeObject(capability.HTTPRoute)
 	route.SetNamespace("routes")
@@ -36,7 +36,7 @@ func routeTo(namespace, service string) *unstructured.Unstructured {
 	return route
 }
 
-// grantTo is a grant for one Service alone.
+// grantTo returns a ReferenceGrant for one Service.
 func grantTo(service string) *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
@@ -45,7 +45,7 @@ func grantTo(service string) *unstructured.Unstructured {
 	return g
 }
 
-// D26: the grant of the original goes when every user who lived by it has his own, and no sooner.
+// D26: the shared ReferenceGrant is deleted once every registry and catalog that needs it has its own.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
@@ -87,7 +87,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// D26: what stood in the way is over: the grant goes in the reconcile of the one that was the last, and is then forgotten.
+// D26: the last reconcile that gets its own ReferenceGrant deletes the shared one, and later ones do not read it.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
 	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
 	w := newTestEnv(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
@@ -120,7 +120,7 @@ func TestSharedGrantIsDeletedLater(t *testing.T) {
 	}
 }
 
-// D2: where ReferenceGrants are not served, no one asks for them.
+// D2: ReferenceGrants are not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	m := newRegistry("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]

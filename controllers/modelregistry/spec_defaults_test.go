@@ -37,7 +37,7 @@ func TestSpecDefaults(t *testing.T) {
 	}
 }
 
-// [W2] What the pods read when they start, and nothing else.
+// [W2] References are the objects that pods read at their start, and no others.
 func TestReferences(t *testing.T) {
 	of := func(kind reference.Kind, name string, keys ...string) reference.Reference {
 		return reference.Reference{Kind: kind, Name: name, Keys: keys}

@@ -42,7 +42,7 @@ var wholeObject = shared.NewUnstructured
 
 var now = time.Unix(1700000000, 0)
 
-// bench is a controller before a fake API server that is its cache as well.
+// testEnv is a controller with a fake API server that is also its cache.
 type testEnv struct {
 	*testing.T
 	*registryReconciler
@@ -50,13 +50,13 @@ type testEnv struct {
 	events *events.FakeRecorder
 	writes []string // verb, kind and name of every write
 	fail   func(verb, kind string) error
-	// unread decides which reads fail, of the cache and of the API server.
+	// readError returns the error of each read from cache or API server.
 	readError func() error
-	// present is the registry of the last reconcile, as the API server would know it.
+	// current is the registry of the last reconcile, as the API server would store it.
 	current *v1beta1.ModelRegistry
 }
 
-// newBench serves the given optional kinds beside those of Kubernetes.
+// newTestEnv serves the given optional kinds in addition to those of Kubernetes.
 func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
@@ -109,7 +109,7 @@ func (w *testEnv) readInterceptors() interceptor.Funcs {
 	}
 }
 
-// listHeads lists the metadata of kinds that have no Go types here, which the fake client cannot always.
+// listMetadata lists the metadata of kinds without Go types, which the fake client does not always support.
 func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	heads, ok := list.(*metav1.PartialObjectMetadataList)
 	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
@@ -131,7 +131,7 @@ func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectLis
 	return nil
 }
 
-// scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
+// newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{registry.ClusterRoleBinding, capability.UserGroup} {
@@ -196,7 +196,7 @@ func kindOf(o client.Object) string {
 	return kind.Kind
 }
 
-// stored is a registry as the API server has it.
+// newRegistry returns a registry as the API server stores it.
 func newRegistry(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(change...)
 	m.Namespace, m.Name, m.UID, m.Generation = "ns", name, types.UID("uid-of-"+name), 1
@@ -204,12 +204,12 @@ func newRegistry(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1bet
 	return m
 }
 
-// ownDatabase asks for a database of the registry's own.
+// withGeneratedDatabase enables a generated database.
 func withGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
 
-// reconcile runs the phases as the shell does and returns how it ended.
+// reconcile runs the phases like pkg/reconciler and returns the error.
 func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
 	w.Helper()
 	w.current = m
@@ -221,7 +221,7 @@ func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
 	return nil
 }
 
-// wrote returns what has been written since the last call.
+// takeWrites returns the writes since the last call.
 func (w *testEnv) takeWrites() string {
 	all := strings.Join(w.writes, "\n")
 	w.writes = nil
@@ -248,14 +248,14 @@ var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
 
 var everything = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
 
-// password is a Secret with every key that a pod may ask for.
+// newSecret returns a Secret with every key that a pod can refer to.
 func newSecret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
 		"password": []byte("p"), "tls.crt": []byte("c"), "tls.key": []byte("k"),
 	}}
 }
 
-// waits demands that a reconcile ended with a wait.
+// requireWait fails the test unless a reconcile ended with a Wait.
 func (w *testEnv) requireWait(err error, part string) {
 	w.Helper()
 	wait, ok := reconciler.AsWait(err)
@@ -264,7 +264,7 @@ func (w *testEnv) requireWait(err error, part string) {
 	}
 }
 
-// running makes Deployment, pod and endpoints look as if they had run for a while.
+// setRunning sets the status of Deployment, pod and EndpointSlice as if they had run for a while.
 func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	d := &appsv1.Deployment{}
@@ -284,7 +284,7 @@ func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 	}))
 }
 
-// decoded is a foreign object as the controller reads it.
+// decode converts an object of an optional API as the controller does.
 func decode[T any](t *testing.T, object *unstructured.Unstructured) *T {
 	t.Helper()
 	typed, err := shared.Decode[T](object)

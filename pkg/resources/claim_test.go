@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestClassForUnbound: only a claim without a volume and a class gets one.
+// Only an unbound claim without a class gets one.
 func TestSetStorageClassIfUnbound(t *testing.T) {
 	claim := func(phase corev1.PersistentVolumeClaimPhase, volume string, class *string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, StorageClassName: class},

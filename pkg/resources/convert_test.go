@@ -14,7 +14,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// same reports whether an apply configuration says exactly what a value says.
+// same reports whether an apply configuration and a value have the same JSON.
 func same[T any](t *testing.T, from any) *T {
 	t.Helper()
 	into, err := Apply[T](from)

@@ -21,7 +21,7 @@ func podsFrom(t *testing.T, text string) *server.Pods {
 	return p
 }
 
-// Every field of users gets into the pods that it is for, as it stands; without any, pods are as they were.
+// Every field of the user is set on the pods it applies to, unchanged; without fields pods are unchanged.
 func TestConfigureServerPod(t *testing.T) {
 	pod := func() *corev1ac.PodSpecApplyConfiguration {
 		return corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("server"), corev1ac.Container().WithName("proxy"))

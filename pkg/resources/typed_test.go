@@ -21,7 +21,7 @@ import (
 
 var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
 
-// Nothing is owned but what was set, or the API server would keep it for us and take it from others.
+// Only set fields are owned, because server-side apply would keep others and take them from other managers.
 func TestTypedDropsUnsetFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		config runtime.ApplyConfiguration

@@ -13,7 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// review sends a conversion review as the API server does.
+// review sends a conversion review like the API server.
 func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensionsv1.ConversionReview {
 	t.Helper()
 	in := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":%s}}`, wanted, mustJSON(t, objects))

@@ -53,7 +53,7 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 	}
 }
 
-// The pin of another tag, another digest or another registry of the same project stays, D14.
+// An image with another tag, digest or registry is kept, D14.
 func TestPinnedImagesAreKept(t *testing.T) {
 	s := settings(false)
 	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
@@ -124,7 +124,7 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 	}
 }
 
-// What runs is filled in by the controller and never stored: certificate, domain and image of the proxy.
+// Certificate, domain and image of the proxy are set by the controller and never stored.
 func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
 	for _, c := range []struct{ apiVersion, spec string }{
 		{beta, "{rest: {}, oauthProxy: {}}"},
@@ -148,7 +148,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 	}
 }
 
-// An old object with both proxies loses the older one when a user touches it, D28.
+// A stored object with both proxies loses oauthProxy when a user updates it, D28.
 func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
@@ -183,7 +183,7 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 	}
 }
 
-// A client of v1alpha1 that knows nothing of the annotation and sends a whole object loses nothing.
+// An update by a v1alpha1 client that drops the annotation loses no field.
 func TestHiddenFieldsAreRestored(t *testing.T) {
 	const whole = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
 	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
@@ -217,7 +217,7 @@ func TestHiddenFieldsAreRestored(t *testing.T) {
 	requireEqual(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
-// Annotations that cannot be read are left to the validating webhook, which states it.
+// Invalid annotations are rejected by the validating webhook.
 func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
@@ -245,7 +245,7 @@ func mustJSON(t *testing.T, object any) string {
 	return string(text)
 }
 
-// What is applied as {} comes back where server-side apply left null, and a null that a user wrote stays.
+// An object applied as {} is restored where server-side apply left null; a null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
 	for name, c := range map[string]struct{ operation, fields, old, want string }{
 		"applied":        {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},

@@ -10,8 +10,8 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzDefaultsSettle says that no JSON makes the webhooks panic, that a patch can be applied, touches nothing beside spec and
-// annotations, and that what was defaulted once needs no second patch.
+// FuzzDefaultsSettle checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
+// defaults are idempotent.
 func FuzzDefaultsSettle(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
@@ -64,7 +64,7 @@ func settle(t *testing.T, operation admissionv1.Operation, object, old map[strin
 	}
 }
 
-// FuzzConversionReview says that whatever is sent to /convert gets an answer that can be read.
+// FuzzConversionReview checks that any request to /convert gets a valid response.
 func FuzzConversionReview(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"grpc":{}}}`), alpha)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`), beta)

@@ -17,7 +17,7 @@ import (
 
 const goodSpec = "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d}}"
 
-// The patch touches what changed and nothing else.
+// The patch contains only changed fields.
 func TestPatchesAreMinimal(t *testing.T) {
 	d := &defaulter{source(settings(false))}
 	r := request(t, admissionv1.Create, object(t, beta, "{rest: {tomorrow: {a: 1}}, postgres: {host: db}, tomorrow: [1, 2]}"), nil)
@@ -35,7 +35,7 @@ func TestPatchesAreMinimal(t *testing.T) {
 	}
 }
 
-// The end of a registry depends on no rule, D3: not on its namespace, not on a database, not on settings.
+// The deletion of a registry depends on no rule, D3: neither on its namespace, nor on a database or settings.
 func TestTerminatingObjectsAreAllowed(t *testing.T) {
 	for _, apiVersion := range []string{alpha, beta} {
 		old := object(t, apiVersion, "{rest: {}, grpc: {}}")

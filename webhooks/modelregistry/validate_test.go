@@ -42,7 +42,7 @@ func TestDatabaseIsRequired(t *testing.T) {
 	}
 }
 
-// Names that fail later are refused at once, D32; those that exist are accepted.
+// Names that would fail later are rejected on create, D32; existing ones are accepted.
 func TestNames(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
@@ -73,7 +73,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
-// Values that change what stands around them are refused when they are new, D31.
+// New values that would change the structure around them are rejected, D31.
 func TestPatterns(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -110,7 +110,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Everything that has no effect is reported, once, D13, D20.
+// Each field without effect causes one warning, D13, D20.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -162,7 +162,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A refusal says which field, with which value, and what to do about it.
+// An error names the field, the value and the fix.
 func TestErrorsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
@@ -192,7 +192,7 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 	}
 }
 
-// The rules that the controller asks are those of admission, and neither changes what it judges.
+// The controller uses the rules of admission, which do not modify objects.
 func TestRulesDoNotModifyObjects(t *testing.T) {
 	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
 		m := registry(t, spec)

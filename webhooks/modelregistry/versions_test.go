@@ -13,8 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Every rule of defaulting on both versions: what is given, and what is stored on Kubernetes and on OpenShift. Fields and blocks
-// that no one knows stay where they are.
+// Every default rule for both versions, on Kubernetes and on OpenShift. Unknown fields are preserved.
 func TestDefaultsOfBothVersions(t *testing.T) {
 	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
 	for name, c := range map[string]struct{ version, given, kubernetes, openShift string }{
@@ -56,7 +55,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 	}
 }
 
-// Every rule of validation on both versions: a refusal names the path and what is wrong, in the words that people search for.
+// Every validation rule for both versions: an error names the path and the problem, in searchable terms.
 func TestRejectionsOfBothVersions(t *testing.T) {
 	const host = "postgres: {host: db, username: u, database: d}"
 	for name, c := range map[string]struct{ version, spec, want string }{
@@ -100,7 +99,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 	}
 }
 
-// A registry of the original that asked for names which it ignored stays editable: its database is there, and is called otherwise.
+// A legacy registry with ignored database names remains editable: its database exists under other names.
 func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	v := &validator{source(settings(false)), registriesByName{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
@@ -114,7 +113,7 @@ func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	}
 }
 
-// A list of both versions comes back in its order and in one version, whichever is wanted, with what no one knows.
+// A list of both versions is converted in order to either version, with unknown fields.
 func TestListsOfMixedVersions(t *testing.T) {
 	given := []map[string]any{
 		object(t, beta, "{rest: {port: 1}, later: {a: 1}}"), object(t, alpha, "{rest: {port: 2}, grpc: {port: 9}, later: [2]}"),
@@ -160,7 +159,7 @@ func rawObjects(t *testing.T, answer *apiextensionsv1.ConversionResponse) []map[
 	return all
 }
 
-// The answer is of the version of the question: definitions of the original ask for v1beta1 reviews first.
+// The response has the version of the review: CRDs of the legacy operator request v1beta1 first.
 func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 	for _, version := range []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"} {
 		body := fmt.Sprintf(`{"apiVersion":%q,"kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":%q,"objects":[%s]}}`,
@@ -175,7 +174,7 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 	}
 }
 
-// One object that cannot be converted fails all of them, and the answer says which and why; nothing is answered by halves.
+// One invalid object fails the whole review, and the response names it and the cause, without converted objects.
 func TestFailuresOfReviews(t *testing.T) {
 	good := object(t, beta, "{rest: {}}")
 	for name, c := range map[string]struct {

@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// object is a labelled Secret as the API server sends it.
+// object returns a labelled Secret as sent by the API server.
 func object(t *testing.T, namespace, name, source string, data map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	s := &corev1.Secret{
@@ -47,7 +47,7 @@ func object(t *testing.T, namespace, name, source string, data map[string]string
 	return &unstructured.Unstructured{Object: content}
 }
 
-// Of a Secret nothing is held by which a key could be found. [modelregistry-125]
+// No data from which the key could be derived is kept. [modelregistry-125]
 func TestTrimSecretDropsTheKey(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, c := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
@@ -77,7 +77,7 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 	}
 }
 
-// A namespace gets the keys of its own Secrets, and each change is reported once to the controller that waits for them.
+// A namespace gets the keys of its own Secrets, and each change notifies the controller once.
 func TestWatcher(t *testing.T) {
 	kinds := map[schema.GroupVersionResource]string{corev1.SchemeGroupVersion.WithResource("secrets"): "SecretList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
@@ -130,7 +130,7 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// Where Secrets may not be seen there are no keys, and nothing waits for them. [modelregistry-126]
+// Without permission there are no keys, and the controller does not wait. [modelregistry-126]
 func TestWatcherWithoutPermission(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})

@@ -57,7 +57,7 @@ func TestImageOfData(t *testing.T) {
 	}
 }
 
-// What is not known is not recorded, so that what was known stays.
+// An unknown version is not recorded, so that a known one is kept.
 func TestImageAnnotations(t *testing.T) {
 	if got := (Image{Name: "x"}).Annotations(); len(got) > 0 {
 		t.Errorf("%v", got)

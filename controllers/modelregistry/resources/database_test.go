@@ -76,7 +76,7 @@ func TestDatabaseService(t *testing.T) {
 	}
 }
 
-// [D12] Name, size and class of a generated database are those of the spec.
+// [D12] A generated database has the name, size and class of the spec.
 func TestDatabaseFollowsTheSpec(t *testing.T) {
 	objects := builtDatabase(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
 	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
@@ -97,7 +97,7 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// [D7] Data is not among what a reconcile applies, so a claim is never specified again.
+// [D7] Claim and Secret are not applied in a reconcile, so that they are never updated from the spec.
 func TestDataIsNotInBuild(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
@@ -111,7 +111,7 @@ func TestDataIsNotInBuild(t *testing.T) {
 	}
 }
 
-// Data goes with its registry only when the spec states it.
+// Data is deleted with its registry only by policy.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
@@ -152,7 +152,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name with which the image would not start is refused, with the field and the remedy.
+// [D12] A name with which the image would not start is rejected with field and fix.
 func TestDatabaseNames(t *testing.T) {
 	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {
@@ -167,7 +167,7 @@ func TestDatabaseNames(t *testing.T) {
 	}
 }
 
-// Names stay within the limits of Kubernetes, and two long ones apart.
+// Names are within the limits of Kubernetes and remain unique.
 func TestLongNames(t *testing.T) {
 	long, longer := registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"b"), registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"c")
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {

@@ -60,7 +60,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// checked are the fields that cannot hold every text.
+// checked are the fields that reject some texts.
 var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
 	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },
@@ -77,7 +77,7 @@ func withMySQL(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = postgres
 }
 
-// texted is a registry that carries the text wherever text may stand.
+// registryWithText returns a registry with the text in every string field.
 func registryWithText(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(registrytest.Proxied)
 	m.Annotations = map[string]string{annotationDisplayName: text, annotationDescription: text, "own/" + text: text}
@@ -106,7 +106,7 @@ func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 	}
 }
 
-// shapes are path and type of every field of every object, but for annotations that are copied by name.
+// fieldShapes returns path and type of every field of every object, except annotations copied by name.
 func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	t.Helper()
 	objects := built(t, m, gateway)
@@ -124,7 +124,7 @@ func shapeOf(objects []*unstructured.Unstructured) []string {
 
 var expansions = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// filled is an argument as the kubelet hands it to a process: variables are worth "SECRET".
+// expandVariables returns an argument as expanded by the kubelet, with the value "SECRET" for variables.
 func expandVariables(argument string) string {
 	return expansions.ReplaceAllStringFunc(argument, func(found string) string {
 		if found == "$$" {
@@ -134,7 +134,7 @@ func expandVariables(argument string) string {
 	})
 }
 
-// checkAddress reads the address of the database as the server does.
+// checkAddress parses the URL of the database like the server.
 func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	t.Helper()
 	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
@@ -158,7 +158,7 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	}
 }
 
-// checkMySQL takes the address apart as the driver does: the last slash, the last @ before it, the first colon before that.
+// checkMySQL parses the address like the driver: the last slash, the last @ before it, the first colon before that.
 func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container, address, text string) {
 	t.Helper()
 	slash := strings.LastIndex(address, "/")

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// TestGolden shows every object of every case as it would be written.
+// TestGolden compares every object of every case with a golden file.
 func TestGolden(t *testing.T) {
 	described := registrytest.Registry(registrytest.Proxied)
 	described.Annotations = map[string]string{annotationDisplayName: "Team A", annotationDescription: "Models of team A", "example.com/note": "not ours"}
@@ -74,7 +74,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkPods: [S7] every pod is admitted where Pod Security is restricted, and has a token only where a proxy needs one.
+// checkPods: [S7] every pod meets the restricted Pod Security Standard, and has a token only for a proxy.
 func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {

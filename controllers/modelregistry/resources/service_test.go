@@ -13,7 +13,7 @@ import (
 
 func noDomain(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "" }
 
-// [modelregistry-38] [modelregistry-41] Only what exists is published. [D22]
+// [modelregistry-38] [modelregistry-41] Only existing addresses are published. [D22]
 func TestAddresses(t *testing.T) {
 	inside := []string{"team-a.lab-registries.svc.cluster.local", "team-a.lab-registries", "team-a"}
 	const (
@@ -80,7 +80,7 @@ func TestServiceAnnotations(t *testing.T) {
 	}
 }
 
-// [modelregistry-28] One port: that of the proxy, or else that of the server.
+// [modelregistry-28] The Service has one port: that of the proxy, or else that of the server.
 func TestServicePort(t *testing.T) {
 	https, http := "https", "http"
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// history is what may go wrong, request by request; when it is over everything works.
+// history is a sequence of request errors; after its end all requests succeed.
 type history struct {
 	faults []error
 	asked  int
@@ -41,7 +41,7 @@ func anyFault() *rapid.Generator[error] {
 	})
 }
 
-// Whatever fails, the older version leaves the list only after every object was written, and leaves it in the end.
+// With any failures, the older version is removed from the list only after every object was written, and is removed in the end.
 func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
@@ -80,7 +80,7 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	})
 }
 
-// A replica that ends in the middle leaves a state from which the next one continues.
+// A new replica continues the migration of a stopped one.
 func TestTheNextReplicaContinues(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,15 +106,15 @@ func TestTheNextReplicaContinues(t *testing.T) {
 	}
 }
 
-// It is the elected replica that works.
+// The migration runs on the leader.
 func TestMigrationRunsOnTheLeader(t *testing.T) {
 	if r, says := any(&Migration{}).(manager.LeaderElectionRunnable); says && !r.NeedLeaderElection() { // others are taken to need it
 		t.Error("every replica would work")
 	}
 }
 
-// What admission refuses, in whatever words, is moved through its status; what is refused for another reason keeps the old version
-// in the list until it passes.
+// Objects rejected by admission with any message are migrated through their status; other rejections keep the older version in the list
+// until they end.
 func TestRejectionsOfEveryKind(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ import (
 
 const mark = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// bench is a cluster with a CRD and registries.
+// testEnv is a cluster with a CRD and registries.
 type testEnv struct {
 	t      *testing.T
 	client client.Client
@@ -39,7 +39,7 @@ type testEnv struct {
 	fails func(request string) error
 }
 
-// crd is the definition, with the versions that objects may be stored in.
+// crd returns the CRD with its stored versions.
 func crd(storage string, stored ...any) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"versions": []any{
@@ -121,7 +121,7 @@ func (w *testEnv) migration() *Migration {
 	return &Migration{Reader: w.client, Client: w.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"}
 }
 
-// run starts the migration and lets the time go by.
+// run starts the migration and advances the clock.
 func (w *testEnv) run(m *Migration, span time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -185,7 +185,7 @@ func TestNoMigrationNeeded(t *testing.T) { // [modelregistry-69]
 	}
 }
 
-// Every object is written back, marked, and the list of stored versions trimmed; nothing is queried afterwards, D29.
+// Every object is rewritten and annotated, and the list of stored versions is trimmed; no request follows, D29.
 func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
 	synctest.Test(t, func(t *testing.T) {
 		done := registryOf("b")
@@ -238,7 +238,7 @@ func TestOtherStorageVersionIsAnError(t *testing.T) {
 	})
 }
 
-// One object that cannot be written keeps the version in the list, and is tried again until it can.
+// One failing object keeps the version in the list, and is retried until it succeeds.
 func TestFailuresAreRetried(t *testing.T) {
 	for name, request := range map[string]string{
 		"reading the definition": "get " + crdName, "listing": "list", "an object": "patch a", "trimming": "patch status of " + crdName,
@@ -273,7 +273,7 @@ func rejection(name string) error {
 	return apierrors.NewInvalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), name, nil)
 }
 
-// An object that today's rules refuse is stored in the older version too, and must be moved all the same.
+// An object that current rules reject may be stored in the older version too, and must be migrated.
 func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))

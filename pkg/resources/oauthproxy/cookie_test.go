@@ -19,7 +19,7 @@ func stored(data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seal.Namespace, Name: seal.Name}, Data: data}
 }
 
-// counting is a reader that counts and may fail.
+// counting is a client.Reader that counts requests and may fail.
 func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
