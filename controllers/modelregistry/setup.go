@@ -237,7 +237,7 @@ func (r *registryReconciler) enqueueConsumers(uses func(*v1beta1.ModelRegistry, 
 	})
 }
 
-// every maps whatever happened to all registries.
+// mapToAll maps any event to all registries.
 func (r *registryReconciler) mapToAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })

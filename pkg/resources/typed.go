@@ -58,7 +58,7 @@ func dropUnset(value any) bool {
 	}
 }
 
-// Unstructured returns an empty object of a kind.
+// NewUnstructured returns an empty object of a kind.
 func NewUnstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

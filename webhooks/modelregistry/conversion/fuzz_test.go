@@ -85,8 +85,8 @@ func FuzzRoundTripFromV1alpha1(f *testing.F) {
 	f.Fuzz(fromAlpha)
 }
 
-// FuzzConvertAnything checks that no JSON makes the conversion of a ModelRegistry panic or fail, and that the v1alpha1 form of a v1alpha1
-// object is stable.
+// FuzzConvertAnything checks that no JSON makes the conversion of a ModelRegistry panic or fail, and that the v1beta1 form of a
+// v1alpha1 object is unchanged by a round trip.
 func FuzzConvertAnything(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}}},"metadata":{"annotations":{"x":"y"}}}`))
 	f.Add([]byte(`{"spec":{"postgres":{"database":null},"oauthProxy":[],"grpc":1},"metadata":[]}`))
