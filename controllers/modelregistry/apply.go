@@ -187,7 +187,7 @@ func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelReg
 // checkNotForeign returns an error if an object belongs to another component or to an existing registry of another namespace.
 func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	other := live.Labels[resources.LabelNamespace]
-	foreign := foreignError(live)
+	foreign := newForeignError(live)
 	switch {
 	case isOfOtherComponent(live):
 		foreign.Controller = strings.TrimSpace("component " + live.Labels[names.ComponentLabel])
@@ -212,7 +212,7 @@ func isOfOtherComponent(object client.Object) bool {
 	return apply.ManagedByOther(object, ComponentName) || found && legacyComponent != resources.PartOf && legacyComponent != resources.DatabaseComponent
 }
 
-func foreignError(live client.Object) *apply.ForeignError {
+func newForeignError(live client.Object) *apply.ForeignError {
 	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }
 
@@ -224,7 +224,7 @@ func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRe
 	}
 	applied := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
 	if !isManaged(live) && !applied { // its labels may have been removed
-		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: foreignError(live)}
+		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: newForeignError(live)}
 	}
 	return r.applier.PatchExisting(ctx, live, func() {
 		updateLabels(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))

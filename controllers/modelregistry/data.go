@@ -191,13 +191,13 @@ func updateLabels(object client.Object, marks map[string]string) {
 // dataOwnerReferences returns the owner references of volume or credentials: those of other kinds, and one to the registry only if data is
 // deleted with it.
 func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
-	owners := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return isRegistryReference(ref) && (retainsData(m) || ref.UID != m.UID)
 	})
-	if !retainsData(m) && len(owners) == 0 {
-		owners = append(owners, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
+	if !retainsData(m) && len(references) == 0 {
+		references = append(references, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
 	}
-	return owners
+	return references
 }
 
 // retainsData reports whether data outlives its registry, which is the default.

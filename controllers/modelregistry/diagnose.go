@@ -61,7 +61,7 @@ func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegis
 	if err != nil || !generatesDatabase(m) {
 		return f, err
 	}
-	return f, r.addDatabase(ctx, m, f)
+	return f, r.addDatabaseCause(ctx, m, f)
 }
 
 // resourceFields maps containers to the fields with their resources.
@@ -91,8 +91,8 @@ func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.Mode
 	return f, nil
 }
 
-// addDatabase adds problems of the pods of a generated database to a finding.
-func (r *registryReconciler) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
+// addDatabaseCause adds problems of the pods of a generated database to a finding.
+func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func TestEventsOfReferencedObjects(t *testing.T) {
 			}
 		})
 	}
-	if got := requestsFor(t, w.mapToAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
+	if got := requestsFor(t, w.enqueueAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
 		t.Errorf("everything wakes %v", got)
 	}
 }

@@ -106,8 +106,8 @@ func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegist
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		return owner.UID == m.UID
 	}
-	ownable := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
-	return !ownable || object.Name == resources.CookieSecretName(m)
+	canHaveOwner := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
+	return !canHaveOwner || object.Name == resources.CookieSecretName(m)
 }
 
 // legacyKeys returns the names that releases of the legacy operator used for objects of a registry.

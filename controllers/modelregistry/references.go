@@ -78,7 +78,7 @@ func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
 	}
-	cert, key := resources.ServingFiles(m)
+	cert, key := resources.ServingCertificateRefs(m)
 	return reference.Merge(secretReferences(cert, key))
 }
 

@@ -21,28 +21,28 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
 	}
-	p := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
-	facts := RuleSettings(settings.ModelRegistry, served)
-	m, err := rules.Default(m, facts)
+	platform := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
+	ruleSettings := RuleSettings(settings.ModelRegistry, served)
+	m, err := rules.Default(m, ruleSettings)
 	if err != nil {
 		return nil, fmt.Errorf("defaulting ModelRegistry %s: %w", object.GetName(), err)
 	}
-	if errs := rules.Validate(m, facts); len(errs) > 0 {
+	if errs := rules.Validate(m, ruleSettings); len(errs) > 0 {
 		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
 	}
-	desired, err := buildAll(m, p)
+	desired, err := buildAll(m, platform)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
 	}
 	return apply.Render(desired, ComponentName, m)
 }
 
-func buildAll(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, error) {
-	in := buildInputs(m, p)
+func buildAll(m *v1beta1.ModelRegistry, platform *registry.Platform) (apply.Desired, error) {
+	in := buildInputs(m, platform)
 	if !generatesDatabase(m) {
-		return resources.Build(withDefaults(m, p, credentials{}), in)
+		return resources.Build(withDefaults(m, platform, credentials{}), in)
 	}
-	effective := withDefaults(m, p, requestedCredentials(m))
+	effective := withDefaults(m, platform, requestedCredentials(m))
 	desired := apply.Desired{resources.DatabaseClaim(m)}
 	if hasBackups(m) {
 		desired = append(desired, resources.BackupClaim(m))

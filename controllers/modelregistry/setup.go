@@ -152,9 +152,9 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
-		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())). // an optional API was installed or removed
-		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
-		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.mapToAll())).
+		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
+		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
+		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
 		Build(base)
 }
 
@@ -231,21 +231,21 @@ func enqueueByServiceName() handler.EventHandler {
 }
 
 // enqueueConsumers maps an object to the registries in its namespace that use it.
-func (r *registryReconciler) enqueueConsumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
+func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
+		return r.requestsForMatching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return isUsed(m, o.GetName()) })
 	})
 }
 
-// mapToAll maps any event to all registries.
-func (r *registryReconciler) mapToAll() handler.EventHandler {
+// enqueueAll maps any event to all registries.
+func (r *registryReconciler) enqueueAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
+		return r.requestsForMatching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
 	})
 }
 
-// matching returns the registries of a namespace, "" for all, that something concerns.
-func (r *registryReconciler) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
+// requestsForMatching returns requests for the matching registries of a namespace, "" for all.
+func (r *registryReconciler) requestsForMatching(ctx context.Context, namespace string, matches func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
 	list := &v1beta1.ModelRegistryList{}
 	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
@@ -253,7 +253,7 @@ func (r *registryReconciler) matching(ctx context.Context, namespace string, con
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if m := &list.Items[i]; concerned(m) {
+		if m := &list.Items[i]; matches(m) {
 			requests = append(requests, registryRequest(m.Namespace, m.Name)...)
 		}
 	}

@@ -89,15 +89,15 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	if s.defaulted = nil; !s.platform.ValidateInReconciler {
 		return nil
 	}
-	facts := RuleSettings(s.platform.ModelRegistry, s.platform.Served)
-	admitted, err := rules.Default(m, facts)
+	ruleSettings := RuleSettings(s.platform.ModelRegistry, s.platform.Served)
+	defaulted, err := rules.Default(m, ruleSettings)
 	if err != nil {
 		return err
 	}
-	if errs := rules.Validate(admitted, facts); len(errs) > 0 {
+	if errs := rules.Validate(defaulted, ruleSettings); len(errs) > 0 {
 		return rejectSpec(m, errs.ToAggregate())
 	}
-	s.defaulted = admitted
+	s.defaulted = defaulted
 	return nil
 }
 

@@ -55,11 +55,11 @@ type backendReference struct{ from, service string }
 // needsSharedGrant reports whether an HTTPRoute of any namespace refers to a Service that no other grant allows.
 func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
 	needed, granted := sets.New[backendReference](), sets.New[backendReference]()
-	err := forEach(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addBackends(needed, route, namespace) })
+	err := forEach(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addNeededReferences(needed, route, namespace) })
 	if err != nil || needed.Len() == 0 {
 		return false, err
 	}
-	err = forEach(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGranted(granted, grant) })
+	err = forEach(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGrantedReferences(granted, grant) })
 	for reference := range needed {
 		if !granted.HasAny(reference, backendReference{from: reference.from}) {
 			return true, err
@@ -68,8 +68,8 @@ func needsSharedGrant(ctx context.Context, live client.Reader, namespace string)
 	return false, err
 }
 
-// addBackends adds the references of an HTTPRoute to Services of the namespace, if the route is in another one.
-func addBackends(needed sets.Set[backendReference], route *gatewayv1.HTTPRoute, namespace string) {
+// addNeededReferences adds the references of an HTTPRoute to Services of the namespace, if the route is in another one.
+func addNeededReferences(needed sets.Set[backendReference], route *gatewayv1.HTTPRoute, namespace string) {
 	for _, rule := range route.Spec.Rules {
 		for _, backend := range rule.BackendRefs {
 			if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
@@ -79,8 +79,8 @@ func addBackends(needed sets.Set[backendReference], route *gatewayv1.HTTPRoute, 
 	}
 }
 
-// addGranted adds the references allowed by a grant other than the shared one.
-func addGranted(granted sets.Set[backendReference], grant *gatewayv1beta1.ReferenceGrant) {
+// addGrantedReferences adds the references allowed by a grant other than the shared one.
+func addGrantedReferences(granted sets.Set[backendReference], grant *gatewayv1beta1.ReferenceGrant) {
 	if grant.Name == SharedGrantName {
 		return
 	}

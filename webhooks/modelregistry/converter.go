@@ -78,13 +78,13 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := json.Marshal(result) // strings only
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"kind":"ConversionReview","apiVersion":%s,"response":{"uid":%s,"result":%s,"convertedObjects":[`,
-		review.APIVersion.or("apiextensions.k8s.io/v1"), review.Request.UID.or(""), text)
+		review.APIVersion.orQuoted("apiextensions.k8s.io/v1"), review.Request.UID.orQuoted(""), text)
 	_ = convertAll(w, objects, version) // the client has disconnected
 	_, _ = io.WriteString(w, "]}}")
 }
 
-// or returns the value, or the quoted text if it is missing.
-func (p rawValue) or(text string) string {
+// orQuoted returns the value, or the quoted text if it is missing.
+func (p rawValue) orQuoted(text string) string {
 	if p == nil {
 		return strconv.Quote(text)
 	}

@@ -92,7 +92,7 @@ func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
 			return conversion.HiddenFields{}
 		}
 	}
-	if postgres := nestedMap(nestedMap(object, "spec"), "postgres"); hasServer(postgres) {
+	if postgres := nestedMap(nestedMap(object, "spec"), "postgres"); hasHost(postgres) {
 		for _, other := range []string{"generateDeployment", "connectionSecretName", "resources", "serverTLS", "majorVersion", "backup"} {
 			delete(hidden.Postgres, other)
 		}
@@ -111,7 +111,7 @@ func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
 
 // dropEmptyDatabases removes databases without a host, as sent by clients that encode every field.
 func dropEmptyDatabases(spec map[string]any, serverless bool) {
-	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasServer(postgres) && !serverless {
+	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasHost(postgres) && !serverless {
 		delete(spec, "postgres")
 	}
 	if mysql := nestedMap(spec, "mysql"); mysql != nil && isEmpty(mysql["host"]) {
@@ -124,7 +124,7 @@ func needsNoHost(postgres map[string]any) bool {
 	return postgres["generateDeployment"] == true || !isEmpty(postgres["connectionSecretName"])
 }
 
-func hasServer(postgres map[string]any) bool {
+func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 

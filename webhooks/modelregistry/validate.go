@@ -54,8 +54,8 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	}
 	errs = append(errs, sizeErrors(postgres.Storage, path.Child("storage"))...)
 	errs = append(errs, backupErrors(postgres.Backup, path.Child("backup"))...)
-	described := generatesDatabase(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
-	if described && postgres.ConnectionSecretName != "" {
+	hasOtherConnection := generatesDatabase(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
+	if hasOtherConnection && postgres.ConnectionSecretName != "" {
 		errs = append(errs, field.Invalid(path.Child("connectionSecretName"), postgres.ConnectionSecretName,
 			"it is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"))
 	}
@@ -261,7 +261,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 			delete(current, path)
 		}
 	}
-	texts := lateChanges(&registry.Spec, old)
+	texts := ignoredChanges(&registry.Spec, old)
 	if detail := ReservedName(registry.Name); old != nil && detail != "" {
 		texts = append(texts, "metadata.name: "+detail+" when you create it again")
 	}
@@ -271,8 +271,8 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	return texts
 }
 
-// lateChanges returns changes to a generated database without effect, because its data exists.
-func lateChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+// ignoredChanges returns changes to a generated database without effect, because its data exists.
+func ignoredChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
 	if old == nil || !generatesDatabase(now) || !generatesDatabase(&old.Spec) {
 		return nil
 	}
@@ -303,44 +303,44 @@ func storageOf(p *v1beta1.PostgresConfig) v1beta1.PostgresStorage {
 func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
 	const ignored = "has no effect: remove it"
 	found := map[string]string{}
-	note := func(set bool, path, text string) {
+	addIf := func(set bool, path, text string) {
 		if set {
 			found[path] = text
 		}
 	}
 	if g := s.GRPC; g != nil {
-		note(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
-		note(g.Image != "", "spec.grpc.image", ignored)
-		note(g.Resources != nil, "spec.grpc.resources", ignored)
+		addIf(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
+		addIf(g.Image != "", "spec.grpc.image", ignored)
+		addIf(g.Resources != nil, "spec.grpc.resources", ignored)
 	}
-	note(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
-	note(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
-	note(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
-	note(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
-	note(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
+	addIf(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
+	addIf(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
+	addIf(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
+	addIf(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
+	addIf(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
 		"the server is reached through its proxy only: the Route of spec.kubeRBACProxy.serviceRoute leads there")
 	if s.Postgres != nil {
-		ineffectivePostgres(s.Postgres, note)
+		ineffectivePostgres(s.Postgres, addIf)
 	}
 	if s.MySQL != nil {
-		note(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
+		addIf(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
 	}
 	return found
 }
 
-func ineffectivePostgres(p *v1beta1.PostgresConfig, note func(bool, string, string)) {
+func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, string)) {
 	const ignored = "has no effect: remove it"
-	note(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
-	note(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
-	note(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
+	addIf(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
+	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
+	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
 	if isTrue(p.GenerateDeployment) {
-		note(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
+		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
 		return
 	}
 	const generatedOnly = "has no effect on an existing database: remove it, or set spec.postgres.generateDeployment"
-	note(p.Image != "", "spec.postgres.image", generatedOnly)
-	note(p.Storage != nil, "spec.postgres.storage", generatedOnly)
-	note(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
+	addIf(p.Image != "", "spec.postgres.image", generatedOnly)
+	addIf(p.Storage != nil, "spec.postgres.storage", generatedOnly)
+	addIf(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
 }
 
 func isTrue(value *bool) bool { return value != nil && *value }

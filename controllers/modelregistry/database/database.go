@@ -91,15 +91,15 @@ func CheckImage(desired, dataVersion Image, claim, field string) (reason, messag
 	if dataVersion.Major == 0 || desired.Major == dataVersion.Major || desired.Name == dataVersion.Name {
 		return "", ""
 	}
-	stays := fmt.Sprintf("The database stays at image %s.", dataVersion.Name)
+	pinnedMessage := fmt.Sprintf("The database stays at image %s.", dataVersion.Name)
 	if desired.Major == 0 {
 		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not tell its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
 			"PersistentVolumeClaim %s, which no other major version can read. %s Set spec.postgres.majorVersion to the version in the image",
-			field, desired.Name, dataVersion.Major, claim, stays)
+			field, desired.Name, dataVersion.Major, claim, pinnedMessage)
 	}
 	return ReasonMajorDiffers, fmt.Sprintf("%s is %s with PostgreSQL %d, which cannot read the data in PersistentVolumeClaim %s that PostgreSQL %d wrote. "+
 		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see \"Change the major version of PostgreSQL\" in docs/production.md",
-		field, desired.Name, desired.Major, claim, dataVersion.Major, stays, dataVersion.Major)
+		field, desired.Name, desired.Major, claim, dataVersion.Major, pinnedMessage, dataVersion.Major)
 }
 
 // Reasons of condition BackupReady.

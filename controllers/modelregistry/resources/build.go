@@ -37,12 +37,12 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(serviceAccount(m), role(m), egressPolicy(m))
+	desired.Add(serviceAccount(m), userRole(m), egressPolicy(m))
 	if in.OpenShift {
 		if in.HasUserAPI {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
-		desired.Add(roleBinding(m))
+		desired.Add(userRoleBinding(m))
 	}
 	if m.Spec.KubeRBACProxy != nil {
 		file, err := proxyConfig(m)
@@ -79,15 +79,15 @@ func proxyPort(m *v1beta1.ModelRegistry) int32 {
 
 // SpecDefaults returns the JSON merge patch (RFC 7396) from the stored spec to the one with defaults, "{}" if they are equal.
 func SpecDefaults(stored, effective *v1beta1.ModelRegistrySpec) (string, error) {
-	before, err := json.Marshal(stored)
+	storedJSON, err := json.Marshal(stored)
 	if err != nil {
 		return "", fmt.Errorf("encoding the stored spec: %w", err)
 	}
-	after, err := json.Marshal(effective)
+	effectiveJSON, err := json.Marshal(effective)
 	if err != nil {
 		return "", fmt.Errorf("encoding the spec with its defaults: %w", err)
 	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
+	patch, err := jsonpatch.CreateMergePatch(storedJSON, effectiveJSON)
 	if err != nil {
 		return "", fmt.Errorf("comparing the spec with its defaults: %w", err)
 	}

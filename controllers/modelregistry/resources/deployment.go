@@ -115,7 +115,7 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 
 // proxySidecar returns the proxy of the spec, whose certificate and key may be in two Secrets.
 func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
-	cert, key := ServingFiles(m)
+	cert, key := ServingCertificateRefs(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
 		checkKey("spec.kubeRBACProxy.tlsKeySecret", key.Key),
@@ -136,8 +136,8 @@ func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error
 	}, nil
 }
 
-// ServingFiles returns certificate and key of the proxy: those of the spec, or those of the managed Secret.
-func ServingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
+// ServingCertificateRefs returns certificate and key of the proxy: those of the spec, or those of the managed Secret.
+func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
 	cert, key = m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret
 	if cert == nil || key == nil {
 		cert = &v1beta1.SecretKeyValue{Name: ServingSecretName(m), Key: corev1.TLSCertKey}

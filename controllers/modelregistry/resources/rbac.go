@@ -23,9 +23,9 @@ func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfi
 	return corev1ac.ServiceAccount(ServiceName(m), m.Namespace).WithLabels(Labels(m, ServiceName(m)))
 }
 
-// role returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
+// userRole returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
 // POST. Create by name grants nothing else, because the API server does not authorize creations by name.
-func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
+func userRole(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 	meta := objectMeta(m, roleName(m))
 	meta.Annotations = map[string]string{
 		annotationDisplayName: "Registry User " + m.Name,
@@ -41,8 +41,8 @@ func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyCo
 	})
 }
 
-// roleBinding binds the group to the Role. Without Groups of OpenShift, those of the identity provider have this name.
-func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
+// userRoleBinding binds the group to the Role. Without Groups of OpenShift, those of the identity provider have this name.
+func userRoleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
 	return registry.GroupRoleBinding(objectMeta(m, UsersName(m)), roleName(m), UsersName(m))
 }
 

@@ -272,12 +272,12 @@ func ReplaceIstio(spec map[string]any) bool {
 	}
 	delete(spec, "istio")
 	if _, has := spec["oauthProxy"]; !has {
-		spec["oauthProxy"] = proxyFor(istio)
+		spec["oauthProxy"] = proxyFromIstio(istio)
 	}
 	return true
 }
 
-func proxyFor(istio map[string]any) map[string]any {
+func proxyFromIstio(istio map[string]any) map[string]any {
 	proxy := map[string]any{
 		"port": int64(v1beta1.DefaultProxyPort), "routePort": int64(v1beta1.DefaultRoutePort), "serviceRoute": string(v1beta1.RouteEnabled),
 	}
