@@ -32,7 +32,7 @@ func TestCollectInputs(t *testing.T) {
 // Metadata of the Secrets is read from their own caches, all other objects from the manager's.
 func TestDelegatingClient(t *testing.T) {
 	b := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
-	routed := b.r.extraCaches.delegatingClient(newTestEnv(t).server) // what is found comes from the side caches
+	routed := b.r.extraCaches.delegatingClient(newTestEnv(t).server) // found objects are from the extra caches
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool

@@ -161,7 +161,7 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
-	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // nothing says that we made it
+	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
 	b := newTestEnv(t, append(legacy(), users, theirs)...)
 	for range 2 {
 		if err := b.start(off).run(t.Context()); err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// setHubKeys sets the Secrets as "name source value"; without a value they have no key.
-func (b *testEnv) setHubKeys(secrets ...string) {
+// setHuggingFaceKeys sets the Secrets as "name source value"; without a value they have no key.
+func (b *testEnv) setHuggingFaceKeys(secrets ...string) {
 	b.Helper()
-	b.hubKeys = nil
+	b.huggingFaceKeys = nil
 	for _, text := range secrets {
 		words := strings.Fields(text)
 		o := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{}}}
@@ -29,9 +29,9 @@ func (b *testEnv) setHubKeys(secrets ...string) {
 			o.Object["data"] = map[string]any{"apiKey": words[2]}
 		}
 		b.r.keys.Transform(o)
-		b.hubKeys = append(b.hubKeys, o)
+		b.huggingFaceKeys = append(b.huggingFaceKeys, o)
 	}
-	b.r.keys.OnList(b.hubKeys)
+	b.r.keys.OnList(b.huggingFaceKeys)
 }
 
 // Keys for Hugging Face are variables of the server only, a change rolls its pods once, and invalid Secrets are reported.
@@ -50,15 +50,15 @@ func TestHuggingFaceKeys(t *testing.T) {
 		problem string
 	}{
 		{"none", func() {}, nil, false, ""},
-		{"one", func() { b.setHubKeys("mine team 1") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true, ""},
+		{"one", func() { b.setHuggingFaceKeys("mine team 1") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true, ""},
 		{"a restart", b.restart, []string{"HF_API_KEY_TEAM mine apiKey"}, false, ""},
-		{"two", func() { b.setHubKeys("mine team 1", "ours lab 2") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
-		{"another key", func() { b.setHubKeys("mine team 1", "ours lab 3") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
-		{"a label that is no name", func() { b.setHubKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
+		{"two", func() { b.setHuggingFaceKeys("mine team 1", "ours lab 2") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
+		{"another key", func() { b.setHuggingFaceKeys("mine team 1", "ours lab 3") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
+		{"a label that is no name", func() { b.setHuggingFaceKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
 			`In namespace lab-registries: Secret ours: its label hub.kubeflow.org/hf-source is "lab-x", and may have letters, digits and underscores only; change it`},
-		{"a Secret without a key", func() { b.setHubKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
+		{"a Secret without a key", func() { b.setHuggingFaceKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
 			"In namespace lab-registries: Secret ours: it has no key apiKey; add it, or take the label hub.kubeflow.org/hf-source away"},
-		{"none again", func() { b.setHubKeys() }, nil, true, ""},
+		{"none again", func() { b.setHuggingFaceKeys() }, nil, true, ""},
 	} {
 		step.do()
 		b.reconcileUntilStable()

@@ -117,7 +117,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	b := newTestEnv(t, append(all(), sample())...)
 	b.reconcileUntilStable()
 	for _, o := range all() {
-		must(b, o) // nothing says who made it
+		must(b, o) // no labels of an operator
 		b.update(o, func() { marked(o, resources.Name) })
 	}
 	b.restart()

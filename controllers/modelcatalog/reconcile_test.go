@@ -98,7 +98,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	for write := 1; ; write++ {
 		b := newTestEnv(t, sample())
 		left := write
-		b.fail = func(verb string) error { // what was sent before is stored; nothing after it is
+		b.fail = func(verb string) error { // requests sent before are stored, later ones are not
 			if verb == "get" {
 				return nil
 			}

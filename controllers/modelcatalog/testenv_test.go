@@ -44,15 +44,15 @@ import (
 // testEnv is the reconciler with a fake API server whose requests can fail.
 type testEnv struct {
 	*testing.T
-	server client.Client
-	r      *catalogReconciler
-	shell  reconcile.Reconciler
-	clock  *clocktesting.FakeClock
-	served capability.Set
+	server     client.Client
+	r          *catalogReconciler
+	reconciler reconcile.Reconciler
+	clock      *clocktesting.FakeClock
+	served     capability.Set
 	// fail returns the error of a request; the verb is get, create, apply, patch or delete.
 	fail func(verb string) error
-	// hubKeys are the Secrets with keys for Hugging Face.
-	hubKeys []*unstructured.Unstructured
+	// huggingFaceKeys are the Secrets with keys for Hugging Face.
+	huggingFaceKeys []*unstructured.Unstructured
 	// writes since the last reset, as "verb Kind/name".
 	writes []string
 	// rollouts are the last seen rollout hashes of pods by Deployment.
@@ -145,8 +145,8 @@ func (b *testEnv) restart() {
 	b.r.certificates = registry.NewCertificates(side.delegatingClient(cached), cached, b.r.applier, b.clock)
 	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
-	b.r.keys.OnList(b.hubKeys)
-	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
+	b.r.keys.OnList(b.huggingFaceKeys)
+	b.reconciler = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, OnDeleted: b.r.forget,
 	})
 }
@@ -228,7 +228,7 @@ func (b *testEnv) interceptors() interceptor.Funcs {
 // reconcile reconciles the sample once.
 func (b *testEnv) reconcile() (ctrl.Result, error) {
 	b.Helper()
-	return b.shell.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
+	return b.reconciler.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
 }
 
 // reconcileUntilStable reconciles until nothing is written.

@@ -70,7 +70,7 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 // proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
 // new pod template.
 type proxyTransition struct {
-	// serving: all ready pods are of the form before the transition.
+	// serving: there are ready pods, all of the form before the transition.
 	serving bool
 	// toProxy: the spec has a proxy.
 	toProxy bool

@@ -298,7 +298,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil)
 			w.settings.Authors = theirs
-			for range 2 { // what was refused stays so
+			for range 2 { // the rejection does not change
 				w.requireWait(w.reconcile(tc.m), "a valid spec")
 				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {
 					t.Errorf("message %q", c.Message)

@@ -49,7 +49,7 @@ func most(do func()) int64 {
 
 // The estimated memory of any body covers the memory of its handler.
 func TestWeightsCoverHandlerMemory(t *testing.T) {
-	const size, fixed = 128 << 10, 512 << 10 // what pools of the libraries hold
+	const size, fixed = 128 << 10, 512 << 10 // pools of the libraries
 	many := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }
 	none := func(context.Context, string) ([]string, error) { return nil, nil }

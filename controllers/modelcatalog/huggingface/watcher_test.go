@@ -57,7 +57,7 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{"planted", "aGZf", "note", "last-applied"} { // aGZf begins what begins with hf_
+		for _, part := range []string{"planted", "aGZf", "note", "last-applied"} { // aGZf is the base64 prefix of hf_
 			if strings.Contains(string(text), part) {
 				t.Errorf("%s is left in %s", part, text)
 			}

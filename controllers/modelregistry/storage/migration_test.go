@@ -282,7 +282,7 @@ func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 				return rejection("a")
 			}
 			if request == "patch b" {
-				return apierrors.NewNotFound(schema.GroupResource{}, "b") // deleted meanwhile
+				return apierrors.NewNotFound(schema.GroupResource{}, "b") // deleted after the list
 			}
 			return nil
 		}
