@@ -55,9 +55,9 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := resources.Build(raycluster.View(u.Object), in)
-	p.AddTrust(raycluster.View(u.Object), in, []byte("PEM"), true)
-	desired := slices.Concat(p.Policies, p.Guards, p.Exposing)
-	if p.Binding != nil && !p.KeepsBinding {
+	p.AddBackendTLSPolicy(raycluster.View(u.Object), in, []byte("PEM"), true)
+	desired := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
+	if p.Binding != nil && !p.RetainsBinding {
 		desired = append(desired, *p.Binding)
 	}
 	objects, err := apply.Render(desired, ComponentName, u)
@@ -169,9 +169,9 @@ func TestTrust(t *testing.T) {
 		"known": {"PEM", true, 2, 0}, "not known yet": {"", false, 0, 2}, "of a user, without a CA": {"", true, 0, 0},
 	} {
 		p := resources.Build(c, in)
-		made, kept := len(p.Exposing), len(p.Kept)
-		if p.AddTrust(c, in, []byte(tc.authority), tc.known); len(p.Exposing)-made != tc.made || len(p.Kept)-kept != tc.kept {
-			t.Errorf("%s: %d made and %d kept", name, len(p.Exposing)-made, len(p.Kept)-kept)
+		made, kept := len(p.Exposure), len(p.Retained)
+		if p.AddBackendTLSPolicy(c, in, []byte(tc.authority), tc.known); len(p.Exposure)-made != tc.made || len(p.Retained)-kept != tc.kept {
+			t.Errorf("%s: %d made and %d kept", name, len(p.Exposure)-made, len(p.Retained)-kept)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestPlansAreSound(t *testing.T) {
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
 		p := resources.Build(raycluster.View(u.Object), in)
-		all := slices.Concat(p.Policies, p.Guards, p.Exposing)
+		all := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
 		if p.Binding != nil {
 			all = append(all, *p.Binding)
 		}
@@ -347,8 +347,8 @@ func TestPlansAreSound(t *testing.T) {
 				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
 			}
 		}
-		if suspended && (len(p.Guards)+len(p.Exposing) > 0 || p.Binding != nil) {
-			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposing), p.Binding)
+		if suspended && (len(p.SidecarObjects)+len(p.Exposure) > 0 || p.Binding != nil) {
+			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposure), p.Binding)
 		}
 		if len(p.Policies) != 2 {
 			t.Errorf("%d policies", len(p.Policies))

@@ -29,7 +29,7 @@ import (
 func (s *scene) around() []string {
 	s.t.Helper()
 	var out []string
-	for _, kind := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, kind := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := s.server.List(s.t.Context(), list, client.MatchingLabels(names.Labels(ComponentName))); err != nil {
@@ -52,8 +52,8 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 		s.t.Fatal(err)
 	}
 	p := resources.Build(c, in)
-	all := slices.Concat(p.Policies, p.Guards, p.Exposing)
-	if p.Binding != nil && !p.KeepsBinding {
+	all := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
+	if p.Binding != nil && !p.RetainsBinding {
 		all = append(all, *p.Binding)
 	}
 	objects, err := apply.Render(all, ComponentName, u)
@@ -77,10 +77,10 @@ func (s *scene) keeps(u *unstructured.Unstructured) []string {
 		s.t.Fatal(err)
 	}
 	p := resources.Build(c, in)
-	if p.KeepsBinding {
-		p.Kept = append(p.Kept, *p.Binding)
+	if p.RetainsBinding {
+		p.Retained = append(p.Retained, *p.Binding)
 	}
-	objects, err := apply.Render(p.Kept, ComponentName, u)
+	objects, err := apply.Render(p.Retained, ComponentName, u)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (s *scene) edit(u *unstructured.Unstructured, change func()) {
 func (s *scene) take(title string) {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
-	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s *scene) take(title string) {
 
 // restart is the end of one process and the start of another: all memory is lost.
 func (s *scene) restart() {
-	s.memory, s.leftovers = memory{}, leftovers{}
+	s.memory, s.legacyObjects = memory{}, legacyObjects{}
 	s.applier = apply.New(s.applier.Options)
 }
 

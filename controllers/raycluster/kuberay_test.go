@@ -52,7 +52,7 @@ func dsci(namespace any) *unstructured.Unstructured {
 
 // search is a locator that runs.
 type search struct {
-	*locator
+	*kubeRayLocator
 	client  *dynamicfake.FakeDynamicClient
 	changes atomic.Int32
 }
@@ -63,7 +63,7 @@ func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
 		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
-	s.locator = newLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
+	s.kubeRayLocator = newKubeRayLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
 	for _, source := range s.sources() {
 		source.Subscribe(t.Context(), func([]string) { s.changes.Add(1) })
 	}

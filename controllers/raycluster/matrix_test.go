@@ -267,7 +267,7 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
 		p := resources.Build(raycluster.View(u.Object), in)
-		kept, err := apply.Render(p.Kept, ComponentName, u)
+		kept, err := apply.Render(p.Retained, ComponentName, u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,9 +96,9 @@ func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
 		}
 		s.settle(u)
 		s.rests(u)
-		now.SetTime(now.Now().Add(sidecarRetry))
+		now.SetTime(now.Now().Add(sidecarRequeue))
 	}
-	now.SetTime(now.Now().Add(sidecarPatience))
+	now.SetTime(now.Now().Add(sidecarTimeout))
 	s.rests(u) // no webhook answers
 	guarded(false, true)
 	s.said()

@@ -49,8 +49,8 @@ func TestAReconcile(t *testing.T) {
 	if s.reread(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 		t.Error("no finalizer")
 	}
-	if len(s.kept) != 1 || !s.kept[0].MTLS || s.kept[0].Auth != raycluster.AuthOAuth {
-		t.Errorf("certificates %+v", s.kept)
+	if len(s.certificates.modes) != 1 || !s.certificates.modes[0].MTLS || s.certificates.modes[0].Auth != raycluster.AuthOAuth {
+		t.Errorf("certificates %+v", s.certificates.modes)
 	}
 	s.must(u) // the finalizer gave it another version
 	s.rests(u)
@@ -76,7 +76,7 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 	if slices.ContainsFunc(writes, exposes) {
 		t.Errorf("writes %q", writes)
 	}
-	if len(s.kept) != 1 {
+	if len(s.certificates.modes) != 1 {
 		t.Error("certificates are not renewed")
 	}
 	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
@@ -98,7 +98,7 @@ func TestConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if _, retry, err := s.once(u); err != nil || retry != lookAgain {
+	if _, retry, err := s.once(u); err != nil || retry != shortRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	s = newScene(t)
@@ -136,7 +136,7 @@ func TestAForeignPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, retry, err := s.once(u)
-	if err != nil || retry != strangerRetry {
+	if err != nil || retry != foreignObjectRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.said(); !strings.Contains(said, "delete or rename it") {
@@ -180,7 +180,7 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 		}
 	}
 	s := newScene(t)
-	s.fails = errors.New("no certificates")
+	s.certificates.err = errors.New("no certificates")
 	if writes, _, err := s.once(s.put(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
 		t.Errorf("without certificates writes %q, error %v", writes, err)
 	}
@@ -192,7 +192,7 @@ func TestKubeRayIsWaitedFor(t *testing.T) {
 	s.known = false
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	writes, retry, err := s.once(u)
-	if len(writes) > 0 || retry != lookAgain || err != nil {
+	if len(writes) > 0 || retry != shortRequeue || err != nil {
 		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
 	}
 }
@@ -226,7 +226,7 @@ func TestPaused(t *testing.T) {
 			if rests := !slices.ContainsFunc(writes, exposes); rests != tc.rests {
 				t.Errorf("writes %q", writes)
 			}
-			if !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.kept) != 1 {
+			if !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
 				t.Error("no policy, or no certificates")
 			}
 			if said := s.said(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
@@ -251,7 +251,7 @@ func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	s.known = true
-	s.clusters.settings = broken
+	s.clusterReconciler.settings = broken
 	if writes, _, err := s.once(u); err == nil || len(writes) > 0 {
 		t.Errorf("writes %q, error %v", writes, err)
 	}
@@ -308,7 +308,7 @@ func TestDeletion(t *testing.T) {
 		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
 		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
 		"others wait too":    {func(*scene) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":        {func(s *scene) { s.clusters.settings = broken }, []string{raycluster.Finalizer}, nil},
+		"no settings":        {func(s *scene) { s.clusterReconciler.settings = broken }, []string{raycluster.Finalizer}, nil},
 		"without finalizer":  {func(*scene) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
 		"KubeRay not looked": {func(s *scene) { s.known = false }, []string{raycluster.Finalizer}, nil},
 	} {
@@ -354,7 +354,7 @@ func TestABindingOfAnother(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	if _, retry, err := s.once(u); err != nil || retry != strangerRetry {
+	if _, retry, err := s.once(u); err != nil || retry != foreignObjectRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.said(); !strings.Contains(said, ReasonBindingTaken) {
@@ -390,19 +390,19 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 	c := raycluster.View(u.Object)
 	p := resources.Build(c, inputsFor(u, true))
 	u.SetResourceVersion("7")
-	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+	if err := s.ensureBinding(t.Context(), u, c, p.Binding); err != nil || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 	again := s.put(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
 	for _, finalizers := range [][]string{nil, {raycluster.Finalizer}} {
 		u.SetFinalizers(finalizers)
-		err := s.bind(t.Context(), u, c, p.Binding)
+		err := s.ensureBinding(t.Context(), u, c, p.Binding)
 		if err != nil && !apierrors.IsConflict(err) || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 			t.Errorf("finalizers %q, writes %q, error %v for a cluster that was recreated", finalizers, s.writes, err)
 		}
 	}
-	if err := s.bind(t.Context(), again, c, p.Binding); err != nil || !s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+	if err := s.ensureBinding(t.Context(), again, c, p.Binding); err != nil || !s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }

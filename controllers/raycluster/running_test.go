@@ -169,7 +169,7 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 	inForce := func() raycluster.Mode {
 		t.Helper()
 		s.must(u)
-		return s.kept[len(s.kept)-1]
+		return s.certificates.modes[len(s.certificates.modes)-1]
 	}
 	if mode := inForce(); mode.MTLS {
 		t.Errorf("without pods: %+v", mode)

@@ -35,27 +35,29 @@ import (
 
 // scene is the controller on a fake API server, whose objects the cache shows at once.
 type scene struct {
-	*clusters
-	t        *testing.T
-	server   client.WithWatch
-	events   *events.FakeRecorder
-	settings config.RayCluster
-	served   capability.Set
-	known    bool // the namespaces of KubeRay
-	// kept are the modes that certificates were kept in.
-	kept []raycluster.Mode
-	// fails is what becomes of that.
-	fails error
+	*clusterReconciler
+	t            *testing.T
+	server       client.WithWatch
+	events       *events.FakeRecorder
+	settings     config.RayCluster
+	served       capability.Set
+	known        bool // the namespaces of KubeRay
+	certificates *fakeCertificates
 	// writes are "verb Kind name" of what was sent; reads counts live reads.
 	writes []string
 	reads  int
 	refuse func(verb, kind string) error
 }
 
-// Keep implements keeper.
-func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, in certificates.Inputs, _ *certificates.Memory) (time.Duration, error) {
-	s.kept = append(s.kept, in.Mode)
-	return time.Hour, s.fails
+// fakeCertificates is a certificateReconciler that stores the modes and returns err.
+type fakeCertificates struct {
+	modes []raycluster.Mode
+	err   error
+}
+
+func (f *fakeCertificates) Reconcile(_ context.Context, _ *unstructured.Unstructured, in certificates.Inputs, _ *certificates.Memory) (time.Duration, error) {
+	f.modes = append(f.modes, in.Mode)
+	return time.Hour, f.err
 }
 
 var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
@@ -112,13 +114,14 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 			return listHeads(ctx, c, l, opts...)
 		},
 	})
-	s.clusters = &clusters{
-		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s, clock: clocktesting.NewFakePassiveClock(time.Now()),
-		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
-		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
-		served:   func() capability.Set { return s.served },
-		domain:   func() string { return "apps.example.org" },
-		kubeRay:  func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.known },
+	s.certificates = &fakeCertificates{}
+	s.clusterReconciler = &clusterReconciler{
+		cached: writer, cacheReader: s.server, live: live, pods: s.server, recorder: s.events, certificates: s.certificates, clock: clocktesting.NewFakePassiveClock(time.Now()),
+		applier:           apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
+		settings:          func(context.Context) (config.RayCluster, error) { return s.settings, nil },
+		served:            func() capability.Set { return s.served },
+		domain:            func() string { return "apps.example.org" },
+		kubeRayNamespaces: func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.known },
 	}
 	return s
 }

@@ -44,7 +44,7 @@ func (s *scene) all() map[string]*unstructured.Unstructured {
 func (s *scene) fetch(title string) *unstructured.Unstructured {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
-	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
 		}

@@ -200,13 +200,13 @@ func TestViewsOfAnything(t *testing.T) {
 		object := map[string]any{"metadata": anyValue(t, 3), "spec": spec}
 		c := View(object)
 		before := fmt.Sprint(object)
-		injected, own := c.Injected(), c.OwnSecurity()
+		injected, own := c.Injected(), c.UserSecurity()
 		if injected.PodIssued && !injected.MTLS || own.KubernetesToken && !own.Token {
 			t.Errorf("%+v, %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
 			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
-			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
+			if m.MTLS != m.Issuer.Valid() || m.KeepsServiceAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
 				t.Errorf("%+v of %v", m, object)
 			}
 			if previous.Object() != nil && m.Active() && injected.PodIssued && m.MTLS && m.Issuer != IssuerPod {
@@ -214,7 +214,7 @@ func TestViewsOfAnything(t *testing.T) {
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
-		if c.Workers() < 0 || c.UserAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsAccount {
+		if c.Workers() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
 			t.Errorf("%v", object)
 		}
 		if after := fmt.Sprint(object); after != before {

@@ -62,19 +62,21 @@ func (c Cluster) Annotation(key string) (string, bool) {
 }
 
 // Hashed tells whether the objects around the cluster have hashed names.
-func (c Cluster) Hashed() bool {
+func (c Cluster) HasHashedNames() bool {
 	_, found := c.Annotation(AnnotationVersion)
 	return found
 }
 
 // Deleted tells whether the cluster is being deleted.
-func (c Cluster) Deleted() bool { return nested.At(c.object, "metadata", "deletionTimestamp") != nil }
+func (c Cluster) Terminating() bool {
+	return nested.At(c.object, "metadata", "deletionTimestamp") != nil
+}
 
 // Suspended tells whether the cluster shall have no pods.
 func (c Cluster) Suspended() bool { return ptr.Deref(c.spec.Suspend, false) }
 
 // Autoscaled tells whether KubeRay adds its autoscaler to the head.
-func (c Cluster) Autoscaled() bool { return ptr.Deref(c.spec.EnableInTreeAutoscaling, false) }
+func (c Cluster) HasAutoscaler() bool { return ptr.Deref(c.spec.EnableInTreeAutoscaling, false) }
 
 // ManagedBy is who runs the cluster; empty for KubeRay.
 func (c Cluster) ManagedBy() string { return ptr.Deref(c.spec.ManagedBy, "") }
@@ -97,7 +99,7 @@ func (c Cluster) Owner() string {
 }
 
 // HeadAccount is the account of the head template; empty for that of the namespace.
-func (c Cluster) HeadAccount() string { return nested.Text(c.headPod(), "serviceAccountName") }
+func (c Cluster) HeadServiceAccount() string { return nested.Text(c.headPod(), "serviceAccountName") }
 
 // HasPullSecrets tells whether the head template lists pull secrets of its own.
 func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "imagePullSecrets")) > 0 }

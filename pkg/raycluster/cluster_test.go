@@ -20,8 +20,8 @@ spec:
   headGroupSpec: {template: {spec: {serviceAccountName: mine, imagePullSecrets: [{name: p}]}}}
   workerGroupSpecs: [{}, {}]
 `)
-	if !c.Deleted() || !c.Suspended() || !c.Autoscaled() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.Hashed() ||
-		c.HeadAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
+	if !c.Terminating() || !c.Suspended() || !c.HasAutoscaler() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.HasHashedNames() ||
+		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
 		t.Errorf("%+v", c)
 	}
 	for name, odd := range map[string]Cluster{
@@ -30,8 +30,8 @@ spec:
 		"other types": clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
 		"types below": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
 	} {
-		if odd.Deleted() || odd.Suspended() || odd.Autoscaled() || odd.ManagedElsewhere() || odd.Hashed() || odd.HeadAccount() != "" ||
-			odd.HasPullSecrets() || odd.Workers() != 0 || odd.Name() != "" || odd.Owner() != "" || odd.OwnSecurity() != (OwnSecurity{}) {
+		if odd.Terminating() || odd.Suspended() || odd.HasAutoscaler() || odd.ManagedElsewhere() || odd.HasHashedNames() || odd.HeadServiceAccount() != "" ||
+			odd.HasPullSecrets() || odd.Workers() != 0 || odd.Name() != "" || odd.Owner() != "" || odd.UserSecurity() != (UserSecurity{}) {
 			t.Errorf("%s: %+v", name, odd)
 		}
 	}
@@ -44,7 +44,7 @@ spec:
 }
 
 func TestOwnSecurity(t *testing.T) {
-	for spec, want := range map[string]OwnSecurity{
+	for spec, want := range map[string]UserSecurity{
 		"{}":                              {},
 		"{authOptions: {mode: token}}":    {Token: true},
 		"{authOptions: {mode: disabled}}": {},
@@ -56,7 +56,7 @@ func TestOwnSecurity(t *testing.T) {
 		"{networkPolicy: {}}":                                       {NetworkPolicy: true},
 		"{networkPolicy: null}":                                     {},
 	} {
-		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).OwnSecurity()); diff != "" {
+		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).UserSecurity()); diff != "" {
 			t.Errorf("%s: %s", spec, diff)
 		}
 	}

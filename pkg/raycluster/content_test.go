@@ -55,7 +55,7 @@ func TestOAuthSidecar(t *testing.T) {
 		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"team","verb":"get"}}`,
 	}
-	if diff := cmp.Diff(original, s.OriginalArgs()); diff != "" {
+	if diff := cmp.Diff(original, s.LegacyArgs()); diff != "" {
 		t.Errorf("the arguments of the original (-want +got):\n%s", diff)
 	}
 	want := corev1.Container{
@@ -125,7 +125,7 @@ func TestProxySidecar(t *testing.T) {
 	if len(mounted) > 0 {
 		t.Errorf("no volumes for %v", mounted)
 	}
-	rules, err := rbacproxy.Config(Rule("team"))
+	rules, err := rbacproxy.Config(RequiredAccess("team"))
 	want := "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team\n    resource: pods\n    verb: get\n"
 	if err != nil || rules[KeyProxyConfig] != want {
 		t.Errorf("%q %v", rules, err)
@@ -220,7 +220,7 @@ func TestUser(t *testing.T) {
 		"{containers: [{securityContext: {runAsUser: 4}}], securityContext: {runAsUser: 3}}":            4,
 		"{containers: [{name: a}, {securityContext: {runAsUser: 4}}], securityContext: {runAsUser: 3}}": 3,
 	} {
-		if got := User(clusterOf(t, text).Object()); got != want {
+		if got := RunAsUser(clusterOf(t, text).Object()); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}

@@ -28,8 +28,8 @@ const (
 
 // TellingVariables and Volumes are the names of what Injected goes by, beside the containers.
 var (
-	TellingVariables = []string{variableTLS, variableAuth}
-	Volumes          = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
+	ReadVariables = []string{variableTLS, variableAuth}
+	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
 )
 
 // Injected looks at the head template.
@@ -38,9 +38,9 @@ func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
 // InjectedInto looks at a pod spec of the cluster. An element is ours when it says what we write, and not by its name alone: a
 // user may have a container or a volume of such a name.
 func (c Cluster) InjectedInto(pod any) Injected {
-	ours := c.Ours()
+	ours := c.Managed()
 	volumes, containers := nested.List(pod, "volumes"), nested.List(pod, "containers")
-	found := Injected{MTLS: ours.Authority(volumes)}
+	found := Injected{MTLS: ours.HasAuthority(volumes)}
 	if found.MTLS {
 		server := nested.Named(volumes, VolumeServer)
 		_, secret := server["secret"]
@@ -54,7 +54,7 @@ func (c Cluster) InjectedInto(pod any) Injected {
 		}
 	}
 	token := nested.Named(volumes, VolumeToken)
-	found.Token = token != nil && ours.Volume(token, volumes)
+	found.Token = token != nil && ours.HasVolume(token, volumes)
 	return found
 }
 
@@ -74,27 +74,27 @@ func variable(container any, name string) string {
 
 // Ours tells by the names of objects what in a pod spec of one cluster was written by this program or by the CodeFlare
 // operator: legacy names and hashed ones.
-type Ours struct{ legacy, hashed Names }
+type Managed struct{ legacy, hashed Names }
 
 // Ours of this cluster.
-func (c Cluster) Ours() Ours { return Ours{c.LegacyNames(), c.HashedNames()} }
+func (c Cluster) Managed() Managed { return Managed{c.LegacyNames(), c.HashedNames()} }
 
-func (o Ours) either(value any, name func(Names) string) bool {
+func (o Managed) matchesName(value any, name func(Names) string) bool {
 	return value == name(o.legacy) || value == name(o.hashed)
 }
 
 // Sidecar is the way in which a container guards the dashboard, if it is a sidecar of ours; the volumes are those of its pod.
-func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
+func (o Managed) Sidecar(container map[string]any, volumes []any) Auth {
 	switch container["name"] {
 	case ContainerOAuth:
 		if slices.ContainsFunc(nested.List(container, "args"), func(arg any) bool {
-			return o.either(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
+			return o.matchesName(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
 		}) {
 			return AuthOAuth
 		}
 	case ContainerProxy:
 		mounts, rules := nested.List(container, "volumeMounts"), nested.Named(volumes, VolumeProxyConfig)
-		if nested.Named(mounts, VolumeProxyTLS) != nil && nested.Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
+		if nested.Named(mounts, VolumeProxyTLS) != nil && nested.Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.HasVolume(rules, volumes) {
 			return AuthProxy
 		}
 	}
@@ -102,28 +102,28 @@ func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
 }
 
 // Volume tells whether a volume is ours, among those of its pod.
-func (o Ours) Volume(volume map[string]any, volumes []any) bool {
+func (o Managed) HasVolume(volume map[string]any, volumes []any) bool {
 	secret := nested.At(volume, "secret", "secretName")
 	switch volume["name"] {
 	case VolumeProxyTLS:
-		return o.either(secret, func(n Names) string { return n.ProxyTLS })
+		return o.matchesName(secret, func(n Names) string { return n.ProxyTLS })
 	case VolumeToken:
-		return volume["projected"] != nil || o.either(secret, func(n Names) string { return n.TokenSecret })
+		return volume["projected"] != nil || o.matchesName(secret, func(n Names) string { return n.TokenSecret })
 	case VolumeProxyConfig:
-		return o.either(nested.At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
+		return o.matchesName(nested.At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
 	case VolumeCA, VolumeServer:
-		return o.Authority(volumes)
+		return o.HasAuthority(volumes)
 	}
 	return false
 }
 
 // Authority tells whether volumes have the authority of the cluster. Everything else of our certificates comes with it.
-func (o Ours) Authority(volumes []any) bool {
-	return o.either(nested.At(nested.Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
+func (o Managed) HasAuthority(volumes []any) bool {
+	return o.matchesName(nested.At(nested.Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
 }
 
 // Certificate tells whether an init container is ours, in a pod that has the authority.
-func (o Ours) Certificate(container map[string]any) bool {
+func (o Managed) HasInitContainer(container map[string]any) bool {
 	return container["name"] == InitCertificate && nested.Named(nested.List(container, "volumeMounts"), VolumeServer) != nil
 }
 

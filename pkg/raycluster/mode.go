@@ -41,7 +41,7 @@ const (
 )
 
 // Known tells whether there is such an issuer.
-func (i Issuer) Known() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
+func (i Issuer) Valid() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
 
 // Mode is what is done for one cluster.
 type Mode struct {
@@ -50,7 +50,7 @@ type Mode struct {
 	// Auth is how the dashboard is guarded.
 	Auth Auth
 	// KeepsAccount tells that the head runs under the account of its user, and only the sidecar has a token of ours.
-	KeepsAccount bool
+	KeepsServiceAccount bool
 	// MTLS tells that the pods have certificates from Issuer.
 	MTLS   bool
 	Issuer Issuer
@@ -82,14 +82,14 @@ func PlatformOf(served capability.Set) Platform {
 // gives what it reads for both.
 func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
 	switch {
-	case previous.Deleted():
+	case previous.Terminating():
 		return Mode{Skip: "it is being deleted"}
 	case cluster.ManagedElsewhere():
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
 	case on.KubeRaySecures:
 		return Mode{ByKubeRay: true}
 	}
-	own := cluster.OwnSecurity()
+	own := cluster.UserSecurity()
 	trusted := s.KubeRaySecurity == config.KubeRaySecurityTrust
 	m := Mode{Policies: !own.NetworkPolicy || !trusted}
 	switch {
@@ -101,7 +101,7 @@ func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
 	default:
 		m.Auth = AuthProxy
 	}
-	m.KeepsAccount = m.Auth.Sidecar() && cluster.wantsOwnAccount()
+	m.KeepsServiceAccount = m.Auth.Sidecar() && cluster.keepsServiceAccount()
 	if s.MTLS && !own.MTLS {
 		m.MTLS, m.Issuer = true, issuerFor(Issuer(s.Certificates), cluster, previous)
 	}
@@ -110,10 +110,10 @@ func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
 
 // WhilePodsLast is the mode of an update after which the pods of the head need not be replaced: what its stored template has
 // of ours stays in, and certificates that it has not are not put in, for pods with and without them cannot talk to each other.
-func (m Mode) WhilePodsLast(cluster, stored Cluster) Mode {
+func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	has := stored.Injected()
 	if !m.Auth.Sidecar() && has.Sidecar.Sidecar() {
-		m.Auth, m.KeepsAccount = has.Sidecar, cluster.wantsOwnAccount()
+		m.Auth, m.KeepsServiceAccount = has.Sidecar, cluster.keepsServiceAccount()
 	}
 	return m.WithCertificatesOf(has)
 }
@@ -133,10 +133,10 @@ func (m Mode) WithCertificatesOf(has Injected) Mode {
 
 // issuerFor keeps the form of what is in the pods, and otherwise follows the annotation, then the setting.
 func issuerFor(wanted Issuer, cluster, previous Cluster) Issuer {
-	if !wanted.Known() {
+	if !wanted.Valid() {
 		wanted = IssuerOperator
 	}
-	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Known() {
+	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Valid() {
 		wanted = Issuer(value)
 	}
 	switch has := previous.Injected(); {
@@ -149,14 +149,14 @@ func issuerFor(wanted Issuer, cluster, previous Cluster) Issuer {
 }
 
 // wantsOwnAccount tells whether the head shall run under the account that its user named.
-func (c Cluster) wantsOwnAccount() bool {
+func (c Cluster) keepsServiceAccount() bool {
 	value, _ := c.Annotation(AnnotationKeepServiceAccount)
-	return value == "true" && c.UserAccount() != ""
+	return value == "true" && c.UserServiceAccount() != ""
 }
 
 // UserAccount is the account that the user named in the head template, also when it is overwritten by now; empty for none.
-func (c Cluster) UserAccount() string {
-	if account := c.HeadAccount(); account != c.LegacyNames().ServiceAccount && account != c.HashedNames().ServiceAccount {
+func (c Cluster) UserServiceAccount() string {
+	if account := c.HeadServiceAccount(); account != c.LegacyNames().ServiceAccount && account != c.HashedNames().ServiceAccount {
 		return account
 	}
 	account, _ := c.Annotation(AnnotationServiceAccount)
@@ -180,7 +180,7 @@ const (
 // OwnSecurity is what KubeRay does for a cluster by itself, so that it must not be done twice.
 //
 // The fields can only be in an object when the KubeRay that is installed knows them: others are dropped by the API server.
-type OwnSecurity struct {
+type UserSecurity struct {
 	// Token tells that Ray itself asks for a token, also at the dashboard (spec.authOptions, KubeRay 1.5.1).
 	Token bool
 	// KubernetesToken tells that the token is one of Kubernetes, which the pods of Ray check with their own account
@@ -193,10 +193,10 @@ type OwnSecurity struct {
 }
 
 // OwnSecurity looks for what KubeRay does by itself.
-func (c Cluster) OwnSecurity() OwnSecurity {
+func (c Cluster) UserSecurity() UserSecurity {
 	auth := ptr.Deref(c.spec.AuthOptions, rayv1.AuthOptions{})
 	token := auth.Mode == rayv1.AuthModeToken
-	return OwnSecurity{
+	return UserSecurity{
 		Token: token, KubernetesToken: token && ptr.Deref(auth.EnableK8sTokenAuth, false),
 		MTLS: c.spec.TLSOptions.Enabled, NetworkPolicy: c.spec.NetworkPolicy != nil,
 	}

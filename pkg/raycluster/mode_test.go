@@ -54,13 +54,13 @@ func TestDecide(t *testing.T) {
 		"keeps its account, R30": {
 			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true'}}\nspec: {headGroupSpec: {template: {spec: {serviceAccountName: mine}}}}",
-			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
+			"{}", Mode{Auth: AuthOAuth, KeepsServiceAccount: true, Policies: true},
 		},
 		"keeps its account that was overwritten": {
 			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true', ray.openshift.ai/service-account: mine}}\n" +
 				"spec: {headGroupSpec: {template: {spec: {serviceAccountName: c-oauth-proxy}}}}",
-			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
+			"{}", Mode{Auth: AuthOAuth, KeepsServiceAccount: true, Policies: true},
 		},
 		"has no account to keep": {
 			config.RayCluster{OAuth: true}, shift,
@@ -140,7 +140,7 @@ func TestWhilePodsLast(t *testing.T) {
 		"nothing, as wished":  {Mode{}, none, Mode{}},
 		"token for a sidecar": {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 	} {
-		if diff := cmp.Diff(test.want, test.mode.WhilePodsLast(test.stored, test.stored)); diff != "" {
+		if diff := cmp.Diff(test.want, test.mode.KeepForRunningPods(test.stored, test.stored)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

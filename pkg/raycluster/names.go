@@ -42,7 +42,7 @@ type Names struct {
 
 // Names returns the names of the objects around the cluster: legacy ones for a cluster without AnnotationVersion.
 func (c Cluster) Names() Names {
-	if c.Hashed() {
+	if c.HasHashedNames() {
 		return c.HashedNames()
 	}
 	return c.LegacyNames()
@@ -57,8 +57,8 @@ func (c Cluster) LegacyNames() Names {
 
 // HashedNames are those which clusters with AnnotationVersion have.
 func (c Cluster) HashedNames() Names {
-	n := c.names(func(base string) string { return hashed(base, validation.DNS1123SubdomainMaxLength) })
-	n.ProxyService = hashed(c.Name()+"-oauth", validation.DNS1035LabelMaxLength)
+	n := c.names(func(base string) string { return hashedName(base, validation.DNS1123SubdomainMaxLength) })
+	n.ProxyService = hashedName(c.Name()+"-oauth", validation.DNS1035LabelMaxLength)
 	return n
 }
 
@@ -92,13 +92,13 @@ func (c Cluster) headService() string {
 }
 
 // DashboardHost is the label of the dashboard before the domain of the cluster: never longer than a label may be.
-func (c Cluster) DashboardHost() string { return host(c.Names().Dashboard, c.Namespace()) }
+func (c Cluster) DashboardHost() string { return routeHost(c.Names().Dashboard, c.Namespace()) }
 
 // ClientHost is the label of the Ray client before the domain of the cluster: never longer than a label may be.
-func (c Cluster) ClientHost() string { return host(c.Names().Client, c.Namespace()) }
+func (c Cluster) ClientHost() string { return routeHost(c.Names().Client, c.Namespace()) }
 
 // host is what an OpenShift router makes of a name; where that were no host, it is cut and made unique again.
-func host(name, namespace string) string {
+func routeHost(name, namespace string) string {
 	return names.Truncate(name+"-"+namespace, validation.DNS1123LabelMaxLength)
 }
 
@@ -114,7 +114,7 @@ const hashDigits = 8
 
 // hashed makes <base>-<hash>, where the hash is over FieldOwner and the base. Where the name were longer than the limit, less
 // of the base is shown; the hash is always that of the whole base, so that names stay apart and short ones never change.
-func hashed(base string, limit int) string {
+func hashedName(base string, limit int) string {
 	sum := sha256.Sum256([]byte(FieldOwner + base))
 	shown := base[:min(len(base), limit-hashDigits-1)]
 	return shown + "-" + hex.EncodeToString(sum[:])[:hashDigits]

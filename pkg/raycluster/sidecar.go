@@ -29,7 +29,7 @@ type Sidecar struct {
 	Names     Names
 	Namespace string
 	// Dashboard is the port of the dashboard; zero for the default.
-	Dashboard int32
+	DashboardPort int32
 	// Image is that of the sidecar.
 	Image string
 	// Resources are those of a sidecar whose user sets none.
@@ -41,14 +41,14 @@ type Sidecar struct {
 }
 
 // Rule is the right that callers of the dashboard need, for the proxy on Kubernetes without OAuth: the same as elsewhere.
-func Rule(namespace string) rbacproxy.Attributes {
+func RequiredAccess(namespace string) rbacproxy.Attributes {
 	return rbacproxy.Attributes{APIVersion: "v1", Resource: "pods", Verb: "get", Namespace: namespace}
 }
 
 // Container is the sidecar.
 func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
-		return s.proxy()
+		return s.rbacProxy()
 	}
 	args, err := s.arguments().All()
 	utilruntime.Must(err) // texts can be written as JSON
@@ -63,7 +63,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithSecurityContext(resources.SidecarSecurity())
 }
 
-func (s Sidecar) upstream() int32 { return cmp.Or(s.Dashboard, defaultPorts[PortDashboard]) }
+func (s Sidecar) upstream() int32 { return cmp.Or(s.DashboardPort, defaultPorts[PortDashboard]) }
 
 func (s Sidecar) arguments() oauthproxy.Arguments {
 	return oauthproxy.Arguments{
@@ -74,14 +74,14 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 
 // OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
 // by the browser.
-func (s Sidecar) OriginalArgs() []string {
+func (s Sidecar) LegacyArgs() []string {
 	args, err := s.arguments().Delegating()
 	utilruntime.Must(err) // texts can be written as JSON
 	return args
 }
 
 // proxy has the port name of the other sidecar, by which Services lead to it.
-func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
+func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: oauthproxy.TLSDir}
 	}
@@ -100,11 +100,11 @@ func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeProxyConfig).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.Names.ProxyConfig)))
 	}
-	return append(volumes, s.token())
+	return append(volumes, s.tokenVolume())
 }
 
 // token is laid out like what Kubernetes mounts into every container of an account that has it so.
-func (s Sidecar) token() *corev1ac.VolumeApplyConfiguration {
+func (s Sidecar) tokenVolume() *corev1ac.VolumeApplyConfiguration {
 	if s.SecretToken {
 		return secretVolume(VolumeToken, s.Names.TokenSecret)
 	}

@@ -58,12 +58,12 @@ func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
 		secret = t.Names.HeadTLS
 	}
 	return []*corev1ac.VolumeApplyConfiguration{
-		secretVolume(VolumeCA, t.Names.CASecret, item(KeyCACert, "ca.crt")),
-		secretVolume(VolumeServer, secret, item(corev1.TLSCertKey, "server.crt"), item(corev1.TLSPrivateKeyKey, "server.key"), item(KeyCACert, "ca.crt")),
+		secretVolume(VolumeCA, t.Names.CASecret, keyToPath(KeyCACert, "ca.crt")),
+		secretVolume(VolumeServer, secret, keyToPath(corev1.TLSCertKey, "server.crt"), keyToPath(corev1.TLSPrivateKeyKey, "server.key"), keyToPath(KeyCACert, "ca.crt")),
 	}
 }
 
-func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 }
 
@@ -83,7 +83,7 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 		WithImage(t.Image).
 		WithVolumeMounts(t.Mounts()...).
 		WithResources(resources.Requirements(t.Resources.Requests, t.Resources.Limits)).
-		WithSecurityContext(t.security())
+		WithSecurityContext(t.securityContext())
 	if t.Issuer != IssuerPod {
 		env := TLSEnv()
 		return container.WithCommand(WaitCommand()...).WithEnv(env[0], fieldEnv("RAY_NODE_TYPE", "metadata.labels['"+LabelNodeType+"']"), env[2], env[4])
@@ -96,10 +96,10 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 
 // security lets the init container run as the Ray container does. On OpenShift it asks for nothing that the Ray container does
 // not ask for: the image has root, and whether the account of the pod gives it another user is not known here.
-func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
+func (t TLS) securityContext() *corev1ac.SecurityContextApplyConfiguration {
 	security := resources.SidecarSecurity()
 	if !t.OpenShift {
-		user := User(t.Pod)
+		user := RunAsUser(t.Pod)
 		if security.WithRunAsUser(user); user == 0 {
 			security.RunAsNonRoot = nil
 		}
@@ -117,7 +117,7 @@ func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
 }
 
 // User is the user id under which the Ray container of a pod spec runs, as far as the spec sets it. Ray's images have 1000.
-func User(pod map[string]any) int64 {
+func RunAsUser(pod map[string]any) int64 {
 	for _, place := range []any{nested.At(pod, "containers", "0"), pod} {
 		if id, ok := nested.At(place, "securityContext", "runAsUser").(int64); ok {
 			return id
@@ -145,7 +145,7 @@ func SignCommand(moreNames ...string) []string {
 	for i, name := range append(names, moreNames...) {
 		lines = append(lines, "DNS."+string(rune('1'+i))+" = "+name)
 	}
-	return shell(strings.Join([]string{
+	return shellCommand(strings.Join([]string{
 		"cd " + tlsDir,
 		"openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head'",
 		`printf "` + strings.Join(lines, `\n`) + `">./domain.ext`,
@@ -159,10 +159,10 @@ func SignCommand(moreNames ...string) []string {
 // MY_POD_IP. openssl says whether an address matches in words, and not in its exit code. KubeRay runs the template of the
 // head once more when it cleans up a Redis, when no certificates are issued any more: RAY_NODE_TYPE is redis-cleanup then.
 func WaitCommand() []string {
-	return shell(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
+	return shellCommand(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
 		` && openssl verify -CAfile "$RAY_TLS_CA_CERT" "$RAY_TLS_SERVER_CERT" >/dev/null 2>&1` +
 		` && case "$(openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkip "$MY_POD_IP" 2>/dev/null)" in *" does match certificate"*) true;; *) false;; esac;` +
 		` do echo "waiting for a certificate for $MY_POD_IP"; sleep 1; done`)
 }
 
-func shell(script string) []string { return []string{"sh", "-c", script} }
+func shellCommand(script string) []string { return []string{"sh", "-c", script} }

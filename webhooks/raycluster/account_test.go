@@ -93,7 +93,7 @@ func TestAccountThatIsKept(t *testing.T) {
 		// Asked for later, it comes back from where it was remembered.
 		stored := defaulted(t, s, parse(t, full), nil)
 		later := defaulted(t, s, copyOf(stored, keep), stored)
-		if diff := cmp.Diff(normal(got), normal(later)); diff != "" {
+		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		accepted(t, s, later, stored)

@@ -168,7 +168,7 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 			for _, list := range []string{"volumes", "initContainers"} {
 				for _, name := range namesAt(fresh, in(pod, list)...) {
 					want, got := find(listAt(fresh, in(pod, list)...), name), find(listAt(copied, in(pod, list)...), name)
-					if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+					if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 						t.Errorf("%s: %s of %v in a copy:\n%s", variant, name, pod, diff)
 					}
 				}

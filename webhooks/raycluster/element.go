@@ -30,19 +30,19 @@ func elementsOf[T any](configurations []T) []element {
 }
 
 // ofUsers are the fields of our containers that users may set.
-var ofUsers = []string{"resources", "imagePullPolicy"}
+var userFields = []string{"resources", "imagePullPolicy"}
 
 // same compares two elements as Kubernetes understands them: what is absent counts as its default.
-func same(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
+func equalElements(a, b any) bool { return reflect.DeepEqual(normalize(a), normalize(b)) }
 
 // sameContainer is same for containers of ours, without what their user may set, and without the given fields.
-func sameContainer(a, b element, without ...string) bool {
-	return same(reduced(a, without...), reduced(b, without...))
+func equalContainers(a, b element, without ...string) bool {
+	return equalElements(comparedFields(a, without...), comparedFields(b, without...))
 }
 
-func reduced(container element, without ...string) element {
+func comparedFields(container element, without ...string) element {
 	rest := maps.Clone(container)
-	for _, field := range ofUsers {
+	for _, field := range userFields {
 		delete(rest, field)
 	}
 	for _, field := range without {
@@ -58,12 +58,12 @@ var defaults = map[string]any{
 }
 
 // normal drops nulls, empty values and defaults of fields. Elements of lists stay.
-func normal(value any) any {
+func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		fields := map[string]any{}
 		for name, field := range value {
-			if field = normal(field); !empty(field) && field != defaults[name] {
+			if field = normalize(field); !empty(field) && field != defaults[name] {
 				fields[name] = field
 			}
 		}
@@ -71,7 +71,7 @@ func normal(value any) any {
 	case []any:
 		list := make([]any, len(value))
 		for i := range value {
-			list[i] = normal(value[i])
+			list[i] = normalize(value[i])
 		}
 		return list
 	default:
@@ -93,7 +93,7 @@ func empty(value any) bool {
 // upsert puts an element into a list of an object, where the first of its name stands or at the end; further ones of the name go.
 func upsert(fields map[string]any, list string, wanted element) {
 	upsertAs(fields, list, wanted, func(present element) element {
-		if same(present, wanted) {
+		if equalElements(present, wanted) {
 			return present
 		}
 		return wanted
@@ -103,11 +103,11 @@ func upsert(fields map[string]any, list string, wanted element) {
 // upsertContainer is upsert for containers: what their user may set stays.
 func upsertContainer(fields map[string]any, list string, wanted element) {
 	upsertAs(fields, list, wanted, func(present element) element {
-		if sameContainer(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
+		if equalContainers(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
 			return present
 		}
 		merged := maps.Clone(wanted)
-		for _, field := range ofUsers {
+		for _, field := range userFields {
 			if !empty(present[field]) {
 				merged[field] = present[field]
 			}
@@ -131,7 +131,7 @@ func upsertAs(fields map[string]any, list string, wanted element, instead func(p
 }
 
 // drop takes those elements out of a list of an object that are ours, and the list with its last element.
-func drop(fields map[string]any, list string, ours func(element) bool) {
+func dropElements(fields map[string]any, list string, ours func(element) bool) {
 	before := nested.List(fields, list)
 	rest := slices.DeleteFunc(slices.Clone(before), func(e any) bool {
 		found := nested.Map(e)

@@ -214,4 +214,4 @@ var (
 var autoscalerEnv, autoscalerMounts = autoscalerOptions.child("env"), autoscalerOptions.child("volumeMounts")
 
 // in is a place in a pod spec.
-func in(pod []string, names ...string) []string { return place(pod).child(names...) }
+func in(pod []string, names ...string) []string { return fieldPath(pod).child(names...) }

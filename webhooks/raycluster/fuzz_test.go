@@ -120,24 +120,24 @@ func foreign(t testing.TB, raw []byte) any {
 		if spec == nil {
 			continue
 		}
-		without(spec, "containers", ourContainers)
-		without(spec, "initContainers", ourInits)
-		without(spec, "volumes", ourVolumes)
+		dropNamed(spec, "containers", injectedContainers)
+		dropNamed(spec, "initContainers", injectedInitContainers)
+		dropNamed(spec, "volumes", injectedVolumes)
 		if g.head {
 			delete(spec, "serviceAccountName")
 		}
 		for _, container := range g.containers()[:min(1, len(g.containers()))] {
 			if fields, _ := container.(map[string]any); fields != nil {
-				without(fields, "env", ourEnv)
-				without(fields, "volumeMounts", ourVolumes)
+				dropNamed(fields, "env", injectedEnv)
+				dropNamed(fields, "volumeMounts", injectedVolumes)
 			}
 		}
 	}
 	if options, _ := at(object, "spec", "autoscalerOptions").(map[string]any); options != nil {
-		without(options, "env", ourEnv)
-		without(options, "volumeMounts", ourVolumes)
+		dropNamed(options, "env", injectedEnv)
+		dropNamed(options, "volumeMounts", injectedVolumes)
 	}
-	return normal(object)
+	return normalize(object)
 }
 
 // FuzzEdit: the patch of any edit makes the edited object.
@@ -160,12 +160,12 @@ func FuzzEdit(f *testing.F) {
 				fields[name] = "v"
 			}
 		case 2:
-			drop(object, where, func(e element) bool { return e["name"] == name })
+			dropElements(object, where, func(e element) bool { return e["name"] == name })
 		case 3:
 			delete(object, where)
 			upsertContainer(object, where, element{"name": name})
 		}
-		operations, err := patchBetween(c.Object(), object)
+		operations, err := createPatch(c.Object(), object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-func handlers(s source) map[string]admission.Handler {
+func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
@@ -42,7 +42,7 @@ func TestClustersThatAreLeftAlone(t *testing.T) {
 		}
 	}
 	// A new cluster that says it were deleted is not; the API server takes that away, but only afterwards.
-	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).Hashed() {
+	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a lie helps")
 	}
 }
@@ -99,7 +99,7 @@ func TestOtherShapes(t *testing.T) {
 		}
 		// Stored like that, it is as if there had been nothing to keep, but names stay.
 		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
-		if raycluster.View(mended).Hashed() {
+		if raycluster.View(mended).HasHashedNames() {
 			t.Errorf("%s: hashed", text)
 		}
 		accepted(t, onOpenShift(), mended, object)
@@ -145,8 +145,8 @@ func TestSettings(t *testing.T) {
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := off.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
-	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(off) {
+	answer := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(disabled) {
 		t.Errorf("%+v", answer)
 	}
 }

@@ -20,12 +20,12 @@ type Settings struct {
 }
 
 // place leads from the top of an object to a value in it; indexes of lists are written as numbers.
-type place []string
+type fieldPath []string
 
-func (p place) child(names ...string) place { return slices.Concat(p, names) }
+func (p fieldPath) child(names ...string) fieldPath { return slices.Concat(p, names) }
 
 // content is what belongs into one pod template. Zero fields are not injected.
-type content struct {
+type injection struct {
 	sidecar        element
 	sidecarVolumes []element
 	env            []element
@@ -36,17 +36,17 @@ type content struct {
 
 // group is one pod template of a cluster.
 type group struct {
-	at   place // of the group
+	path fieldPath // of the group
 	head bool
 	name string
 	// fields are those of the group as it was submitted.
 	fields map[string]any
-	content
+	injection
 	// renewed tells that the user changed the template, so that its pods will be replaced anyway.
-	renewed bool
+	templateChanged bool
 }
 
-func (g *group) pod() place { return g.at.child("template", "spec") }
+func (g *group) podPath() fieldPath { return g.path.child("template", "spec") }
 
 func (g *group) spec() map[string]any {
 	return nested.Map(g.fields, "template", "spec")
@@ -66,7 +66,7 @@ type plan struct {
 	groups       []*group
 	// remade tells that the pods of the head will be replaced anyway, or would not start: only then certificates come or go, for pods
 	// with and without them cannot talk to each other.
-	remade bool
+	recreated bool
 	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
 	autoscaler autoscaler
 	// variables and mounts are those of the certificates, whether they are wanted or not, token is the mount of the account's token.
@@ -78,14 +78,14 @@ type plan struct {
 type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
-func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
+func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p
 	}
 	switch {
 	case old.Object() == nil:
-	case old.Hashed():
+	case old.HasHashedNames():
 		p.names = cluster.HashedNames()
 	default:
 		p.names = cluster.LegacyNames()
@@ -95,29 +95,29 @@ func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
 	p.groups = groupsOf(cluster)
 	for _, g := range p.groups {
 		was := counterpart(g, before)
-		g.renewed = was == nil || p.changed(was, g)
+		g.templateChanged = was == nil || p.isTemplateChanged(was, g)
 	}
-	p.remade = cluster.Suspended() || p.groups[0].renewed || p.mode.ByKubeRay
-	if !p.remade {
-		p.mode = p.mode.WhilePodsLast(cluster, old)
+	p.recreated = cluster.Suspended() || p.groups[0].templateChanged || p.mode.ByKubeRay
+	if !p.recreated {
+		p.mode = p.mode.KeepForRunningPods(cluster, old)
 	}
 	for _, g := range p.groups {
-		p.fill(g)
-		if !g.renewed {
-			p.pin(counterpart(g, before), g)
+		p.planGroup(g)
+		if !g.templateChanged {
+			p.keepStored(counterpart(g, before), g)
 		}
 	}
-	p.forAutoscaler()
+	p.planAutoscaler()
 	return p
 }
 
 // groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
 func groupsOf(c raycluster.Cluster) []*group {
-	head := place{"spec", "headGroupSpec"}
-	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
-	workers := place{"spec", "workerGroupSpecs"}
+	head := fieldPath{"spec", "headGroupSpec"}
+	groups := []*group{{path: head, head: true, fields: nested.Map(c.Object(), head...)}}
+	workers := fieldPath{"spec", "workerGroupSpecs"}
 	for i, worker := range nested.List(c.Object(), workers...) {
-		groups = append(groups, &group{at: workers.child(strconv.Itoa(i)), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
+		groups = append(groups, &group{path: workers.child(strconv.Itoa(i)), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
 	}
 	return groups
 }
@@ -132,8 +132,8 @@ func counterpart(g *group, stored []*group) *group {
 }
 
 // fill plans a group as for a new cluster. A group without a container for Ray is left as it is; validation refuses it.
-func (p *plan) fill(g *group) {
-	if rayContainer(g) != "" {
+func (p *plan) planGroup(g *group) {
+	if rayContainerProblem(g) != "" {
 		return
 	}
 	if g.head && p.mode.Auth.Sidecar() {
@@ -155,35 +155,35 @@ func (p *plan) sidecar() raycluster.Sidecar {
 		image = p.settings.AuthProxyImage
 	}
 	return raycluster.Sidecar{
-		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Dashboard: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
-		TLS: p.settings.TLS, SecretToken: p.mode.KeepsAccount,
+		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), DashboardPort: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
+		TLS: p.settings.TLS, SecretToken: p.mode.KeepsServiceAccount,
 	}
 }
 
 // forAutoscaler plans for the autoscaler, which talks to Ray and to Kubernetes from the pod of the head. What it has not
 // while the template of the head stays, it does not get.
-func (p *plan) forAutoscaler() {
+func (p *plan) planAutoscaler() {
 	head := p.groups[0]
-	if !p.cluster.Autoscaled() {
+	if !p.cluster.HasAutoscaler() {
 		return
 	}
 	was := nested.List(p.old.Object(), autoscalerOptions.child("volumeMounts")...)
-	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
+	if p.recreated || nested.Named(was, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsAccount {
+	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsServiceAccount {
 		p.autoscaler.mounts = append(p.autoscaler.mounts, p.token)
 	}
 }
 
-var autoscalerOptions = place{"spec", "autoscalerOptions"}
+var autoscalerOptions = fieldPath{"spec", "autoscalerOptions"}
 
 // account is under which account the head runs: that of the dashboard, or that of the user; empty for that of the namespace.
-func (p *plan) account() string {
-	if p.groups[0].sidecar != nil && !p.mode.KeepsAccount {
+func (p *plan) serviceAccount() string {
+	if p.groups[0].sidecar != nil && !p.mode.KeepsServiceAccount {
 		return p.names.ServiceAccount
 	}
-	return p.cluster.UserAccount()
+	return p.cluster.UserServiceAccount()
 }
 
 // version is the value of the annotation that selects hashed names, and whether it belongs there. A legacy cluster keeps its
@@ -193,7 +193,7 @@ func (p *plan) version(current string) (string, bool) {
 		return current, true
 	}
 	stored, hashed := p.old.Annotation(raycluster.AnnotationVersion)
-	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.renewed }) {
+	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.templateChanged }) {
 		return current, true
 	}
 	return stored, hashed

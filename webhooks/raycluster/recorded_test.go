@@ -136,7 +136,7 @@ func TestRecordings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
 			got := defaulted(t, recordedSettings(name), input, nil)
-			lines := differences("", lists(normal(output)), lists(normal(got)))
+			lines := differences("", lists(normalize(output)), lists(normalize(got)))
 			// What the schema of the CRD and the controller add is not done here.
 			lines = slices.DeleteFunc(lines, func(line string) bool {
 				return strings.HasPrefix(line, ".metadata.finalizers: ") || strings.Contains(line, "numOfHosts")
@@ -151,7 +151,7 @@ func TestRecordings(t *testing.T) {
 // In the default form the certificates come from Secrets: these places differ from the form of the recordings, and no others.
 func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
 	of := func(s Settings) any {
-		return lists(normal(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
+		return lists(normalize(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
 	}
 	s := recordedSettings("openshift-oauth-mtls")
 	var places []string
@@ -253,7 +253,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	changed := defaulted(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
 	accepted(t, s, changed, stored)
 	certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
-	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).Hashed() == legacy {
+	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
 		t.Errorf("%v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {

@@ -41,14 +41,14 @@ func (p *plan) violations() field.ErrorList {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
 	}
-	r := &review{plan: p}
+	r := &specValidator{plan: p}
 	update := p.old.Object() != nil
 	r.ingress()
 	r.issuer()
 	r.kubeRay()
 	if !update {
 		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
-	} else if p.old.Hashed() != p.cluster.Hashed() {
+	} else if p.old.HasHashedNames() != p.cluster.HasHashedNames() {
 		value, _ := p.cluster.Annotation(raycluster.AnnotationVersion)
 		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
 	}
@@ -68,31 +68,31 @@ func (p *plan) violations() field.ErrorList {
 }
 
 // review collects what is wrong.
-type review struct {
+type specValidator struct {
 	*plan
 	errs field.ErrorList
 }
 
-func (r *review) add(err *field.Error) { r.errs = append(r.errs, err) }
+func (r *specValidator) add(err *field.Error) { r.errs = append(r.errs, err) }
 
 // path writes indexes as elements of their own, as clients know it.
-func path(p place) *field.Path { return field.NewPath(p[0], p[1:]...) }
+func toFieldPath(p fieldPath) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
 // ingress refuses KubeRay's own Ingress, unless it is stored: finalizers of such a cluster must come and go.
-func (r *review) ingress() {
+func (r *specValidator) ingress() {
 	at := []string{"spec", "headGroupSpec", "enableIngress"}
 	if nested.At(r.cluster.Object(), at...) == true && nested.At(r.old.Object(), at...) != true {
-		r.add(field.Invalid(path(at), true, noIngress))
+		r.add(field.Invalid(toFieldPath(at), true, noIngress))
 	}
 }
 
 // kubeRay refuses what lets KubeRay secure the cluster, where an administrator wants that and it is new.
-func (r *review) kubeRay() {
+func (r *specValidator) kubeRay() {
 	if r.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
 		return
 	}
-	before := ownFields(r.old.OwnSecurity())
-	for name := range ownFields(r.cluster.OwnSecurity()) {
+	before := securityFields(r.old.UserSecurity())
+	for name := range securityFields(r.cluster.UserSecurity()) {
 		if _, stored := before[name]; !stored {
 			r.add(field.Forbidden(field.NewPath("spec", name), kubeRayDenied))
 		}
@@ -100,52 +100,52 @@ func (r *review) kubeRay() {
 }
 
 // issuer refuses an annotation that selects no issuer, when it is new.
-func (r *review) issuer() {
+func (r *specValidator) issuer() {
 	value, there := r.cluster.Annotation(raycluster.AnnotationCertificates)
 	before, _ := r.old.Annotation(raycluster.AnnotationCertificates)
-	if there && value != before && !raycluster.Issuer(value).Known() {
+	if there && value != before && !raycluster.Issuer(value).Valid() {
 		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationCertificates), value, unknownIssuer))
 	}
 }
 
 // containers refuses groups without a container for Ray (R5), unless they are stored like that.
-func (r *review) containers(g *group) {
-	at := g.pod().child("containers")
+func (r *specValidator) containers(g *group) {
+	at := g.podPath().child("containers")
 	was := counterpart(g, groupsOf(r.old))
-	if was != nil && rayContainer(was) == rayContainer(g) {
+	if was != nil && rayContainerProblem(was) == rayContainerProblem(g) {
 		return
 	}
-	switch name := rayContainer(g); name {
+	switch name := rayContainerProblem(g); name {
 	case "":
 	case "nothing":
-		r.add(field.Required(path(at), noContainer))
+		r.add(field.Required(toFieldPath(at), noContainer))
 	default:
-		r.add(field.Invalid(path(at.child("0", "name")), name, sidecarFirst+name))
+		r.add(field.Invalid(toFieldPath(at.child("0", "name")), name, sidecarFirst+name))
 	}
 }
 
 // rayContainer is empty for a group whose first container can be that of Ray, and otherwise says what stands there.
-func rayContainer(g *group) string {
+func rayContainerProblem(g *group) string {
 	if len(g.containers()) == 0 || nested.Map(g.containers()[0]) == nil {
 		return "nothing"
 	}
 	name := nested.Text(g.containers()[0], "name")
-	if slices.Contains(ourContainers, name) {
+	if slices.Contains(injectedContainers, name) {
 		return name
 	}
 	return ""
 }
 
-func (r *review) sidecar(g *group) {
-	r.element(g.pod().child("containers"), g.sidecar, true, sidecarImmutable)
-	r.elements(g.pod().child("volumes"), g.sidecarVolumes, sidecarVolumes)
-	if account := r.cluster.HeadAccount(); account != r.account() {
-		r.add(field.Invalid(path(g.pod().child("serviceAccountName")), account, accountImmutable))
+func (r *specValidator) sidecar(g *group) {
+	r.element(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
+	r.elements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
+	if account := r.cluster.HeadServiceAccount(); account != r.serviceAccount() {
+		r.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
 	}
 }
 
-func (r *review) certificates(g *group) {
-	pod := g.pod()
+func (r *specValidator) certificates(g *group) {
+	pod := g.podPath()
 	r.element(pod.child("initContainers"), g.certificate, true, initImmutable)
 	container := pod.child("containers", "0")
 	r.elements(container.child("env"), g.env, variablesImmutable)
@@ -153,13 +153,13 @@ func (r *review) certificates(g *group) {
 	r.elements(container.child("volumeMounts"), g.mounts, mountsImmutable)
 }
 
-func (r *review) autoscaler() {
+func (r *specValidator) autoscaler() {
 	r.elements(autoscalerOptions.child("env"), r.plan.autoscaler.env, autoscalerImmutable)
 	r.elements(autoscalerOptions.child("volumeMounts"), r.plan.autoscaler.mounts, autoscalerImmutable)
 }
 
 // elements reports the first of the elements that is not there as it should be.
-func (r *review) elements(list place, wanted []element, message string) {
+func (r *specValidator) elements(list fieldPath, wanted []element, message string) {
 	for _, w := range wanted {
 		if !r.element(list, w, false, message) {
 			return
@@ -169,20 +169,20 @@ func (r *review) elements(list place, wanted []element, message string) {
 
 // element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported. In a container
 // users may set some fields.
-func (r *review) element(list place, wanted element, container bool, message string) bool {
+func (r *specValidator) element(list fieldPath, wanted element, container bool, message string) bool {
 	entries := nested.List(r.cluster.Object(), list...)
 	found := nested.Indexes(entries, wanted["name"])
 	switch {
 	case len(found) == 0:
-		r.add(field.Required(path(list), message))
+		r.add(field.Required(toFieldPath(list), message))
 		return false
 	case len(found) > 1:
-		r.add(field.Invalid(path(list), strconv.Itoa(len(found))+" times "+wanted["name"].(string), message))
+		r.add(field.Invalid(toFieldPath(list), strconv.Itoa(len(found))+" times "+wanted["name"].(string), message))
 		return false
 	}
 	present := entries[found[0]].(map[string]any)
-	if container && !sameContainer(present, wanted) || !container && !same(present, wanted) {
-		r.add(field.Invalid(path(list), wanted["name"], message))
+	if container && !equalContainers(present, wanted) || !container && !equalElements(present, wanted) {
+		r.add(field.Invalid(toFieldPath(list), wanted["name"], message))
 		return false
 	}
 	return true
@@ -197,11 +197,11 @@ func (p *plan) warnings() []string {
 	if p.old.Object() == nil {
 		out = append(out, hostWarnings(p.cluster)...)
 	}
-	if user := p.cluster.UserAccount(); user != "" && p.account() != user && p.old.UserAccount() != user {
+	if user := p.cluster.UserServiceAccount(); user != "" && p.serviceAccount() != user && p.old.UserServiceAccount() != user {
 		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
-			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, raycluster.AnnotationKeepServiceAccount))
+			"and not under %s: annotation %s: \"true\" keeps the latter", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
 	}
-	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
+	before, now := securityFields(p.old.UserSecurity()), securityFields(p.cluster.UserSecurity())
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if _, stored := before[name]; !stored && p.settings.KubeRaySecurity != config.KubeRaySecurityTrust {
 			out = append(out, "spec."+name+": "+now[name])
@@ -211,23 +211,23 @@ func (p *plan) warnings() []string {
 }
 
 // replaced warns about containers, volumes and variables of a new cluster that have the names of those of the operator.
-func (p *plan) replaced() []string {
+func (p *plan) replacementWarnings() []string {
 	if p.old.Object() != nil {
 		return nil
 	}
 	var out []string
-	warn := func(list place, ours ...element) {
+	warn := func(list fieldPath, ours ...element) {
 		for _, o := range ours {
 			if o == nil {
 				continue
 			}
-			if theirs := nested.Named(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !sameContainer(theirs, o) {
-				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", path(list), o["name"]))
+			if theirs := nested.Named(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !equalContainers(theirs, o) {
+				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", toFieldPath(list), o["name"]))
 			}
 		}
 	}
 	for _, g := range p.groups {
-		pod := g.pod()
+		pod := g.podPath()
 		warn(pod.child("containers"), g.sidecar)
 		warn(pod.child("initContainers"), g.certificate)
 		warn(pod.child("volumes"), slices.Concat(g.sidecarVolumes, g.volumes)...)
@@ -238,7 +238,7 @@ func (p *plan) replaced() []string {
 
 // ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
 // said that KubeRay is trusted with it.
-func ownFields(own raycluster.OwnSecurity) map[string]string {
+func securityFields(own raycluster.UserSecurity) map[string]string {
 	out := map[string]string{}
 	if own.Token {
 		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"

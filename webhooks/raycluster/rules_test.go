@@ -149,7 +149,7 @@ func TestRulesOfUpdate(t *testing.T) {
 					changed := copyOf(stored, test.change)
 					refused(t, s, changed, stored, group.path+test.want)
 					accepted(t, s, changed, nil)
-					if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
+					if diff := cmp.Diff(normalize(stored), normalize(defaulted(t, s, changed, stored))); diff != "" {
 						t.Errorf("%s is not mended:\n%s", form, diff)
 					}
 				}

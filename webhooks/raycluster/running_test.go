@@ -54,7 +54,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 				t.Errorf("the head has %+v", has)
 			}
 			for i := range listAt(got, "spec", "workerGroupSpecs") {
-				pod := place{"spec", "workerGroupSpecs"}.child(strconv.Itoa(i), "template", "spec")
+				pod := fieldPath{"spec", "workerGroupSpecs"}.child(strconv.Itoa(i), "template", "spec")
 				if has := raycluster.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
 					t.Errorf("workers have %+v", has)
 				}

@@ -43,17 +43,17 @@ type Options struct {
 // anything of the manager, with a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 	server := mgr.GetWebhookServer()
-	var mutating, validating admission.Handler = off, off
+	var mutating, validating admission.Handler = disabled, disabled
 	if enabled {
 		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, raycluster.GVK.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, raycluster.GVK.GroupKind(), referencesOf)})
 }
 
 // usesOf lists what a cluster names. Its pods are made by KubeRay, not by the manager.
-func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
-	cluster, err := object(raw, namespace)
+func referencesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
+	cluster, err := parseCluster(raw, namespace)
 	u := author.References{Namespace: namespace}
 	if err == nil {
 		u.AddReferences(cluster.Object(), nil)

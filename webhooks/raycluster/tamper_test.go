@@ -80,8 +80,8 @@ func watchedLists(object map[string]any) []watched {
 }
 
 // leaves lists the places of all values below a value, without what users may set.
-func leaves(value any, at place) []place {
-	var out []place
+func leaves(value any, at fieldPath) []fieldPath {
+	var out []fieldPath
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -152,7 +152,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 						if slices.Contains(own, name) {
 							continue
 						}
-						for _, at := range leaves(listAt(stored, w.list...)[i], place(w.list).child(strconv.Itoa(i))) {
+						for _, at := range leaves(listAt(stored, w.list...)[i], fieldPath(w.list).child(strconv.Itoa(i))) {
 							tried++
 							checkImmutable(t, s, stored, w, name, at)
 						}
@@ -166,21 +166,21 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 	}
 }
 
-func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
+func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at fieldPath) {
 	t.Helper()
 	changed := copyOf(stored, put(another(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
 	}
-	if hashed := raycluster.View(stored).Hashed(); hashed && w.onCreation(name) {
+	if hashed := raycluster.View(stored).HasHashedNames(); hashed && w.onCreation(name) {
 		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
 			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}
 	} else if hashed {
 		accepted(t, s, changed, nil)
 	}
-	if want, got := normal(stored), normal(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
+	if want, got := normalize(stored), normalize(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
 		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), cmp.Diff(want, got))
 	}
 }
@@ -252,7 +252,7 @@ func TestUsersKeepTheirRights(t *testing.T) {
 						changed := copyOf(stored, change)
 						accepted(t, s, changed, stored)
 						// The same program with the same settings has nothing to add.
-						if diff := cmp.Diff(normal(changed), normal(defaulted(t, s, changed, stored))); diff != "" {
+						if diff := cmp.Diff(normalize(changed), normalize(defaulted(t, s, changed, stored))); diff != "" {
 							t.Errorf("group %d (-submitted +stored):\n%s", i, diff)
 						}
 					}

@@ -57,7 +57,7 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 					got := defaulted(t, off, submitted, stored)
 					accepted(t, off, got, stored)
 					// A cluster made with these settings looks the same.
-					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, changedHead), nil)), normal(got)); diff != "" {
+					if diff := cmp.Diff(normalize(defaulted(t, off, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
 					labelled := copyOf(stored, put("x", "metadata", "labels", "a"))
@@ -68,7 +68,7 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 					}
 				}
 				submitted := copyOf(stored, changedHead)
-				if diff := cmp.Diff(normal(parse(t, object, versioned, changedHead)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
+				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(defaulted(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
 				}
 			})
@@ -136,12 +136,12 @@ func TestKubeRaysOwnSecurity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := defaulted(t, test.want, parse(t, full, test.change), nil)
-			if diff := cmp.Diff(normal(want), normal(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
+			if diff := cmp.Diff(normalize(want), normalize(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
 				t.Errorf("new: %s", diff)
 			}
 			stored := defaulted(t, on, parse(t, full), nil)
 			got := defaulted(t, on, copyOf(stored, test.change), stored)
-			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+			if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 				t.Errorf("later: %s", diff)
 			}
 			accepted(t, on, got, stored)

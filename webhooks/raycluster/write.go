@@ -12,9 +12,9 @@ import (
 func (p *plan) write(object map[string]any, version string) {
 	p.writeVersion(object, version)
 	for _, g := range p.groups {
-		if rayContainer(g) == "" {
-			pod := nested.Map(object, g.pod()...)
-			p.withdraw(g, pod)
+		if rayContainerProblem(g) == "" {
+			pod := nested.Map(object, g.podPath()...)
+			p.removeInjected(g, pod)
 			p.writeGroup(g, pod)
 			if g.head {
 				p.writeAccount(object, pod)
@@ -39,30 +39,32 @@ func (p *plan) writeVersion(object map[string]any, version string) {
 
 // withdraw takes out of a pod spec what is ours and no longer wanted (R28). An element is ours when it says what we write, and not by its
 // name alone: a user may have a container or a volume of such a name where we have none.
-func (p *plan) withdraw(g *group, pod map[string]any) {
-	ours := p.cluster.Ours()
+func (p *plan) removeInjected(g *group, pod map[string]any) {
+	ours := p.cluster.Managed()
 	volumes := nested.List(pod, "volumes") // as they are now: what they say of each other changes with the first that goes
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
-	drop(pod, "containers", func(c element) bool {
+	dropElements(pod, "containers", func(c element) bool {
 		return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.Text(c, "name"))
 	})
-	drop(pod, "volumes", func(v element) bool { return ours.Volume(v, volumes) && !slices.Contains(keep, nested.Text(v, "name")) })
-	if g.env == nil && ours.Authority(volumes) {
-		drop(pod, "initContainers", ours.Certificate)
-		p.withdrawTLS(nested.Map(pod, "containers", "0"))
+	dropElements(pod, "volumes", func(v element) bool {
+		return ours.HasVolume(v, volumes) && !slices.Contains(keep, nested.Text(v, "name"))
+	})
+	if g.env == nil && ours.HasAuthority(volumes) {
+		dropElements(pod, "initContainers", ours.HasInitContainer)
+		p.removeTLS(nested.Map(pod, "containers", "0"))
 	}
 }
 
 // withdrawTLS takes the variables and mounts out of a container, or something like it.
-func (p *plan) withdrawTLS(container map[string]any) {
-	drop(container, "env", func(v element) bool {
-		return slices.ContainsFunc(p.variables, func(written element) bool { return same(v, written) })
+func (p *plan) removeTLS(container map[string]any) {
+	dropElements(container, "env", func(v element) bool {
+		return slices.ContainsFunc(p.variables, func(written element) bool { return equalElements(v, written) })
 	})
-	drop(container, "volumeMounts", func(m element) bool { return mounts(m, p.mounts) })
+	dropElements(container, "volumeMounts", func(m element) bool { return hasSameMount(m, p.mounts) })
 }
 
 // mounts tells whether a mount has the volume and the path of one that we write.
-func mounts(mount element, written []element) bool {
+func hasSameMount(mount element, written []element) bool {
 	return slices.ContainsFunc(written, func(w element) bool { return mount["name"] == w["name"] && mount["mountPath"] == w["mountPath"] })
 }
 
@@ -99,10 +101,10 @@ func (p *plan) writeTLS(container map[string]any, env, mounts []element) {
 func (p *plan) writeAutoscaler(object map[string]any) {
 	options := nested.Map(object, autoscalerOptions...)
 	if p.autoscaler.env == nil && nested.Named(nested.List(options, "volumeMounts"), raycluster.VolumeServer) != nil {
-		p.withdrawTLS(options)
+		p.removeTLS(options)
 	}
 	if !slices.Contains(namesOf(p.autoscaler.mounts), raycluster.VolumeToken) {
-		drop(options, "volumeMounts", func(m element) bool { return mounts(m, []element{p.token}) })
+		dropElements(options, "volumeMounts", func(m element) bool { return hasSameMount(m, []element{p.token}) })
 	}
 	if len(p.autoscaler.env)+len(p.autoscaler.mounts) > 0 {
 		p.writeTLS(child(nested.Map(object, "spec"), "autoscalerOptions"), p.autoscaler.env, p.autoscaler.mounts)
@@ -116,7 +118,7 @@ func (p *plan) writeAccount(object, pod map[string]any) {
 	if p.groups[0].sidecar == nil && !wasGuarded {
 		return
 	}
-	present, wanted, user := p.cluster.HeadAccount(), p.account(), p.cluster.UserAccount()
+	present, wanted, user := p.cluster.HeadServiceAccount(), p.serviceAccount(), p.cluster.UserServiceAccount()
 	if overwritten := wanted == p.names.ServiceAccount && wanted != user; overwritten && user != "" && present != "" {
 		annotationsOf(object)[raycluster.AnnotationServiceAccount] = user
 	} else { // nothing is overwritten, or the user took the name of the account out of the template

@@ -98,7 +98,7 @@ func TestCertManagerIssues(t *testing.T) {
 		t.Errorf("%d pods were marked", w.patches)
 	}
 	w.rests(cluster, byCertManager)
-	if wanted := Wanted(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
+	if wanted := Desired(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
 		t.Errorf("%d objects are kept", len(wanted))
 	}
 }

@@ -35,7 +35,7 @@ var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 
 // fixture keeps certificates on a fake API server, with a clock that stands still.
 type fixture struct {
-	*Keeper
+	*Reconciler
 	memory   Memory
 	t        *testing.T
 	clock    *clocktesting.FakeClock
@@ -96,7 +96,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 			return nil // a cluster is given to each reconcile, and never stored
 		},
 	})
-	w.Keeper = &Keeper{
+	w.Reconciler = &Reconciler{
 		Cached: cached, Live: live, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
@@ -128,10 +128,10 @@ func (w *fixture) inputs(mode raycluster.Mode) Inputs {
 func (w *fixture) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	in := w.inputs(mode)
 	var err error
-	if in.Pods, err = pods.Of(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+	if in.Pods, err = pods.List(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 		return 0, err
 	}
-	return w.Keeper.Keep(ctx, cluster, in, &w.memory)
+	return w.Reconciler.Reconcile(ctx, cluster, in, &w.memory)
 }
 
 // keep reconciles without an error.

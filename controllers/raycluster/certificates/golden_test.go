@@ -21,7 +21,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	mode.Auth = raycluster.AuthProxy
 	w.keep(cluster, mode)
 	var objects []*unstructured.Unstructured
-	for _, name := range planCertificates(raycluster.View(cluster.Object), w.inputs(mode)).secrets() {
+	for _, name := range planCertificates(raycluster.View(cluster.Object), w.inputs(mode)).secretNames() {
 		secret := w.secret(name)
 		secret.SetGroupVersionKind(secretGVK)
 		for key := range secret.Data {

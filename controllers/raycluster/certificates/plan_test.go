@@ -84,7 +84,7 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planCertificates(raycluster.View(tc.cluster.Object), Inputs{RayCluster: tc.settings, Mode: tc.mode, CertManager: true})
-			got := p.secrets()
+			got := p.secretNames()
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
 			}
@@ -111,8 +111,8 @@ func TestTooManyPods(t *testing.T) {
 	pods := manyPods(maxAddresses+100, start)
 	slices.Reverse(pods)
 	leaf := planLeaf(roleWorker, "s", "", nil, pods)
-	if len(leaf.options.Addresses) != maxAddresses || leaf.left != 102 { // two are those of loopback
-		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.left)
+	if len(leaf.options.Addresses) != maxAddresses || leaf.excludedAddresses != 102 { // two are those of loopback
+		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.excludedAddresses)
 	}
 	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
 		t.Error("the oldest pods come first")
@@ -129,13 +129,13 @@ func TestTooManyPods(t *testing.T) {
 	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
 		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
 	}
-	w.memory.begin(cluster)
-	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: &w.memory}
-	p.tellOfRoom(leaf)
+	w.memory.init(cluster)
+	p := &reconciliation{Reconciler: w.Reconciler, cluster: cluster, memory: &w.memory}
+	p.capacityEvent(leaf)
 	if reported := w.reported(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
 		t.Errorf("reported:\n%s", reported)
 	}
-	p.tellOfRoom(leaf)
+	p.capacityEvent(leaf)
 	if reported := w.reported(); reported != "" {
 		t.Errorf("reported again:\n%s", reported)
 	}

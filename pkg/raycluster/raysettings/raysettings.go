@@ -39,7 +39,7 @@ type Source struct {
 	singleton.Listeners[config.RayCluster]
 	options Options
 
-	refused string // what the follower has reported of the ConfigMap as it is now, empty while it is good
+	lastError string // what the follower has reported of the ConfigMap as it is now, empty while it is good
 
 	mu      sync.Mutex
 	current *config.RayCluster // nil until the first good reading
@@ -61,7 +61,7 @@ func New(o Options) *Source {
 	s := &Source{options: o}
 	s.Watcher = singleton.New(singleton.Options{
 		Client:   o.Dynamic.Resource(configMaps).Namespace(o.Config.OperatorNamespace),
-		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, OnUpdate: s.follow,
+		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, OnUpdate: s.update,
 	})
 	s.SetServed(true)
 	return s
@@ -81,32 +81,32 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	err := s.options.Live.Get(ctx, key, stored)
 	switch {
 	case apierrors.IsNotFound(err):
-		return s.take(nil)
+		return s.apply(nil)
 	case err != nil:
 		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return s.take(stored)
+	return s.apply(stored)
 }
 
 // follow takes what the watch says, and reports a mistake where its author looks.
-func (s *Source) follow(object *unstructured.Unstructured) {
+func (s *Source) update(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
 		stored = &corev1.ConfigMap{}
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores nothing else
 	}
-	_, err := s.take(stored)
+	_, err := s.apply(stored)
 	if err == nil {
-		s.refused = ""
-	} else if text := err.Error(); text != s.refused { // a ConfigMap is seen again with each new watch
-		s.refused = text
+		s.lastError = ""
+	} else if text := err.Error(); text != s.lastError { // a ConfigMap is seen again with each new watch
+		s.lastError = text
 		s.options.Log.Error(err, "The settings of Ray are refused; those before stay in force")
 		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+text)
 	}
 }
 
 // take puts the settings of a ConfigMap in force; nil is none.
-func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
+func (s *Source) apply(stored *corev1.ConfigMap) (config.RayCluster, error) {
 	var older *config.LegacyConfig
 	if stored != nil {
 		older = &config.LegacyConfig{

@@ -145,7 +145,7 @@ func TestNotesAreToldOnce(t *testing.T) {
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
-		if _, err := f.take(stored(tc.text)); err != nil {
+		if _, err := f.apply(stored(tc.text)); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.notes.Load(); got != tc.reported {
@@ -170,7 +170,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		if _, err := f.take(stored(texts[i%2])); err != nil {
+		if _, err := f.apply(stored(texts[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestTroubleAtTheStart(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var none *corev1.ConfigMap
-	if got, err := f.take(none); err != nil || !got.MTLS {
+	if got, err := f.apply(none); err != nil || !got.MTLS {
 		t.Errorf("after the ConfigMap went: %+v, %v", got, err)
 	}
 }
@@ -220,12 +220,12 @@ func TestEventsTellMistakesApart(t *testing.T) {
 	} {
 		m := stored(step.text)
 		m.UID, m.ResourceVersion = "uid", step.version
-		f.follow(loose(t, m))
+		f.update(loose(t, m))
 	}
-	f.follow(nil)
+	f.update(nil)
 	m := stored("kuberay: [a]")
 	m.UID, m.ResourceVersion = "uid", "7"
-	f.follow(loose(t, m))
+	f.update(loose(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
 		t.Errorf("reported the versions %s", got)
 	}

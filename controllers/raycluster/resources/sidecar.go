@@ -19,35 +19,35 @@ import (
 const (
 	annotationRedirect    = "serviceaccounts.openshift.io/oauth-redirectreference.first"
 	annotationAccountName = "kubernetes.io/service-account.name"
-	// redirectReference makes an account the OAuth client of the dashboard's Route. It is written as the CodeFlare operator did, so that
-	// the annotation does not change with a take-over.
+	// redirectReference makes a ServiceAccount the OAuth client of the dashboard's Route. The text equals that of the CodeFlare operator, so
+	// that an upgrade does not change the annotation.
 	redirectReference = `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":%q}}`
 
 	portHTTPS = 443
 )
 
-// guardObjects are what the sidecar before the dashboard needs: an account, and a key for its cookies or rules for whom it lets
-// in. Its certificate is that of the platform or one of certificates.
-func guardObjects(c raycluster.Cluster, in Inputs) apply.Desired {
+// sidecarObjects returns the ServiceAccount of the sidecar, and its cookie key (OAuth) or its authorization rules (proxy). certificates/
+// or the platform issues its certificate.
+func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
-	switch in.Guard(c) {
+	switch in.EffectiveAuth(c) {
 	case raycluster.AuthOAuth:
 		redirect := map[string]string{annotationRedirect: fmt.Sprintf(redirectReference, n.Dashboard)}
 		cookie := secret(c, n.CookieSecret)
-		if len(in.Cookie) > 0 { // it is not known when a cluster is rendered
+		if len(in.Cookie) > 0 { // empty in Render
 			cookie.WithData(map[string][]byte{raycluster.KeyCookie: in.Cookie})
 		}
-		desired.Add(cookie, account(c).WithAnnotations(redirect))
+		desired.Add(cookie, serviceAccount(c).WithAnnotations(redirect))
 	case raycluster.AuthProxy:
-		rules, err := rbacproxy.Config(raycluster.Rule(c.Namespace()))
-		utilruntime.Must(err) // texts can be written as YAML
-		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c)).WithData(rules), account(c))
+		rules, err := rbacproxy.Config(raycluster.RequiredAccess(c.Namespace()))
+		utilruntime.Must(err) // strings always encode as YAML
+		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(clusterLabels(c)).WithData(rules), serviceAccount(c))
 	default:
 		return nil
 	}
-	if in.Mode.KeepsAccount {
-		// The token controller fills it; nothing in it is ours.
+	if in.Mode.KeepsServiceAccount {
+		// The token controller writes its data.
 		desired.Add(secret(c, n.TokenSecret).WithType(corev1.SecretTypeServiceAccountToken).
 			WithAnnotations(map[string]string{annotationAccountName: n.ServiceAccount}))
 	}
@@ -55,21 +55,21 @@ func guardObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 }
 
 func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c))
+	return corev1ac.Secret(name, c.Namespace()).WithLabels(clusterLabels(c))
 }
 
-// account is that of the sidecar. Where the sidecar mounts its token itself, no other container of the pod gets one.
-func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
-	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c))
+// serviceAccount returns the ServiceAccount of the sidecar. No token is mounted into other containers if the sidecar has a volume for it.
+func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
+	account := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(clusterLabels(c))
 	if c.Injected().Token {
-		a.WithAutomountServiceAccountToken(false)
+		account.WithAutomountServiceAccountToken(false)
 	}
-	return a
+	return account
 }
 
-// proxyService leads to the sidecar of the head. OpenShift issues its certificate.
+// proxyService returns the Service of the sidecar. OpenShift issues its certificate.
 func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c))
+	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(clusterLabels(c))
 	if in.OpenShift {
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
 	}
@@ -81,9 +81,9 @@ func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfigu
 				WithTargetPort(intstr.FromString(raycluster.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))
 }
 
-// binding lets the sidecar ask who calls and what he may. An object of cluster scope has no owner in a namespace: the
-// finalizer of the cluster stands for it.
-func binding(c raycluster.Cluster) *apply.Object {
+// clusterRoleBinding returns the right of the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner,
+// so the finalizer of the cluster deletes it.
+func clusterRoleBinding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()
 	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).
 		WithLabels(map[string]string{raycluster.LabelClusterName: c.Name(), raycluster.LabelClusterNamespace: c.Namespace()}).

@@ -86,7 +86,7 @@ func TestPullSecretRepair(t *testing.T) {
 				t.Errorf("reported %q", said)
 			}
 			known := s.memory.of(u)
-			if known.deleted[tc.pod.UID] != tc.deleted {
+			if known.deletedPods[tc.pod.UID] != tc.deleted {
 				t.Error("the uid is not remembered")
 			}
 		})
@@ -127,7 +127,7 @@ func TestHostTaken(t *testing.T) {
 	}
 	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
 	s.must(older)
-	if writes, again, err := s.once(younger); err != nil || again != strangerRetry || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+	if writes, again, err := s.once(younger); err != nil || again != foreignObjectRequeue || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
 		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
 	}
 	if said := s.said(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
@@ -171,7 +171,7 @@ func TestTold(t *testing.T) {
 		}, "no Gateway is named: set raycluster.gatewayNamespace"},
 		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
 		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
-			s.kubeRay = func(config.RayCluster) ([]string, bool) { return nil, true }
+			s.kubeRayNamespaces = func(config.RayCluster) ([]string, bool) { return nil, true }
 		}, "Warning " + ReasonNoKubeRay},
 		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
 		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.MTLS = false }, ReasonOutdated},
@@ -217,7 +217,7 @@ func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	if asked(s.must(u)) {
 		t.Error("admission was asked while there may be pods")
 	}
-	if mode := s.kept[len(s.kept)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
+	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
 		t.Errorf("certificates are kept in mode %+v", mode)
 	}
 	route := &unstructured.Unstructured{}
@@ -250,12 +250,12 @@ func TestModeInForce(t *testing.T) {
 	} {
 		u := clusterFrom(t, demoCluster("", tc.spec))
 		in := inputsFor(u, true, noOAuth, func(in *resources.Inputs) { in.MTLS = false })
-		if mode := in.InForce(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
+		if mode := in.EffectiveMode(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
 			t.Errorf("%s: %+v", name, mode)
 		}
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
-	if mode := inputsFor(u, true).InForce(raycluster.View(u.Object)); mode.Active() {
+	if mode := inputsFor(u, true).EffectiveMode(raycluster.View(u.Object)); mode.Active() {
 		t.Errorf("%+v", mode)
 	}
 }
@@ -284,18 +284,18 @@ func TestConcerns(t *testing.T) {
 		"deletion":   {changed(func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(0, 0))) }), true},
 		"recreated":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
 	} {
-		if got := concerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+		if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
 func TestByBinding(t *testing.T) {
-	got := byBinding(t.Context(), bindingOf("x", "demo", "team1"))
+	got := bindingToCluster(t.Context(), bindingOf("x", "demo", "team1"))
 	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
 		t.Errorf("%v", got)
 	}
-	if got := byBinding(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
+	if got := bindingToCluster(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -303,8 +303,8 @@ func TestByBinding(t *testing.T) {
 func TestMemoryFollowsTheUID(t *testing.T) {
 	m := &memory{}
 	u := clusterFrom(t, demoCluster("", plainHead))
-	m.of(u).isNews("a", "text")
-	if m.of(u).isNews("a", "text") || !m.of(u).isNews("a", "other") {
+	m.of(u).setMessage("a", "text")
+	if m.of(u).setMessage("a", "text") || !m.of(u).setMessage("a", "other") {
 		t.Error("news are what differs from before")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
@@ -312,13 +312,13 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 		t.Errorf("forgot %s", gone.uid)
 	}
 	u.SetUID("another")
-	if !m.of(u).isNews("a", "other") {
+	if !m.of(u).setMessage("a", "other") {
 		t.Error("another cluster of the name remembers nothing")
 	}
 	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
 		t.Errorf("forgot %v", gone)
 	}
-	if m.of(u).resolve("a") {
+	if m.of(u).clearMessage("a") {
 		t.Error("nothing was open")
 	}
 }

@@ -24,13 +24,13 @@ func calling(service string) admissionv1.WebhookClientConfig {
 // configurations are what an apply of another manager leaves: entries of both operators in one object.
 func configurations() []client.Object {
 	return []client.Object{
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: oldMutating}, Webhooks: []admissionv1.MutatingWebhook{
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: legacyMutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
 			{Name: "mraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
-			{Name: "mappwrapper.kb.io", ClientConfig: calling(oldService)},
+			{Name: "mappwrapper.kb.io", ClientConfig: calling(legacyWebhookService)},
 			{Name: "by-url", ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://x")}},
 		}},
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: oldValidating}, Webhooks: []admissionv1.ValidatingWebhook{
-			{Name: "vappwrapper.kb.io", ClientConfig: calling(oldService)},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: legacyValidatingConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{
+			{Name: "vappwrapper.kb.io", ClientConfig: calling(legacyWebhookService)},
 			{Name: "vraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
 		}},
 	}
@@ -39,7 +39,7 @@ func configurations() []client.Object {
 func webhookNames(t *testing.T, reader client.Reader) []string {
 	t.Helper()
 	m, v := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: oldMutating}, m), reader.Get(t.Context(), client.ObjectKey{Name: oldValidating}, v)); err != nil {
+	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: legacyMutatingConfiguration}, m), reader.Get(t.Context(), client.ObjectKey{Name: legacyValidatingConfiguration}, v)); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
@@ -57,7 +57,7 @@ var oursOnly = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.r
 // Entries of the CodeFlare operator go once its Service is gone, and no others.
 func TestDeadWebhooksAreRemoved(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
-	o := &oldWebhooks{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if err := o.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestDeadWebhooksAreRemoved(t *testing.T) {
 
 func TestNoWebhooksNoWork(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	o := &oldWebhooks{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if left, err := o.clean(t.Context()); left != 0 || err != nil {
 		t.Errorf("%d left, error %v", left, err)
 	}
@@ -76,10 +76,10 @@ func TestNoWebhooksNoWork(t *testing.T) {
 
 // While the Service is there the operator lives, and its entries stay; they are checked again.
 func TestLivingWebhooksStay(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: oldService}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: legacyWebhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &oldWebhooks{live: c, writer: c, clock: clk, log: logr.Discard()}
+	o := &legacyWebhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	done := make(chan error, 1)
 	go func() { done <- o.Start(t.Context()) }()
 	awaitWaiter(t, clk)
@@ -89,7 +89,7 @@ func TestLivingWebhooksStay(t *testing.T) {
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	clk.Step(oldWebhooksAgain)
+	clk.Step(legacyWebhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -109,13 +109,13 @@ func TestTroubleWithWebhooksIsTriedAgain(t *testing.T) {
 		},
 	}).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &oldWebhooks{live: c, writer: c, clock: clk, log: logr.Discard()}
+	o := &legacyWebhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- o.Start(ctx) }()
 	awaitWaiter(t, clk)
 	trouble = nil
-	clk.Step(oldWebhooksAgain)
+	clk.Step(legacyWebhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -44,7 +44,7 @@ type containerShape struct {
 	VolumeMounts []element `json:"volumeMounts"`
 }
 
-var mustBe = map[reflect.Kind]string{
+var typeMessages = map[reflect.Kind]string{
 	reflect.Struct: "must be an object", reflect.Map: "must be an object", reflect.Slice: "must be a list", reflect.String: "must be a string",
 }
 
@@ -52,37 +52,37 @@ var mustBe = map[reflect.Kind]string{
 // of the CRD says the same, but after the defaults.
 func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	if c.Object()["metadata"] == nil {
-		return field.ErrorList{field.Required(field.NewPath("metadata"), mustBe[reflect.Struct])}
+		return field.ErrorList{field.Required(field.NewPath("metadata"), typeMessages[reflect.Struct])}
 	}
 	text, err := json.Marshal(c.Object())
 	if err == nil {
 		err = json.Unmarshal(text, &shape{})
 	}
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		return field.ErrorList{field.Invalid(field.NewPath(wrong.Field), wrong.Value, mustBe[wrong.Type.Kind()])}
+		return field.ErrorList{field.Invalid(field.NewPath(wrong.Field), wrong.Value, typeMessages[wrong.Type.Kind()])}
 	}
 	return nil
 }
 
 const (
 	// maxName is the longest name of a RayCluster for which KubeRay makes pods, in bytes.
-	maxName = 53
+	maxNameLength = 53
 	// suffix is the number of characters that the API server adds to a generateName.
-	suffix = 5
+	suffixLength = 5
 )
 
 // generatedName is the name of a cluster that only says how its name shall begin: Secrets in its pods are named after it, so
 // it has to be known now. It follows from the request, like the one that the API server would draw.
 func generatedName(generateName string, request types.UID) string {
 	sum := sha256.Sum256([]byte(request))
-	return generateName[:min(len(generateName), maxName-suffix)] + hex.EncodeToString(sum[:])[:suffix]
+	return generateName[:min(len(generateName), maxNameLength-suffixLength)] + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
 // nameErrors refuses names for which KubeRay makes no pods, and of which no label can be made (R19).
 func nameErrors(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
-	if len(name) > maxName {
-		detail := fmt.Sprintf("must be at most %d characters, because Services are named after it: this one has %d; choose a shorter name", maxName, len(name))
+	if len(name) > maxNameLength {
+		detail := fmt.Sprintf("must be at most %d characters, because Services are named after it: this one has %d; choose a shorter name", maxNameLength, len(name))
 		return field.ErrorList{field.Invalid(path, name, detail)}
 	}
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {

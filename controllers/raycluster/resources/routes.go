@@ -15,63 +15,63 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// dashboard is what leads from outside to the dashboard.
-func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
+// dashboardRoutes returns the HTTPRoute, Route or Ingress of the dashboard.
+func dashboardRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
-	p, meta := publishedDashboard(c, in), metaOf(c, c.Names().Dashboard)
+	p, meta := dashboardBackend(c, in), objectMeta(c, c.Names().Dashboard)
 	switch {
 	case in.ViaGateway():
 		meta.Labels[raycluster.LabelDashboard], meta.Labels[raycluster.LabelDashboardNamespace] = c.Name(), c.Namespace()
 		desired.Add(p.HTTPRoute(meta))
 	case in.OpenShift:
-		p.Host = longHost(meta.Name, p.Host, c, in)
+		p.Host = explicitHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
 	case in.Domain != "" && !in.HostTaken:
 		ingress := p.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
 		if !in.RayCluster.Exposure.Ingress() {
-			ingress.Spec.TLS = nil // as the CodeFlare operator left it
+			ingress.Spec.TLS = nil // as in Ingresses of the CodeFlare operator
 		}
 		desired.Add(ingress)
 	}
 	return desired
 }
 
-// publishedDashboard is the sidecar, or the head where there is none, at which TLS ends before it.
-func publishedDashboard(c raycluster.Cluster, in Inputs) resources.Published {
+// dashboardBackend returns the backend of the dashboard: the sidecar by TLS, or else the head in plain text.
+func dashboardBackend(c raycluster.Cluster, in Inputs) resources.Published {
 	n := c.Names()
 	p := resources.Published{
-		Service: n.HeadService, Port: port(string(raycluster.PortDashboard), c.Port(raycluster.PortDashboard)),
+		Service: n.HeadService, Port: servicePort(string(raycluster.PortDashboard), c.Port(raycluster.PortDashboard)),
 		Host: c.DashboardHost() + "." + in.Domain, Weight: new(resources.RouteWeight),
 		TLS:     &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect},
 		Gateway: resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
-		// a gateway has one host for all
+		// all clusters share the host of the Gateway
 		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/", Redirected: true}},
 	}
-	if in.Guard(c).Sidecar() {
-		p.Service, p.Port, p.ServerName = n.ProxyService, port(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"
+	if in.EffectiveAuth(c).Sidecar() {
+		p.Service, p.Port, p.ServerName = n.ProxyService, servicePort(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"
 		p.TLS.Termination = routev1.TLSTerminationReencrypt
 	}
 	return p
 }
 
-// port is one of a Service, which gateways know by its number.
-func port(name string, number int32) intstr.IntOrString {
+// servicePort returns a port of a Service by name, with its number for Gateways.
+func servicePort(name string, number int32) intstr.IntOrString {
 	return intstr.IntOrString{Type: intstr.String, StrVal: name, IntVal: number}
 }
 
-// clientPort is what leads from outside to the client port. That needs TLS, because a router tells clusters apart by what stands
-// in the hello of TLS, and passes it through: nginx does with --enable-ssl-passthrough.
-func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
+// clientPortRoutes returns the Route or Ingress of the client port. It requires TLS, because the router selects the cluster by SNI and
+// passes TLS through; ingress-nginx needs --enable-ssl-passthrough for it.
+func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
-	meta, p := metaOf(c, n.Client), resources.Published{
+	meta, p := objectMeta(c, n.Client), resources.Published{
 		Service: n.HeadService, Port: intstr.FromString(string(raycluster.PortClient)), Host: c.ClientHost() + "." + in.Domain,
 		TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}, Weight: new(resources.RouteWeight),
 	}
 	switch {
-	case in.Publish == config.PublishNone || !in.Published(c) || !in.encrypted(c):
+	case in.Publish == config.PublishNone || !in.HasPods(c) || !in.clientPortEncrypted(c):
 	case in.OpenShift:
-		p.Host = longHost(meta.Name, p.Host, c, in)
+		p.Host = explicitHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
 	case in.Domain != "" && !in.HostTaken:
 		p.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
@@ -87,17 +87,17 @@ func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	return desired
 }
 
-// MissingDomain tells that nothing is published for want of a domain.
+// MissingDomain reports whether the dashboard has no Ingress because the domain is unknown.
 func (in Inputs) MissingDomain(c raycluster.Cluster) bool {
 	return in.Exposure(c) > Unpublished && !in.ViaGateway() && !in.OpenShift && in.Domain == ""
 }
 
-func metaOf(c raycluster.Cluster, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: marks(c)}
+func objectMeta(c raycluster.Cluster, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: clusterLabels(c)}
 }
 
-// longHost is the host where the one that the router would make is longer than a label may be.
-func longHost(name, host string, c raycluster.Cluster, in Inputs) string {
+// explicitHost returns host if the host that the router generates would exceed the length of a DNS label.
+func explicitHost(name, host string, c raycluster.Cluster, in Inputs) string {
 	if len(name)+len("-")+len(c.Namespace()) > validation.DNS1123LabelMaxLength && in.Domain != "" {
 		return host
 	}

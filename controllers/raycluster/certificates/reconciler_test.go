@@ -165,12 +165,12 @@ func TestPodsAreServed(t *testing.T) {
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "h"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	if pod.Annotations[pods.AnnotationServed] != "10.0.0.1,fd00::1" {
+	if pod.Annotations[pods.AnnotationCertificateFor] != "10.0.0.1,fd00::1" {
 		t.Errorf("annotations %v", pod.Annotations)
 	}
 	w.rests(cluster, byOperator)
 	again := newFixture(t)
-	again.Keeper, again.server = w.Keeper, w.server // the next leader remembers nothing
+	again.Reconciler, again.server = w.Reconciler, w.server // the next leader remembers nothing
 	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestFormsOfCertificates(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
-			if wanted := Wanted(raycluster.View(cluster.Object), w.inputs(tc.mode)); len(wanted) != len(tc.want) {
+			if wanted := Desired(raycluster.View(cluster.Object), w.inputs(tc.mode)); len(wanted) != len(tc.want) {
 				t.Errorf("%d objects are kept, want %d", len(wanted), len(tc.want))
 			}
 		})
@@ -411,7 +411,7 @@ func TestForgetting(t *testing.T) {
 	}
 	w.keep(cluster, byOperator)
 	w.memory.Forget()
-	if len(w.memory.slots) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
+	if len(w.memory.secrets) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
 		t.Error("a cluster that is gone is remembered")
 	}
 }
