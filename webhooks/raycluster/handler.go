@@ -19,22 +19,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// off is the warning while the component does not run.
+// disabled is the warning while the component is disabled.
 const disabled = author.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
 
-// source returns the settings as they are now.
+// settingsFunc returns the current settings.
 type settingsFunc func(context.Context) (Settings, error)
 
-// asked is a request about a RayCluster.
+// reviewRequest is the admission request of a RayCluster.
 type reviewRequest struct {
 	cluster, old raycluster.Cluster
-	// shape are the faults for which nothing else can be said.
+	// shapeErrors are the errors with which the object cannot be validated further.
 	shapeErrors field.ErrorList
-	// stored tells that the cluster is stored with these faults: they must not keep finalizers from coming and going.
+	// storedInvalid reports whether the stored cluster has the same errors: they must not block changes of finalizers.
 	storedInvalid bool
 }
 
-// read takes the objects out of a request; false for operations that do not concern us.
+// parseRequest returns the objects of a request, and false for operations that the webhooks ignore.
 func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
 	if !author.Changes(request) {
 		return nil, false, nil
@@ -49,7 +49,7 @@ func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
 		if a.old, err = parseCluster(request.OldObject.Raw, request.Namespace); err != nil {
 			return nil, false, err
 		}
-		if before := shapeErrors(a.old); len(before) > 0 { // then nothing of it is worth keeping, but it exists
+		if before := shapeErrors(a.old); len(before) > 0 { // the stored object exists, but its injections are unusable
 			a.storedInvalid = len(a.shapeErrors) > 0 && a.shapeErrors[0].Error() == before[0].Error()
 			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
@@ -68,37 +68,37 @@ func parseCluster(raw []byte, namespace string) (raycluster.Cluster, error) {
 		return c, errNoObject
 	}
 	if metadata, _ := c.Object()["metadata"].(map[string]any); metadata != nil && namespace != "" {
-		metadata["namespace"] = namespace // a new object may leave it to the request
+		metadata["namespace"] = namespace // may be unset on creation
 	}
 	return c, nil
 }
 
-// answer reads a request and the settings. ofShape answers a request of which nothing else can be said.
-func (settings settingsFunc) handle(ctx context.Context, request admission.Request, ofShape func(*reviewRequest) admission.Response,
-	answer func(*reviewRequest, Settings) admission.Response) admission.Response {
-	a, concerned, err := parseRequest(request)
+// handle parses a request, reads the settings and calls review. onInvalid handles a request with shapeErrors.
+func (settings settingsFunc) handle(ctx context.Context, request admission.Request, onInvalid func(*reviewRequest) admission.Response,
+	review func(*reviewRequest, Settings) admission.Response) admission.Response {
+	a, relevant, err := parseRequest(request)
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusBadRequest, err)
-	case !concerned || a.old.Terminating(): // its end must not depend on us
+	case !relevant || a.old.Terminating(): // deletion must not depend on the webhook
 		return admission.Allowed("")
 	case len(a.shapeErrors) > 0:
-		return ofShape(a)
+		return onInvalid(a)
 	}
 	s, err := settings(ctx)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return answer(a, s)
+	return review(a, s)
 }
 
-// defaulter answers the mutating webhook.
+// defaulter is the mutating webhook.
 type defaulter struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	validationSays := func(*reviewRequest) admission.Response { return admission.Allowed("") }
-	return d.settings.handle(ctx, request, validationSays, func(a *reviewRequest, s Settings) admission.Response {
+	allow := func(*reviewRequest) admission.Response { return admission.Allowed("") }
+	return d.settings.handle(ctx, request, allow, func(a *reviewRequest, s Settings) admission.Response {
 		finished, warnings := a.withDefaults(s, request.UID)
 		patch, err := createPatch(a.cluster.Object(), finished)
 		if err != nil {
@@ -108,40 +108,39 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	})
 }
 
-// patchBetween leads from one object to another.
-func createPatch(before, after map[string]any) ([]jsonpatch.Operation, error) {
-	from, err := json.Marshal(before)
+// createPatch returns the JSON patch from one object to another.
+func createPatch(original, modified map[string]any) ([]jsonpatch.Operation, error) {
+	from, err := json.Marshal(original)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the RayCluster: %w", err)
 	}
-	to, err := json.Marshal(after)
+	to, err := json.Marshal(modified)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the finished RayCluster: %w", err)
 	}
 	return jsonpatch.CreatePatch(from, to)
 }
 
-// defaulted returns the cluster of a request with everything that belongs into it, and warnings about what that replaces. The uid of the
-// request completes a name that is left open.
+// withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. A generateName is completed by
+// the uid of the request.
 func (a *reviewRequest) withDefaults(s Settings, request types.UID) (map[string]any, []string) {
 	object := runtime.DeepCopyJSON(a.cluster.Object())
 	if generate := nested.Text(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
 		child(object, "metadata")["name"] = generatedName(generate, request)
 	}
-	if a.old.Object() == nil && !a.cluster.HasHashedNames() { // the names in the plan are those of the finished object
+	if a.old.Object() == nil && !a.cluster.HasHashedNames() { // the plan needs the final names
 		annotationsOf(object)[raycluster.AnnotationVersion] = s.Version
 	}
 	p := newPlan(s, raycluster.View(object), a.old)
 	if !p.mode.Active() {
 		return a.cluster.Object(), nil
 	}
-	finished := runtime.DeepCopyJSON(object) // the plan goes by what it was made of
+	finished := runtime.DeepCopyJSON(object) // the plan refers to object
 	p.write(finished, s.Version)
 	return finished, p.replacementWarnings()
 }
 
-// Admit is what the webhooks make of a new cluster: the object with everything that they put into it, and their warnings. An error
-// is their refusal. The object is not changed.
+// Admit returns a new cluster as the webhooks admit it, and their warnings. The error is their rejection. It does not change object.
 func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
 	a := &reviewRequest{cluster: raycluster.View(object)}
 	if a.shapeErrors = shapeErrors(a.cluster); len(a.shapeErrors) > 0 {
@@ -155,18 +154,18 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	return finished, append(replaced, p.warnings()...), nil
 }
 
-// validator answers the validating webhook.
+// validator is the validating webhook.
 type validator struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	refuse := func(a *reviewRequest) admission.Response {
+	rejectInvalid := func(a *reviewRequest) admission.Response {
 		if a.storedInvalid {
 			return admission.Allowed("")
 		}
 		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shapeErrors)
 	}
-	return v.settings.handle(ctx, request, refuse, func(a *reviewRequest, s Settings) admission.Response {
+	return v.settings.handle(ctx, request, rejectInvalid, func(a *reviewRequest, s Settings) admission.Response {
 		p := newPlan(s, a.cluster, a.old)
 		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// shape has the fields that lead to what is injected. The types of Kubernetes would parse quantities, which may take minutes.
+// shape has the fields on the path to injected elements. The types of Kubernetes would parse quantities, which may take minutes.
 type shape struct {
 	Metadata struct {
 		Annotations map[string]any `json:"annotations"`
@@ -48,8 +48,8 @@ var typeMessages = map[reflect.Kind]string{
 	reflect.Struct: "must be an object", reflect.Map: "must be an object", reflect.Slice: "must be a list", reflect.String: "must be a string",
 }
 
-// shapeErrors refuses what would be overlooked otherwise: values of another type on the way to the pod templates. The schema
-// of the CRD says the same, but after the defaults.
+// shapeErrors rejects values of another type on the path to the pod templates, which would be ignored otherwise. The schema of the CRD
+// rejects them too, but only after mutating webhooks.
 func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	if c.Object()["metadata"] == nil {
 		return field.ErrorList{field.Required(field.NewPath("metadata"), typeMessages[reflect.Struct])}
@@ -58,27 +58,27 @@ func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	if err == nil {
 		err = json.Unmarshal(text, &shape{})
 	}
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		return field.ErrorList{field.Invalid(field.NewPath(wrong.Field), wrong.Value, typeMessages[wrong.Type.Kind()])}
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return field.ErrorList{field.Invalid(field.NewPath(typeErr.Field), typeErr.Value, typeMessages[typeErr.Type.Kind()])}
 	}
 	return nil
 }
 
 const (
-	// maxName is the longest name of a RayCluster for which KubeRay makes pods, in bytes.
+	// maxNameLength is the maximum length in bytes of the name of a RayCluster for which KubeRay creates pods.
 	maxNameLength = 53
-	// suffix is the number of characters that the API server adds to a generateName.
+	// suffixLength is the number of characters that the API server appends to generateName.
 	suffixLength = 5
 )
 
-// generatedName is the name of a cluster that only says how its name shall begin: Secrets in its pods are named after it, so
-// it has to be known now. It follows from the request, like the one that the API server would draw.
+// generatedName returns the name for a generateName, since the names of Secrets in the pods depend on it. It is derived from the uid of the
+// request.
 func generatedName(generateName string, request types.UID) string {
 	sum := sha256.Sum256([]byte(request))
 	return generateName[:min(len(generateName), maxNameLength-suffixLength)] + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
-// nameErrors refuses names for which KubeRay makes no pods, and of which no label can be made (R19).
+// nameErrors rejects names for which KubeRay creates no pods, or that are not valid labels (R19).
 func nameErrors(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	if len(name) > maxNameLength {
@@ -91,7 +91,7 @@ func nameErrors(name string) field.ErrorList {
 	return nil
 }
 
-// hostWarnings tells of hosts that are not what a user expects, because a label of a host name has at most 63 characters.
+// hostWarnings returns a warning if the host of the dashboard is truncated, because a DNS label has at most 63 characters.
 func hostWarnings(c raycluster.Cluster) []string {
 	expected := c.Names().Dashboard + "-" + c.Namespace()
 	if c.DashboardHost() == expected {

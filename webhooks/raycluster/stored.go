@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Names of elements that are set aside when templates are compared.
+// Names of elements that are ignored when templates are compared.
 var (
 	injectedContainers     = []string{raycluster.ContainerOAuth, raycluster.ContainerProxy}
 	injectedVolumes        = raycluster.Volumes
@@ -21,19 +21,19 @@ var (
 	injectedInitContainers = []string{raycluster.InitCertificate}
 )
 
-// changed tells whether the user changed the template of a group: what is ours does not count.
-func (p *plan) isTemplateChanged(was, is *group) bool {
-	ofHead := func(c raycluster.Cluster) []any {
+// isTemplateChanged reports whether the user changed the template of a group; injected elements are ignored.
+func (p *plan) isTemplateChanged(stored, submitted *group) bool {
+	headFields := func(c raycluster.Cluster) []any {
 		return []any{c.UserServiceAccount(), c.HasAutoscaler(), c.UserSecurity(), withoutInjected(nested.At(c.Object(), autoscalerOptions...))}
 	}
-	return !reflect.DeepEqual(userSpec(was), userSpec(is)) || is.head && !reflect.DeepEqual(ofHead(p.old), ofHead(p.cluster))
+	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.head && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
 }
 
-// placement are the fields of a pod spec that Kueue writes when it admits a workload. Metadata is another: they choose where
-// pods run and not what runs in them, and Kueue compares the rest with what it admitted.
+// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload, besides metadata. They choose the nodes and not
+// the content of pods, and Kueue compares the other fields with those it admitted.
 var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
 
-// ofUser is the pod spec of a group without what is ours by its name, and without what says where pods run.
+// userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
 func userSpec(g *group) any {
 	if g.spec() == nil {
 		return nil
@@ -54,7 +54,7 @@ func userSpec(g *group) any {
 	return normalize(spec)
 }
 
-// withoutOurs is a container, or something like it, without the variables and mounts that are ours by their name.
+// withoutInjected returns a container or the autoscaler options without injected variables and mounts (by name).
 func withoutInjected(container any) any {
 	fields := maps.Clone(nested.Map(container))
 	dropNamed(fields, "env", injectedEnv)
@@ -62,70 +62,70 @@ func withoutInjected(container any) any {
 	return normalize(fields)
 }
 
-// without drops the elements with these names from a list, and a list with its last element.
+// dropNamed deletes the elements with these names from a list, and the list with its last element.
 func dropNamed(fields map[string]any, list string, names []string) {
 	dropElements(fields, list, func(e element) bool { return slices.Contains(names, nested.Text(e, "name")) })
 }
 
-// pin keeps what is stored of ours in a group whose template stays as it is: another image, or whatever else a newer program
-// would write, were a change of the pods (R34). It has to be something that this program, or the one before it, has written.
-func (p *plan) keepStored(was, is *group) {
-	spec := was.spec()
-	if is.sidecar != nil {
-		stored := nested.Named(nested.List(spec, "containers"), is.sidecar["name"])
+// keepStored keeps stored injected elements in a group with an unchanged template: another image or a change by a newer version would
+// recreate the pods (R34). The elements must have been written by this operator or the CodeFlare operator.
+func (p *plan) keepStored(old, g *group) {
+	spec := old.spec()
+	if g.sidecar != nil {
+		stored := nested.Named(nested.List(spec, "containers"), g.sidecar["name"])
 		switch {
 		case stored == nil:
-		case equalContainers(stored, is.sidecar, "image"), equalContainers(stored, p.defaultPortSidecar(), "image"):
-			is.sidecar = stored
-		case p.isLegacySidecar(stored, is.sidecar):
-			is.sidecar = stored
-			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
+		case equalContainers(stored, g.sidecar, "image"), equalContainers(stored, p.defaultPortSidecar(), "image"):
+			g.sidecar = stored
+		case p.isLegacySidecar(stored, g.sidecar):
+			g.sidecar = stored
+			g.sidecarVolumes = slices.DeleteFunc(g.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
 		}
 	}
-	if stored := nested.Named(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && is.certificate != nil && p.isKnownInitContainer(stored, is) {
-		is.certificate = stored
+	if stored := nested.Named(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && g.initContainer != nil && p.isKnownInitContainer(stored, g) {
+		g.initContainer = stored
 	}
 }
 
-// sidecarOfDefaultPort is what releases wrote that did not read the port of the dashboard.
+// defaultPortSidecar returns the sidecar of releases that did not read the port of the dashboard.
 func (p *plan) defaultPortSidecar() element {
 	sidecar := p.sidecar()
 	sidecar.DashboardPort = 0
 	return elementOf(sidecar.Container())
 }
 
-// original tells whether a sidecar is the one of the operator that is replaced.
-func (p *plan) isLegacySidecar(stored, fresh element) bool {
+// isLegacySidecar reports whether a sidecar is that of the CodeFlare operator.
+func (p *plan) isLegacySidecar(stored, desired element) bool {
 	if p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsServiceAccount {
 		return false
 	}
-	was := maps.Clone(fresh)
-	was["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.LegacyArgs())
-	dropNamed(was, "volumeMounts", []string{raycluster.VolumeToken})
-	delete(was, "securityContext")
-	return equalContainers(stored, was, "image")
+	legacy := maps.Clone(desired)
+	legacy["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.LegacyArgs())
+	dropNamed(legacy, "volumeMounts", []string{raycluster.VolumeToken})
+	delete(legacy, "securityContext")
+	return equalContainers(stored, legacy, "image")
 }
 
-// signedNames finds the further names that a head signs for itself. Older releases of the CodeFlare operator had one of the two.
+// signedNames matches the additional names that a head signs for itself. Early releases of the CodeFlare operator had only one of the two.
 var signedNames = regexp.MustCompile(`\\nDNS\.[56] = ([-a-z0-9.]*)`)
 
-// knownCertificate tells whether an init container is one that was written for the group, be it under another domain or by
-// the operator that is replaced, which knew no security context.
-func (p *plan) isKnownInitContainer(stored element, is *group) bool {
+// isKnownInitContainer reports whether an init container was injected into the group, possibly with another domain, or by the CodeFlare
+// operator, which set no security context.
+func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	security, byPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
 	switch {
-	case !equalContainers(stored, is.certificate, "image", "command", "securityContext"):
+	case !equalContainers(stored, g.initContainer, "image", "command", "securityContext"):
 		return false
-	case empty(security) && !byPod, !empty(security) && !equalElements(security, is.certificate["securityContext"]):
+	case empty(security) && !byPod, !empty(security) && !equalElements(security, g.initContainer["securityContext"]):
 		return false
 	case !byPod:
-		return equalElements(stored["command"], is.certificate["command"])
+		return equalElements(stored["command"], g.initContainer["command"])
 	}
 	var names []string
 	for _, found := range signedNames.FindAllStringSubmatch(nested.Text(stored, "command", "2"), -1) {
 		names = append(names, found[1])
 	}
-	if is.head != (len(names) > 0) || slices.ContainsFunc(names, p.isForeignName) {
+	if g.head != (len(names) > 0) || slices.ContainsFunc(names, p.isForeignName) {
 		return false
 	}
 	command := raycluster.SignCommand(names...)
@@ -133,7 +133,7 @@ func (p *plan) isKnownInitContainer(stored element, is *group) bool {
 	return equalElements(stored["command"], asAny(command)) || equalElements(stored["command"], spaced)
 }
 
-// foreignName tells whether a name is not one of the head, under any domain.
+// isForeignName reports whether a name is not one of the head, with any domain.
 func (p *plan) isForeignName(name string) bool {
 	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
 	return name != plain && name != p.cluster.HeadDNSName() &&
