@@ -90,9 +90,9 @@ func TestAmbiguousErrors(t *testing.T) {
 		"quota conflict":  {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
 		"too many":        {apierrors.NewTooManyRequests("slowly", 1), false},
 		"fatal":           {fatalError{errors.New("bad path")}, false},
-		"waiting":         {waitError{errors.New("going")}, false},
+		"waiting":         {notSentError{errors.New("going")}, false},
 	} {
-		if got := ambiguous(tc.err); got != tc.ambiguous {
+		if got := isAmbiguous(tc.err); got != tc.ambiguous {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
@@ -171,7 +171,7 @@ func TestGeneratedNames(t *testing.T) {
 			t.Errorf("%q twice", other)
 		}
 	}
-	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGenerated {
+	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGeneratedLength {
 		t.Errorf("%d bytes", len(long))
 	}
 	w := newFixture(t, wrapper([]string{mapTemplate}))
@@ -190,7 +190,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 		aw.Status.Phase = awv1beta2.PhaseResuming
 		setCondition(&aw.Status.Conditions, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), noon)
 		status := awv1beta2.AppWrapperComponentStatus{Kind: "ConfigMap", APIVersion: "v1", PodSets: []awv1beta2.AppWrapperPodSet{}}
-		setComponent(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
+		setResourcesDeployed(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
 	})
 	for _, suspended := range []bool{false, true} {

@@ -49,7 +49,7 @@ type fixture struct {
 	clock  *clocktesting.FakeClock
 	events *events.FakeRecorder
 
-	*workloads
+	*workloadReconciler
 	shell reconcile.Reconciler
 
 	// hidden are objects that the cache of the process does not show.
@@ -192,10 +192,10 @@ func (w *fixture) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = w.clock
-	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, deleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
-	k.changed = componentMoved(noWorkers{}, func(types.UID, types.UID) {})
+	k := &kindReader{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	k.handler = componentHandler(noWorkers{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
-	w.workloads = newWorkloads(settings, applier, k, testMapper())
+	w.workloadReconciler = newWorkloadReconciler(settings, applier, k, testMapper())
 	w.recorder = w.events
 	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
 }

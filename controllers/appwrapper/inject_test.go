@@ -30,7 +30,7 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 		t.Fatal(err)
 	}
 	for i := range aw.Spec.Components {
-		sets, err := podset.Of(&aw.Spec.Components[i])
+		sets, err := podset.ForComponent(&aw.Spec.Components[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestInstantiateGolden(t *testing.T) {
 			}
 			var out []byte
 			for i := range aw.Spec.Components {
-				u, warnings, err := instantiate(aw, i, settings)
+				u, warnings, err := buildObject(aw, i, settings)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +133,7 @@ func TestInstantiateRefuses(t *testing.T) {
 		{"no path", one("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			u, _, err := instantiate(wrapped(t, test.text), 0, defaultSettings())
+			u, _, err := buildObject(wrapped(t, test.text), 0, defaultSettings())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v and %v, want an error with %q", u, err, test.want)
 			}
@@ -141,7 +141,7 @@ func TestInstantiateRefuses(t *testing.T) {
 	}
 	aw := wrapped(t, one("", podTemplate))
 	aw.Spec.Components[0].Template.Raw = []byte("{")
-	if u, _, err := instantiate(aw, 0, defaultSettings()); err == nil {
+	if u, _, err := buildObject(aw, 0, defaultSettings()); err == nil {
 		t.Errorf("a broken template gives %v", u)
 	}
 }
@@ -164,7 +164,7 @@ func TestMalformedAffinity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, warnings, err := instantiate(aw, 0, defaultSettings())
+		u, warnings, err := buildObject(aw, 0, defaultSettings())
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: nothing was added to keep pods away") {
 			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
 			continue
@@ -215,7 +215,7 @@ func TestNoInjection(t *testing.T) {
 	none := defaultSettings()
 	none.Autopilot = nil
 	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
-		u, warnings, err := instantiate(wrapped(t, one("", podTemplate)), 0, settings)
+		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
 			t.Fatalf("%s: %q, %v", name, warnings, err)
 		}
@@ -229,12 +229,12 @@ func TestNoInjection(t *testing.T) {
 func TestInstantiateSharesNothing(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
-	first, _, err := instantiate(aw, 0, defaultSettings())
+	first, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := first.DeepCopy()
-	second, _, err := instantiate(aw, 0, defaultSettings())
+	second, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestInstantiateSharesNothing(t *testing.T) {
 // Too few infos are as good as empty ones.
 func TestFewerInfosThanPodSets(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
-	u, _, err := instantiate(aw, 0, defaultSettings())
+	u, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func FuzzInstantiate(f *testing.F) {
 		}}}}
 		aw.Spec.Components[0].Template.Raw = raw
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{PodSets: []awv1beta2.AppWrapperPodSet{{Path: path}}}}
-		u, _, err := instantiate(aw, 0, withScheduler())
+		u, _, err := buildObject(aw, 0, withScheduler())
 		if err != nil {
 			return
 		}
@@ -291,7 +291,7 @@ func FuzzInstantiate(f *testing.F) {
 		if got := again.GetLabels()[awv1beta2.LabelAppWrapper]; utf8.ValidString(name) && got != name && u.GetLabels() != nil {
 			t.Fatalf("the label is %q in %s", got, text)
 		}
-		if at, err := podset.At(u.Object, path); err != nil {
+		if at, err := podset.TemplateAt(u.Object, path); err != nil {
 			t.Fatalf("the path %q is gone: %v", path, err)
 		} else if found, _, _ := unstructured.NestedFieldNoCopy(at, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
 			t.Fatalf("the label of the pods is %v in %s", found, text)

@@ -138,7 +138,7 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	if err := w.server.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(rules.BlindPoll)
+	w.clock.Step(rules.UnwatchedInterval)
 	w.settled()
 	w.is(rd, "False/Failed")
 	w.is(qr, "False/Failed")
@@ -255,7 +255,7 @@ func TestRefusedPods(t *testing.T) {
 		refused("job", "FailedCreate", `Error creating: pods "job-x7" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3`),
 		refused("job", "Unhealthy", "not this"), refused("other", "FailedCreate", "not of it"))
 	w.must(awv1beta2.PhaseRunning)
-	if err := w.rest(refusalDelay); err != nil {
+	if err := w.rest(refusalInterval); err != nil {
 		t.Fatal(err)
 	}
 	const cause = "0 pods pending; 0 pods running; 0 pods succeeded; pods cannot be created: exceeded quota: small, requested: pods=1, limited: pods=3"

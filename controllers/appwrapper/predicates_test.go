@@ -72,7 +72,7 @@ func TestWhatMovesComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			queue := &listening{}
 			var done []types.UID
-			tc.happens(componentMoved(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
+			tc.happens(componentHandler(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
 			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
 				t.Errorf("heard %v", queue.heard)
 			}

@@ -183,7 +183,7 @@ func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
 		w := newFixture(t, aw, theirs(tc.exists))
-		got, err := w.madeBefore(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
+		got, err := w.findExisting(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -193,7 +193,7 @@ func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
 // instantiated is the object of a component by its template.
 func instantiated(t *testing.T, aw *awv1beta2.AppWrapper, index int) *unstructured.Unstructured {
 	t.Helper()
-	object, _, err := instantiate(aw, index, defaultSettings())
+	object, _, err := buildObject(aw, index, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(rules.BlindPoll)
+				w.clock.Step(rules.UnwatchedInterval)
 			}
 			aw := w.get()
 			c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources)
@@ -300,7 +300,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(rules.BlindPoll)
+				w.clock.Step(rules.UnwatchedInterval)
 			}
 			if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || count(w.writes, "delete Pod j-0") != 0 {
 				t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
@@ -308,8 +308,8 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 			if err := w.server.Delete(t.Context(), grandchild("j-0")); err != nil {
 				t.Fatal(err)
 			}
-			w.clock.Step(rules.BlindPoll)
-			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
+			w.clock.Step(rules.UnwatchedInterval)
+			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
 				t.Errorf("%+v", aw.Status.ComponentStatus[0])
 			}
 		})
@@ -328,7 +328,7 @@ func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
 		return nil
 	}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
-	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
+	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
 		t.Errorf("%+v", aw.Status.ComponentStatus[0])
 	}
 	if _, watched := w.kinds.watched[jobKind]; watched {
@@ -339,7 +339,7 @@ func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
 // The identity that is announced is that of the object that is created: keys count as they are written.
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
-	if id := identify(aw, 0); id != (identity{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
+	if id := identify(aw, 0); id != (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
 		t.Errorf("%+v", id)
 	}
 }
@@ -377,13 +377,13 @@ func TestRefusalsAreFinal(t *testing.T) {
 // What comes late about an AppWrapper that is gone is not remembered for ever.
 func TestLateNewsOfWhatIsGone(t *testing.T) {
 	w := newFixture(t, wrapper(nil))
-	w.memory.saw("aw", 0, "job")
-	w.memory.done("aw", "job")
-	if !w.memory.wasDone("aw", 0) {
+	w.memory.setObserved("aw", 0, "job")
+	w.memory.setSucceeded("aw", "job")
+	if !w.memory.hasSucceeded("aw", 0) {
 		t.Error("a success is forgotten")
 	}
 	w.memory.forget("aw")
-	w.memory.done("aw", "job")
+	w.memory.setSucceeded("aw", "job")
 	if len(w.memory.objects) > 0 {
 		t.Errorf("%+v", w.memory.objects)
 	}

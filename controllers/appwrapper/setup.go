@@ -62,19 +62,19 @@ func Caches() []component.CacheNeed {
 // ask for them.
 func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		k := &kinds{
-			live: mgr.GetAPIReader(), deleted: apiDeleted(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+		k := &kindReader{
+			live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 			watched: map[schema.GroupVersionKind]*watchedKind{},
 		}
-		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, slim)
+		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, transform)
 		if err != nil {
 			return fmt.Errorf("pods and components: %w", err)
 		}
-		if err := index(ctx, labelled); err != nil {
+		if err := addIndexes(ctx, labelled); err != nil {
 			return err
 		}
 		k.cache = labelled
-		w := newWorkloads(settings, applier(mgr), k, mgr.GetRESTMapper())
+		w := newWorkloadReconciler(settings, applier(mgr), k, mgr.GetRESTMapper())
 		w.recorder = mgr.GetEventRecorder(RecorderName)
 		watched, err := nodes.Setup(ctx, mgr, settings.AppWrapper, served)
 		if err != nil {
@@ -88,7 +88,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 }
 
 // index lets pods be found by their AppWrapper and by their node.
-func index(ctx context.Context, labelled cache.Cache) error {
+func addIndexes(ctx context.Context, labelled cache.Cache) error {
 	for name, value := range map[string]func(*corev1.Pod) string{
 		podIndex:  func(pod *corev1.Pod) string { return pod.Labels[awv1beta2.LabelAppWrapper] },
 		nodeIndex: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
@@ -107,19 +107,19 @@ func index(ctx context.Context, labelled cache.Cache) error {
 }
 
 // watch builds the controller. The nodes are nil where they are not watched.
-func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
+func (w *workloadReconciler) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
-		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
+		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(labelToAppWrapper), podChanged{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			w.kinds.changed = componentMoved(queue, w.memory.done)
+			w.kinds.handler = componentHandler(queue, w.memory.setSucceeded)
 			return nil
 		}))
 	if watched != nil {
 		w.nodes = watched
-		building.WatchesRawSource(watched.Changes(w.onNode))
+		building.WatchesRawSource(watched.Changes(w.nodeToAppWrappers))
 	}
 	if err := building.Complete(shell); err != nil {
 		return fmt.Errorf("building the AppWrapper controller: %w", err)

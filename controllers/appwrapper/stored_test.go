@@ -29,7 +29,7 @@ func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...m
 			if value == "" {
 				value = metav1.ConditionFalse
 			}
-			setComponent(&status, value, component, "", noon.Add(-5*time.Minute))
+			setResourcesDeployed(&status, value, component, "", noon.Add(-5*time.Minute))
 		}
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
 	}
@@ -122,7 +122,7 @@ func TestStoredPodSetsAreTrusted(t *testing.T) {
 	aw.Status.ComponentStatus[0].PodSets[0].Replicas = new(int32(2))
 	w := newFixture(t, aw, theirs(corev1.PodRunning))
 	w.must(awv1beta2.PhaseRunning)
-	f, err := w.gather(t.Context(), aw)
+	f, err := w.collectFacts(t.Context(), aw)
 	if err != nil || f.Expected() != 2 {
 		t.Errorf("expected %d, error %v", f.Expected(), err)
 	}
@@ -149,7 +149,7 @@ func TestAppWrappersThatAreNotOurs(t *testing.T) {
 func TestMemoryIsForgotten(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	if !w.memory.isNew("aw-uid", 0) || len(w.memory.objects) != 1 {
+	if !w.memory.isRecentlyCreated("aw-uid", 0) || len(w.memory.objects) != 1 {
 		t.Fatalf("memory %+v", w.memory.objects)
 	}
 	if err := w.server.Delete(t.Context(), w.get()); err != nil {
@@ -160,7 +160,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 	if len(w.memory.objects) != 0 {
 		t.Errorf("memory %+v", w.memory.objects)
 	}
-	if w.memory.wasDone(types.UID("aw-uid"), 0) {
+	if w.memory.hasSucceeded(types.UID("aw-uid"), 0) {
 		t.Error("success of what is unknown")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // large is a Job whose template is not kept in memory.
 func large(name string) string {
-	return strings.Replace(wrappedJob(name, 1), `"image":"i"`, `"image":"i","args":["`+strings.Repeat("x", cachedTemplates)+`"]`, 1)
+	return strings.Replace(wrappedJob(name, 1), `"image":"i"`, `"image":"i","args":["`+strings.Repeat("x", maxCachedTemplateBytes)+`"]`, 1)
 }
 
 func TestTransform(t *testing.T) {

@@ -22,8 +22,8 @@ var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.Annota
 
 // ineffective returns a sentence for each annotation that has no effect where it stands: misspelt ones, those whose values cannot
 // be read, and those on a component, which nothing reads. The order does not vary.
-func ineffective(aw *v1beta2.AppWrapper) []string {
-	warnings := strangers("metadata.annotations", aw.Annotations, workloadAnnotations)
+func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
+	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {
 		if problem := valueProblem(key, aw.Annotations[key]); problem != "" {
 			warnings = append(warnings, fmt.Sprintf("metadata.annotations: %q is %q, %s", key, aw.Annotations[key], problem))
@@ -38,7 +38,7 @@ func ineffective(aw *v1beta2.AppWrapper) []string {
 			}
 		}
 		for j, set := range component.PodSets {
-			warnings = append(warnings, strangers(fmt.Sprintf("%s.podSets[%d].annotations", place, j), set.Annotations, podSetAnnotations)...)
+			warnings = append(warnings, unknownAnnotations(fmt.Sprintf("%s.podSets[%d].annotations", place, j), set.Annotations, podSetAnnotations)...)
 		}
 	}
 	return warnings
@@ -75,7 +75,7 @@ func valueProblem(key, value string) string {
 }
 
 // strangers warns of the keys under our prefix that are none of the known ones.
-func strangers(place string, annotations map[string]string, known []string) []string {
+func unknownAnnotations(place string, annotations map[string]string, known []string) []string {
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if !strings.HasPrefix(key, v1beta2.AnnotationPrefix) || slices.Contains(known, key) {

@@ -40,10 +40,10 @@ func TestWarnings(t *testing.T) {
 		`spec.components[1].annotations: "workload.codeflare.dev.appwrapper/retryLimit" has no effect on a component: set it in the metadata of the AppWrapper`,
 		`spec.components[1].podSets[1].annotations: "workload.codeflare.dev.appwrapper/tas-sub-group-size" is not known and has no effect: remove it`,
 	}
-	if got := ineffective(aw); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := ineffectiveAnnotations(aw); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := ineffective(&v1beta2.AppWrapper{}); len(got) != 0 {
+	if got := ineffectiveAnnotations(&v1beta2.AppWrapper{}); len(got) != 0 {
 		t.Errorf("nothing to warn of, got %q", got)
 	}
 }

@@ -218,12 +218,12 @@ func TestTroubleOfTheCluster(t *testing.T) {
 		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: asking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
-	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, kinds: c.mapper, may: c.may}
-	if got := lines(anonymous.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
+	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.may}
+	if got := lines(anonymous.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
 		t.Errorf("got %q", got)
 	}
-	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, kinds: brokenMapper{}, may: c.may}
-	if got := lines(away.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
+	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, mapper: brokenMapper{}, access: c.may}
+	if got := lines(away.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -236,8 +236,8 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 
 // Without reviews scope and group still count.
 func TestReviewsSwitchedOff(t *testing.T) {
-	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, kinds: newCluster().mapper}
-	if got := lines(request.judge(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
+	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, mapper: newCluster().mapper}
+	if got := lines(request.validate(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -138,8 +138,8 @@ var alice = authenticationv1.UserInfo{
 // judge applies the rules of creation as alice.
 func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: c.mapper, may: c.may, most: always(maxPodSets)}
-	return request.judge(t.Context())
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, maxPodSets: always(maxPodSets)}
+	return request.validate(t.Context())
 }
 
 func lines(errs field.ErrorList) []string {
@@ -150,7 +150,7 @@ func lines(errs field.ErrorList) []string {
 	return out
 }
 
-func settingsOf(s Settings) source {
+func settingsOf(s Settings) settingsFunc {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // off is the warning while the component does not run.
-const off = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it"
+const disabled = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 
@@ -30,10 +30,10 @@ type Settings struct {
 }
 
 // source returns the settings. They may have to be read first, so it can fail.
-type source func(context.Context) (Settings, error)
+type settingsFunc func(context.Context) (Settings, error)
 
 // defaulter answers the mutating webhook.
-type defaulter struct{ settings source }
+type defaulter struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
@@ -42,9 +42,9 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	}
 	settings, err := d.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsFailed(err)
 	}
-	patch, err := labels(request.Object.Raw, request.UserInfo, settings.DefaultQueueName)
+	patch, err := labelsPatch(request.Object.Raw, request.UserInfo, settings.DefaultQueueName)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -53,8 +53,8 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 
 // validator answers the validating webhook.
 type validator struct {
-	settings source
-	kinds    kinds
+	settings settingsFunc
+	kinds    restMapper
 	may      author.Access
 	most     func(context.Context) int
 	// on says that the component runs. It judges in either case: what is stored while it does not would be created later.
@@ -71,7 +71,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		response = v.update(ctx, request)
 	}
 	if !v.on {
-		return response.WithWarnings(off)
+		return response.WithWarnings(disabled)
 	}
 	return response
 }
@@ -83,13 +83,13 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsFailed(err)
 	}
 	c := v.creation(request, wrapper)
 	if !settings.ReviewAccess {
-		c.may = nil
+		c.access = nil
 	}
-	errs := c.judge(ctx)
+	errs := c.validate(ctx)
 	response := author.Invalid(kind, request.Name, errs)
 	if c.unauthorized { // clients report what is Forbidden as a lack of rights
 		response = author.Deny(kind, errs)
@@ -98,7 +98,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.LimitReviews(v.may), most: v.most}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: author.LimitReviews(v.may), maxPodSets: v.most}
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
@@ -114,16 +114,16 @@ func (v *validator) update(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	errs := append(changes(old, updated), newlyQueued(old, updated)...)
+	errs := append(immutableErrors(old, updated), newlyQueuedErrors(old, updated)...)
 	response := author.Invalid(kind, request.Name, errs)
-	if len(errs) == 0 && starts(old, updated) {
-		if errs, err = v.start(ctx, request, updated); err != nil {
+	if len(errs) == 0 && isStart(old, updated) {
+		if errs, err = v.reviewStart(ctx, request, updated); err != nil {
 			return author.CheckFailed("the permissions of the user", err)
 		}
 		response = author.Deny(kind, errs)
 	}
 	if !maps.Equal(old.Annotations, updated.Annotations) {
-		response = response.WithWarnings(ineffective(updated)...)
+		response = response.WithWarnings(ineffectiveAnnotations(updated)...)
 	}
 	return response
 }
@@ -138,16 +138,16 @@ func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 }
 
 // unset refuses while the settings cannot be read: without them a queue or a review would be missing.
-func unset(err error) admission.Response {
+func settingsFailed(err error) admission.Response {
 	return author.CheckFailed("the settings of the component appwrapper", err)
 }
 
 // labelLength is the longest value of a label, in bytes.
-const labelLength = 63
+const maxLabelLength = 63
 
 // labels returns the patch that gives a new object the default queue, where it names none, and the labels of its creator,
 // whatever it says itself; nil when it has them. An error means that the object is no JSON object.
-func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
+func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
 	var object struct {
 		Metadata struct {
 			Labels map[string]string `json:"labels"`
@@ -171,8 +171,8 @@ func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.
 // Sanitize makes a label value of a user's name or UID: cut to 63 bytes, every character that a label may not have
 // replaced by "_", and "-", "_" and "." taken off both ends. Clients know the result, so it must not change.
 func Sanitize(name string) string {
-	if len(name) > labelLength {
-		name = name[:labelLength]
+	if len(name) > maxLabelLength {
+		name = name[:maxLabelLength]
 	}
 	var value strings.Builder
 	for _, r := range name {

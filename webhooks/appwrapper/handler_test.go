@@ -164,7 +164,7 @@ func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
 	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
-	handler := guards.Before(validatorOf(newCluster()), kind, usesOf)
+	handler := guards.Before(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
 		t.Errorf("%+v", answer)
@@ -172,9 +172,9 @@ func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
 	if answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
-	for kind := range judged {
+	for kind := range createdByUserOnly {
 		mapping := &meta.RESTMapping{GroupVersionKind: kind.WithVersion("v1"), Scope: meta.RESTScopeNamespace}
-		if Refusal(mapping) == "" {
+		if KindProblem(mapping) == "" {
 			t.Errorf("%s can be a component", kind)
 		}
 	}

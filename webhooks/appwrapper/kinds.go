@@ -21,7 +21,7 @@ var grantingGroups = map[string]bool{
 }
 
 // judged are kinds of ours. What their pods may use is held against the rights of their creator, who would be this program.
-var judged = map[schema.GroupKind]bool{
+var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
 	{Group: "serving.kserve.io", Kind: "ServingRuntime"}:           true,
@@ -31,14 +31,14 @@ const nestedRefusal = "Nested AppWrappers are forbidden: list the components of 
 
 // Refusal tells why a kind with that mapping can be no component; it is empty for one that can. Scope and group do not
 // depend on the user, so the controller may ask as well, for objects that were stored while no webhook answered.
-func Refusal(mapping *meta.RESTMapping) string {
+func KindProblem(mapping *meta.RESTMapping) string {
 	kind := mapping.GroupVersionKind
 	switch {
-	case nested(kind):
+	case isAppWrapper(kind):
 		return nestedRefusal
 	case grantingGroups[kind.Group]:
 		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant permissions must be created by the user who grants them", kind.GroupKind())
-	case judged[kind.GroupKind()]:
+	case createdByUserOnly[kind.GroupKind()]:
 		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", kind.GroupKind())
 	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", kind.GroupKind())
@@ -48,17 +48,17 @@ func Refusal(mapping *meta.RESTMapping) string {
 }
 
 // nested tells whether a kind is an AppWrapper, of whatever version.
-func nested(kind schema.GroupVersionKind) bool {
+func isAppWrapper(kind schema.GroupVersionKind) bool {
 	return kind.Group == v1beta2.GroupVersion.Group && strings.EqualFold(kind.Kind, "AppWrapper")
 }
 
 // questions are the rights that a user needs to create the object without our help. The first is to create the kind.
-func questions(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
+func requiredRights(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
 	create := authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: "create", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
 	}
 	all := []authorizationv1.ResourceAttributes{create}
-	if resource.Group == "route.openshift.io" && resource.Resource == "routes" && ownHost(object) {
+	if resource.Group == "route.openshift.io" && resource.Resource == "routes" && hasCustomHost(object) {
 		create.Subresource = "custom-host"
 		all = append(all, create)
 	}
@@ -67,7 +67,7 @@ func questions(object *unstructured.Unstructured, resource schema.GroupVersionRe
 
 // ownHost tells whether a Route asks for a host or a certificate of its own. OpenShift allows that to users who have a right
 // of its own, which this program may have and the user may not.
-func ownHost(object *unstructured.Unstructured) bool {
+func hasCustomHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{
 		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},
 		{"spec", "tls", "caCertificate"}, {"spec", "tls", "destinationCACertificate"}, {"spec", "tls", "externalCertificate"},
@@ -81,7 +81,7 @@ func ownHost(object *unstructured.Unstructured) bool {
 }
 
 // described names a right in a message.
-func described(right authorizationv1.ResourceAttributes) string {
+func resourceName(right authorizationv1.ResourceAttributes) string {
 	resource := right.Resource
 	if right.Subresource != "" {
 		resource += "/" + right.Subresource

@@ -112,7 +112,7 @@ func TestLabels(t *testing.T) {
 		"keys that need an escape": {`{"metadata":{"labels":{"a~b":"c"}}}`, "", with(map[string]any{"a~b": "c"}), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			operations, err := labels([]byte(tc.raw), alice, tc.queue)
+			operations, err := labelsPatch([]byte(tc.raw), alice, tc.queue)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,11 +130,11 @@ func TestLabels(t *testing.T) {
 			}
 		})
 	}
-	if _, err := labels([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
+	if _, err := labelsPatch([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
 		t.Error("labels that are no map were read")
 	}
 	// A user without UID, as a certificate may make one, gets an empty label and not a forged one.
-	operations, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
+	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
 	if patch := author.Patched(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
 		t.Errorf("%s %v", patch, err)
 	}

@@ -16,7 +16,7 @@ const maxPodSets = 8
 
 // podSetsOf returns a function that reads from the definition of Workloads how many pod sets one may have: [maxPodSets] where there is none,
 // or it does not tell. Few AppWrappers have that many, so it is read for each.
-func podSetsOf(live client.Reader) func(context.Context) int {
+func maxPodSetsFunc(live client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
 		// Listed, because the manager may list definitions and not get them.
 		list := &unstructured.UnstructuredList{}
@@ -29,12 +29,12 @@ func podSetsOf(live client.Reader) func(context.Context) int {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &definitions); err != nil || len(definitions.Items) == 0 {
 			return maxPodSets
 		}
-		return podSetsIn(&definitions.Items[0])
+		return maxPodSetsIn(&definitions.Items[0])
 	}
 }
 
 // podSetsIn returns the lowest bound of the versions that are served, since any of them may be asked for.
-func podSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
+func maxPodSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
 	most := 0
 	for _, version := range definition.Spec.Versions {
 		if !version.Served || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {

@@ -56,14 +56,14 @@ func TestPodSetsOfKueue(t *testing.T) {
 			}
 			return nil
 		}}
-		if got := podSetsOf(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
+		if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 	failing := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no answer")
 	}}
-	if got := podSetsOf(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
+	if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
 		t.Errorf("%d when it cannot be read", got)
 	}
 }
@@ -74,9 +74,9 @@ func TestMorePodSetsWhereKueueTakesThem(t *testing.T) {
 		for range 9 {
 			components = append(components, component(pod))
 		}
-		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: newCluster().mapper,
-			most: always(most)}
-		if errs := request.judge(t.Context()); (len(errs) > 0) != refused {
+		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: newCluster().mapper,
+			maxPodSets: always(most)}
+		if errs := request.validate(t.Context()); (len(errs) > 0) != refused {
 			t.Errorf("nine pod sets where %d are taken: %v", most, errs)
 		}
 	}

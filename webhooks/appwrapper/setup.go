@@ -29,23 +29,23 @@ const (
 // switched off they judge all the same, and tell that nothing acts on what is stored.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.May, on: enabled, most: podSetsOf(mgr.GetAPIReader())}
+	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.May, on: enabled, most: maxPodSetsFunc(mgr.GetAPIReader())}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, referencesOf)})
 }
 
-func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
 	wrapper, err := decode(raw)
 	if err != nil {
 		return author.References{}, err
 	}
 	wrapper.Namespace = namespace
-	return Uses(wrapper), nil
+	return References(wrapper), nil
 }
 
 // Uses lists what components name, and the labels that their pods get beside those of their templates, which other users may add later.
 // Whether the author may create components is reviewed by their kinds, so only what belongs to the manager matters here.
-func Uses(wrapper *v1beta2.AppWrapper) author.References {
+func References(wrapper *v1beta2.AppWrapper) author.References {
 	u := author.References{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")
 	for i := range wrapper.Spec.Components {

@@ -19,7 +19,7 @@ const (
 )
 
 // changes returns the violations of an update. The paths are those that clients know, lower case and all.
-func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
+func immutableErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreate)) }
 	spec := field.NewPath("spec")
@@ -30,10 +30,10 @@ func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	}
 	for i := range updated.Spec.Components {
 		was, is := &old.Spec.Components[i], &updated.Spec.Components[i]
-		if !sameTemplate(was.Template.Raw, is.Template.Raw) {
+		if !equalTemplates(was.Template.Raw, is.Template.Raw) {
 			refuse(components.Index(i).Child("template", "raw"))
 		}
-		changedPodSets(was.PodSets, is.PodSets, components.Index(i).Child("podsets"), refuse)
+		checkPodSets(was.PodSets, is.PodSets, components.Index(i).Child("podsets"), refuse)
 	}
 	for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
 		if old.Labels[label] != updated.Labels[label] {
@@ -46,7 +46,7 @@ func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	return errs
 }
 
-func changedPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse func(*field.Path)) {
+func checkPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse func(*field.Path)) {
 	if len(was) != len(is) {
 		refuse(path)
 		return
@@ -63,7 +63,7 @@ func changedPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse
 
 // sameTemplate compares what two templates say: the order of fields, white space, the notation of numbers and fields that
 // are null make no difference. Clients that apply an unchanged object write all of these as they like.
-func sameTemplate(a, b []byte) bool {
+func equalTemplates(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
@@ -71,24 +71,24 @@ func sameTemplate(a, b []byte) bool {
 	if kjson.Unmarshal(a, &left) != nil || kjson.Unmarshal(b, &right) != nil {
 		return false
 	}
-	return reflect.DeepEqual(canonical(left), canonical(right))
+	return reflect.DeepEqual(normalize(left), normalize(right))
 }
 
 // canonical drops null fields and writes whole numbers in one way. Nulls in lists stay: there they count.
-func canonical(value any) any {
+func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, field := range value {
 			if field != nil {
-				out[key] = canonical(field)
+				out[key] = normalize(field)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(value))
 		for i, item := range value {
-			out[i] = canonical(item)
+			out[i] = normalize(item)
 		}
 		return out
 	case float64:

@@ -42,14 +42,14 @@ func TestAllowedUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			updated := storedWrapper(t)
 			change(updated)
-			if errs := changes(storedWrapper(t), updated); len(errs) > 0 {
+			if errs := immutableErrors(storedWrapper(t), updated); len(errs) > 0 {
 				t.Errorf("refused: %v", errs)
 			}
 		})
 	}
 	one, absent := storedWrapper(t), storedWrapper(t)
 	one.Spec.Components[0].PodSets[0].Replicas, absent.Spec.Components[0].PodSets[0].Replicas = new(int32(1)), nil
-	if errs := changes(one, absent); len(errs) > 0 {
+	if errs := immutableErrors(one, absent); len(errs) > 0 {
 		t.Errorf("absent counts as one: %v", errs)
 	}
 }
@@ -101,7 +101,7 @@ func TestRefusedUpdates(t *testing.T) {
 			updated := storedWrapper(t)
 			tc.change(updated)
 			var got []string
-			for _, err := range changes(storedWrapper(t), updated) {
+			for _, err := range immutableErrors(storedWrapper(t), updated) {
 				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutable+": leave it as it is") {
 					t.Errorf("%v", err)
 				}
@@ -137,7 +137,7 @@ func TestSameTemplate(t *testing.T) {
 		"no JSON":                   {`{"a":1}`, `{`, false},
 		"no JSON, the other":        {`{`, `{"a":1}`, false},
 	} {
-		if got := sameTemplate([]byte(tc.a), []byte(tc.b)); got != tc.want {
+		if got := equalTemplates([]byte(tc.a), []byte(tc.b)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -147,10 +147,10 @@ func TestSameTemplate(t *testing.T) {
 func FuzzSameTemplate(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if sameTemplate([]byte(a), []byte(b)) != sameTemplate([]byte(b), []byte(a)) {
+		if equalTemplates([]byte(a), []byte(b)) != equalTemplates([]byte(b), []byte(a)) {
 			t.Errorf("%q and %q", a, b)
 		}
-		if !sameTemplate([]byte(a), []byte(a)) {
+		if !equalTemplates([]byte(a), []byte(a)) {
 			t.Errorf("%q differs from itself", a)
 		}
 	})

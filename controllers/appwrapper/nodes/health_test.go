@@ -90,7 +90,7 @@ func TestHealthOf(t *testing.T) {
 			if got := inWords(healthOf(node, defaultTaints)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			slim, err := slimNode(node.DeepCopy())
+			slim, err := trimNode(node.DeepCopy())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestHealthOf(t *testing.T) {
 			}
 		})
 	}
-	if same, err := slimNode("a tombstone"); err != nil || same != "a tombstone" {
+	if same, err := trimNode("a tombstone"); err != nil || same != "a tombstone" {
 		t.Errorf("got %v, %v", same, err)
 	}
 }
@@ -152,7 +152,7 @@ func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()
 	n := &Nodes{reader: c, taints: defaultTaints}
-	wakes := leaveChanged(defaultTaints)
+	wakes := noExecuteChanged(defaultTaints)
 	change := func(what string, f func(*corev1.Node), woken bool, resources ...string) {
 		t.Helper()
 		before := node.DeepCopy()

@@ -36,7 +36,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, se
 		return nil, nil
 	}
 	taints := settings.Autopilot.ResourceTaints
-	nodes, err := component.NewCache(mgr, "", slimNode)
+	nodes, err := component.NewCache(mgr, "", trimNode)
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
@@ -62,10 +62,10 @@ func (n *Nodes) NoExecute(name string) sets.Set[string] {
 
 // Changes enqueues what wake finds for each node about which NoExecute gives another answer than before (D13).
 func (n *Nodes) Changes(wake handler.MapFunc) source.Source {
-	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(wake), leaveChanged(n.taints))
+	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(wake), noExecuteChanged(n.taints))
 }
 
-func leaveChanged(taints Taints) predicate.Predicate {
+func noExecuteChanged(taints Taints) predicate.Predicate {
 	toLeave := func(object client.Object) sets.Set[string] {
 		if node, ok := object.(*corev1.Node); ok {
 			return healthOf(node, taints).noExecute
@@ -80,7 +80,7 @@ func leaveChanged(taints Taints) predicate.Predicate {
 }
 
 // slimNode keeps what healthOf reads: thousands of nodes are held.
-func slimNode(in any) (any, error) {
+func trimNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
 		return in, nil // a tombstone carries an object that was transformed before
@@ -109,7 +109,7 @@ func healthOf(node *corev1.Node, taints Taints) health {
 	if node.DeletionTimestamp != nil {
 		return result
 	}
-	out := outOfService(node)
+	out := isOutOfService(node)
 	if out {
 		maps.Copy(result.unavailable, node.Status.Capacity)
 		delete(result.unavailable, corev1.ResourcePods)
@@ -135,7 +135,7 @@ func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacit
 }
 
 // outOfService tells whether no resource of the node can be counted on.
-func outOfService(node *corev1.Node) bool {
+func isOutOfService(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
 	})

@@ -28,9 +28,9 @@ import (
 
 const (
 	// slackName is the name of the controller of the slack queue.
-	slackName = "appwrapper-slack-queue"
+	slackQueueController = "appwrapper-slack-queue"
 	// slackPatience is how long reading the queue may take: without the rights on ClusterQueues it would take for ever.
-	slackPatience = 10 * time.Second
+	readTimeout = 10 * time.Second
 )
 
 // queueKinds are the versions of a ClusterQueue that can be read and written, the preferred one first.
@@ -46,7 +46,7 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints 
 	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
 	})
-	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackName).WithOptions(reconciler.ControllerOptions()).
+	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackQueueController).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints))).
 		Build(reconciler.ClassifyErrors(s))
 	if err != nil {
@@ -55,7 +55,7 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints 
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
 	for _, kind := range queueKinds {
 		watcher.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(queueOf(kind)), toQueue, named)
+			return source.Kind(mgr.GetCache(), client.Object(newClusterQueue(kind)), toQueue, named)
 		})
 	}
 	return nil
@@ -70,7 +70,7 @@ func healthChanged(taints Taints) predicate.Predicate {
 	}}
 }
 
-func queueOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newClusterQueue(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	queue := &unstructured.Unstructured{}
 	queue.SetGroupVersionKind(kind)
 	return queue
@@ -91,7 +91,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil || queue == nil {
 		return reconcile.Result{}, err
 	}
-	if !cohort(queue) {
+	if !hasCohort(queue) {
 		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so there is no queue to lend to: give it a cohort, or name another queue", "queue", s.name)
 		return reconcile.Result{}, nil
 	}
@@ -100,7 +100,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("listing nodes for slack queue %s: %w", s.name, err)
 	}
 	wanted := queue.DeepCopy()
-	changed, err := lend(wanted, unavailable(nodes.Items, s.taints))
+	changed, err := setLendingLimits(wanted, unavailable(nodes.Items, s.taints))
 	if err != nil || !changed {
 		return reconcile.Result{}, err
 	}
@@ -123,9 +123,9 @@ func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, erro
 		if !set.Has(kind) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, slackPatience)
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		queue := queueOf(kind)
+		queue := newClusterQueue(kind)
 		err := s.queues.Get(ctx, types.NamespacedName{Name: s.name}, queue)
 		if apierrors.IsNotFound(err) || err == nil && queue.GetDeletionTimestamp() != nil {
 			return nil, nil
@@ -154,7 +154,7 @@ func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 // lend sets, in the spec of a ClusterQueue, how much may be lent of each resource of the first flavor of the first resource
 // group: what is left of the nominal quota without the unavailable amount, or no limit when all of it is there. It tells
 // whether anything changed. The object must not be shared.
-func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, error) {
+func setLendingLimits(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, error) {
 	changed := false
 	for _, entry := range nested.List(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources") {
 		quota := nested.Map(entry)
@@ -162,7 +162,7 @@ func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, 
 			continue
 		}
 		name := nested.Text(quota, "name")
-		moved, err := lendOne(quota, missing[corev1.ResourceName(name)])
+		moved, err := setLendingLimit(quota, missing[corev1.ResourceName(name)])
 		if err != nil {
 			return false, fmt.Errorf("quota of %s in ClusterQueue %s: %w", name, queue.GetName(), err)
 		}
@@ -172,7 +172,7 @@ func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, 
 }
 
 // lendOne sets the limit of one resource.
-func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
+func setLendingLimit(quota map[string]any, missing resource.Quantity) (bool, error) {
 	const field = "lendingLimit"
 	if missing.Sign() <= 0 {
 		had := quota[field] != nil
@@ -197,6 +197,6 @@ func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
 }
 
 // cohort tells whether the queue has other queues to lend to; Kueue refuses a lending limit otherwise.
-func cohort(queue *unstructured.Unstructured) bool {
+func hasCohort(queue *unstructured.Unstructured) bool {
 	return nested.Text(queue.Object, "spec", "cohortName") != "" || nested.Text(queue.Object, "spec", "cohort") != ""
 }

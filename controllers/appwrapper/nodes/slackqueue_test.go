@@ -31,7 +31,7 @@ type slackFixture struct {
 
 func newSlackFixture(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackFixture {
 	t.Helper()
-	queue := queueOf(kind)
+	queue := newClusterQueue(kind)
 	if err := yaml.Unmarshal([]byte(`
 metadata: {name: slack}
 spec:
@@ -98,7 +98,7 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 
 func (w *slackFixture) read() *unstructured.Unstructured {
 	w.t.Helper()
-	found := queueOf(w.queue.served().Kinds()[0])
+	found := newClusterQueue(w.queue.served().Kinds()[0])
 	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
 		w.t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestLend(t *testing.T) {
 			if err := yaml.Unmarshal([]byte("{"+gpu+": "+test.missing+"}"), &missing); err != nil {
 				t.Fatal(err)
 			}
-			changed, err := lend(queue, missing)
+			changed, err := setLendingLimits(queue, missing)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("got %v, want %q", err, test.err)
@@ -256,7 +256,7 @@ func TestLend(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"{}", "{spec: {resourceGroups: x}}", "{spec: {resourceGroups: []}}", "{spec: {resourceGroups: [{flavors: [{resources: 5}]}]}}"} {
-		if changed, err := lend(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
+		if changed, err := setLendingLimits(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
 			t.Errorf("%s: %t, %v", text, changed, err)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 )
 
 // act is what a decision wants to be done before it can be taken: the rules are evaluated again with the outcome.
-type act int
+type action int
 
 const (
 	// Nothing has to be done first.
-	Nothing act = iota
+	Nothing action = iota
 	// CreateComponents creates those that are not deployed, in order, up to the first error.
 	CreateComponents
 	// DeleteComponents deletes what is there, and looks what is left.
@@ -29,27 +29,27 @@ const (
 const Immediately = time.Millisecond
 
 // BlindPoll is the pause where no watch can tell of a change.
-const BlindPoll = 5 * time.Second
+const UnwatchedInterval = 5 * time.Second
 
 // Decision is what follows from facts. The zero value leaves everything as it is.
 type Decision struct {
 	Rule string
 	// Act, when not nothing, makes this a question: nothing else of the decision counts.
-	Act act
+	Action action
 	// Next is the phase to go to; empty to stay.
-	Next       awv1beta2.AppWrapperPhase
+	NextPhase  awv1beta2.AppWrapperPhase
 	Conditions []metav1.Condition
 	// Announce makes every component that is not deployed an announced one.
 	Announce bool
 	// Retry is added to the number of retries.
 	Retry int32
 	// Completed is when the workload ended.
-	Completed *time.Time
-	Failure   *awv1beta2.AppWrapperFailure
+	CompletionTime *time.Time
+	Failure        *awv1beta2.AppWrapperFailure
 	// Release lets the AppWrapper go.
-	Release bool
+	RemoveFinalizer bool
 	// Again is when the next reconcile has to start if no event comes before; 0 for never.
-	Again time.Duration
+	RequeueAfter time.Duration
 }
 
 // Rule is one line of a phase: the first whose question is answered with yes decides.
@@ -66,12 +66,12 @@ func always(*Facts) bool { return true }
 func stay(*Facts) Decision { return Decision{} }
 
 // to returns a step to another phase, with what comes along.
-func to(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) Decision {
-	return Decision{Next: next, Conditions: conditions, Again: Immediately}
+func transitionTo(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) Decision {
+	return Decision{NextPhase: next, Conditions: conditions, RequeueAfter: Immediately}
 }
 
 // and returns the decision with more conditions.
-func (d Decision) and(more ...[]metav1.Condition) Decision {
+func (d Decision) withConditions(more ...[]metav1.Condition) Decision {
 	d.Conditions = slices.Concat(d.Conditions, slices.Concat(more...))
 	return d
 }
@@ -81,20 +81,20 @@ func NewCondition(kind string, status metav1.ConditionStatus, reason, message st
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-func yes(kind, reason, message string) metav1.Condition {
+func trueCondition(kind, reason, message string) metav1.Condition {
 	return NewCondition(kind, metav1.ConditionTrue, reason, message)
 }
 
-func no(kind, reason, message string) metav1.Condition {
+func falseCondition(kind, reason, message string) metav1.Condition {
 	return NewCondition(kind, metav1.ConditionFalse, reason, message)
 }
 
 // clear returns what makes a condition False if it is True, and nothing otherwise.
-func (f *Facts) clear(kind, reason, message string) []metav1.Condition {
-	if !f.is(kind) {
+func (f *Facts) clearCondition(kind, reason, message string) []metav1.Condition {
+	if !f.isTrue(kind) {
 		return nil
 	}
-	return []metav1.Condition{no(kind, reason, message)}
+	return []metav1.Condition{falseCondition(kind, reason, message)}
 }
 
 // ByPhase are the lists of all phases.

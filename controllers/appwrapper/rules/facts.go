@@ -11,30 +11,30 @@ import (
 
 // Facts is all that rules may look at. They are gathered before rules are evaluated, so that a decision depends on nothing else.
 type Facts struct {
-	Now        time.Time
-	Phase      awv1beta2.AppWrapperPhase
-	Suspend    bool
-	Retries    int32
-	Terms      Terms
-	Conditions []metav1.Condition
-	Completed  *metav1.Time
-	Components []ComponentFact
-	Pods       PodFacts
+	Now            time.Time
+	Phase          awv1beta2.AppWrapperPhase
+	Suspend        bool
+	Retries        int32
+	Terms          Terms
+	Conditions     []metav1.Condition
+	CompletionTime *metav1.Time
+	Components     []ComponentFact
+	Pods           PodFacts
 	// Changed: the components are not as many as the status tells of, so nothing in it is about them.
-	Changed bool
+	ComponentsChanged bool
 	// Unreviewed: no webhook has seen the AppWrapper, which is to run for the first time.
 	Unreviewed bool
 	// Created and Deleted are how an attempt of this reconcile ended; nil before it was made.
 	Created *Creation
 	Deleted *Deletion
 	// Recheck is when the next reconcile has to start because no watch may tell of a change; 0 for never.
-	Recheck time.Duration
+	RequeueAfter time.Duration
 }
 
 // CheckAfter asks for another reconcile after a time at the latest.
-func (f *Facts) CheckAfter(after time.Duration) {
-	if f.Recheck == 0 || after < f.Recheck {
-		f.Recheck = after
+func (f *Facts) RequireRequeue(after time.Duration) {
+	if f.RequeueAfter == 0 || after < f.RequeueAfter {
+		f.RequeueAfter = after
 	}
 }
 
@@ -43,7 +43,7 @@ type Stage int
 
 const (
 	// Fresh says that nothing was tried since the last clean-up. Nothing may be created before this is changed in the stored status.
-	Fresh Stage = iota
+	NotCreated Stage = iota
 	// Announced says that an attempt was stored; whether the object exists is not known.
 	Announced
 	// Errored says that the API server refused the object.
@@ -56,7 +56,7 @@ const (
 type Outcome int
 
 const (
-	working Outcome = iota
+	inProgress Outcome = iota
 	// Succeeded is final.
 	Succeeded
 	// Failed is final.
@@ -75,7 +75,7 @@ type ComponentFact struct {
 	// MinReady is how many of them have to be there: some kinds scale by themselves.
 	MinReady int
 	// Judges: its kind reports completion by itself, so that its pods do not decide.
-	Judges bool
+	ReportsCompletion bool
 	// Missing: it does not exist, is being deleted, or has another owner. Read from the API server, not from the cache.
 	Missing bool
 	Outcome Outcome
@@ -117,16 +117,18 @@ type Deletion struct {
 	// Pods is the number of labelled pods that still exist; known only when no objects are left, or by force.
 	Pods int
 	// Blind: of what is left something cannot be watched.
-	Blind bool
+	Unwatched bool
 	// Trouble is the first error.
-	Trouble error
+	Err error
 }
 
 // Finished reports that nothing is left, as far as it can be known.
-func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Trouble == nil }
+func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Err == nil }
 
 // is tells whether a stored condition is True.
-func (f *Facts) is(condition string) bool { return meta.IsStatusConditionTrue(f.Conditions, condition) }
+func (f *Facts) isTrue(condition string) bool {
+	return meta.IsStatusConditionTrue(f.Conditions, condition)
+}
 
 // reason returns the reason of a stored condition, empty when there is none.
 func (f *Facts) reason(condition string) string {
@@ -145,7 +147,7 @@ func (f *Facts) since(condition string) time.Time {
 }
 
 // started is when everything was there that pods come from. The operator may have been away after it announced them.
-func (f *Facts) started() time.Time {
+func (f *Facts) startTime() time.Time {
 	last := f.since(awv1beta2.ConditionResourcesDeployed)
 	for _, c := range f.Components {
 		if c.Stage == Deployed && c.Since.After(last) {
@@ -159,20 +161,24 @@ func (f *Facts) started() time.Time {
 func (f *Facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.Now)) }
 
 // Expected is the number of pods that complete the workload, and needed the number that makes it ready.
-func (f *Facts) Expected() int { return f.open(func(c ComponentFact) int { return c.Replicas }) }
+func (f *Facts) Expected() int {
+	return f.sumUnfinished(func(c ComponentFact) int { return c.Replicas })
+}
 
-func (f *Facts) needed() int { return f.open(func(c ComponentFact) int { return c.MinReady }) }
+func (f *Facts) minReady() int {
+	return f.sumUnfinished(func(c ComponentFact) int { return c.MinReady })
+}
 
 // PodsMissingFor is how long pods of a running workload have been missing that have not been created; 0 when none are.
 func (f *Facts) PodsMissingFor() time.Duration {
-	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.needed() {
+	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.minReady() {
 		return 0
 	}
-	return max(f.Now.Sub(f.started()), time.Millisecond)
+	return max(f.Now.Sub(f.startTime()), time.Millisecond)
 }
 
 // open sums over the components that are not done.
-func (f *Facts) open(number func(ComponentFact) int) int {
+func (f *Facts) sumUnfinished(number func(ComponentFact) int) int {
 	sum := 0
 	for _, c := range f.Components {
 		if !c.Done() {
@@ -195,11 +201,11 @@ func (f *Facts) count(question func(ComponentFact) bool) int {
 
 // completedAt is when the workload ended. What the original stored has no such field: a success cleared QuotaReserved then,
 // and a failure came at the latest when the pause of its clean-up began.
-func (f *Facts) completedAt() time.Time {
+func (f *Facts) completionTime() time.Time {
 	switch {
-	case f.Completed != nil:
-		return f.Completed.Time
-	case f.Phase == awv1beta2.PhaseSucceeded && !f.is(awv1beta2.ConditionQuotaReserved):
+	case f.CompletionTime != nil:
+		return f.CompletionTime.Time
+	case f.Phase == awv1beta2.PhaseSucceeded && !f.isTrue(awv1beta2.ConditionQuotaReserved):
 		return f.since(awv1beta2.ConditionQuotaReserved)
 	case f.Phase == awv1beta2.PhaseFailed && f.reason(awv1beta2.ConditionDeletingResources) == awv1beta2.ReasonDeletionPaused:
 		return f.since(awv1beta2.ConditionDeletingResources)

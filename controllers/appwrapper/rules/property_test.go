@@ -37,12 +37,12 @@ func drawFacts(t *rapid.T) *Facts {
 	}
 	for range number.Draw(t, "components") {
 		f.Components = append(f.Components, ComponentFact{Title: "Job j", Stage: Stage(number.Draw(t, "stage")), Replicas: number.Draw(t, "replicas"),
-			Judges: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
+			ReportsCompletion: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
 	}
 	pods(number.Draw(t, "pending"), number.Draw(t, "running"), number.Draw(t, "succeeded"), number.Draw(t, "failed"))(f)
 	others := number.Draw(t, "active pods of components that are done")
 	f.Pods.All, f.Pods.Active = f.Pods.All+others, f.Pods.Active+others
-	f.Changed, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
+	f.ComponentsChanged, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
 	f.Pods.Terminal = yes.Draw(t, "terminal")
 	if yes.Draw(t, "bad node") {
 		onBadNode(f)
@@ -59,17 +59,17 @@ func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 		}
 		return nil
 	}
-	switch d.Act {
+	switch d.Action {
 	case CreateComponents:
 		f.Created = &Creation{Err: trouble("creation"), Fatal: rapid.Bool().Draw(t, "fatal")}
 	case DeleteComponents, ForceDeletion:
 		left := rapid.IntRange(0, 1)
-		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Blind: rapid.Bool().Draw(t, "blind"), Trouble: trouble("deletion")}
+		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: trouble("deletion")}
 	case Nothing:
 		return d
 	}
 	d = Decide(list, f)
-	if d.Act != Nothing {
+	if d.Action != Nothing {
 		t.Fatalf("the rule %q asks again for what was done", d.Rule)
 	}
 	return d
@@ -94,19 +94,19 @@ func TestDecisionsAreSafe(t *testing.T) {
 		if quota != nil && quota.Status == metav1.ConditionFalse && (dying || f.Phase != awv1beta2.PhaseRunning) && f.Pods.All > 0 {
 			t.Fatalf("the rule %q gives back the quota before %d pods are cleared away", d.Rule, f.Pods.All)
 		}
-		if d.Next != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
-			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.Next)
+		if d.NextPhase != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
+			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.NextPhase)
 		}
 		if f.Retries <= f.Terms.RetryLimit && f.Retries+d.Retry > f.Terms.RetryLimit {
 			t.Fatalf("the rule %q makes it %d retries of %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
 		}
-		if d.Next != "" && !dying && d.Again != Immediately {
-			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.Next)
+		if d.NextPhase != "" && !dying && d.RequeueAfter != Immediately {
+			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.NextPhase)
 		}
-		if d.Again < 0 {
-			t.Fatalf("the rule %q waits for %s", d.Rule, d.Again)
+		if d.RequeueAfter < 0 {
+			t.Fatalf("the rule %q waits for %s", d.Rule, d.RequeueAfter)
 		}
-		if d.Release && (f.is(rd) || f.is(qr) || f.Pods.All > 0) {
+		if d.RemoveFinalizer && (f.isTrue(rd) || f.isTrue(qr) || f.Pods.All > 0) {
 			t.Fatalf("the rule %q lets go of %d pods", d.Rule, f.Pods.All)
 		}
 	})

@@ -30,7 +30,7 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	case awv1beta2.PhaseEmpty:
 		f.Components = nil
 	case awv1beta2.PhaseSuspended:
-		f.Components[0].Stage = Fresh
+		f.Components[0].Stage = NotCreated
 	case awv1beta2.PhaseSucceeded:
 		holding(awv1beta2.ConditionResourcesDeployed)(f)
 		condition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, 10*time.Minute)(f)
@@ -69,7 +69,7 @@ func holding(kinds ...string) change {
 }
 
 func completed(ago time.Duration) change {
-	return func(f *Facts) { f.Completed = &metav1.Time{Time: f.Now.Add(-ago)} }
+	return func(f *Facts) { f.CompletionTime = &metav1.Time{Time: f.Now.Add(-ago)} }
 }
 
 func suspend(f *Facts) { f.Suspend = true }
@@ -84,7 +84,7 @@ func pods(pending, running, succeeded, failed int) change {
 func staged(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
 
 func judging(o Outcome) change {
-	return func(f *Facts) { f.Components[0].Judges, f.Components[0].Outcome = true, o }
+	return func(f *Facts) { f.Components[0].ReportsCompletion, f.Components[0].Outcome = true, o }
 }
 
 func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
@@ -103,7 +103,7 @@ func deployedFor(ago time.Duration) change {
 type want struct {
 	rule  string
 	next  awv1beta2.AppWrapperPhase
-	act   act
+	act   action
 	retry int32
 	again time.Duration
 	// sets are conditions as "Type=Status/Reason"; all of them, in any order.
@@ -122,9 +122,9 @@ func short(list []metav1.Condition) sets.Set[string] {
 
 func compare(t *testing.T, got Decision, w want) {
 	t.Helper()
-	if got.Rule != w.rule || got.Next != w.next || got.Act != w.act || got.Retry != w.retry || got.Again != w.again {
+	if got.Rule != w.rule || got.NextPhase != w.next || got.Action != w.act || got.Retry != w.retry || got.RequeueAfter != w.again {
 		t.Errorf("got rule %q next %q act %d retry %d again %s\nwant    %q next %q act %d retry %d again %s",
-			got.Rule, got.Next, got.Act, got.Retry, got.Again, w.rule, w.next, w.act, w.retry, w.again)
+			got.Rule, got.NextPhase, got.Action, got.Retry, got.RequeueAfter, w.rule, w.next, w.act, w.retry, w.again)
 	}
 	if has, should := short(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
 		t.Errorf("conditions\n%q\nwant\n%q", sets.List(has), sets.List(should))

@@ -46,10 +46,10 @@ func TermsOf(annotations map[string]string, f config.FaultTolerance) Terms {
 		RetryPause:         r.period(awv1beta2.AnnotationRetryPause, f.ResetPause),
 		ForcefulDeletion:   r.period(awv1beta2.AnnotationForcefulDeletion, f.DeletionGracePeriod),
 		DeletionOnFailure:  r.period(awv1beta2.AnnotationDeletionOnFailure, 0),
-		SuccessTTL:         r.timeToLive(awv1beta2.AnnotationSuccessTTL, f.SuccessTTLCeiling),
-		RetryLimit:         r.number(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
-		TerminalExitCodes:  r.numbers(awv1beta2.AnnotationTerminalExitCodes),
-		RetryableExitCodes: r.numbers(awv1beta2.AnnotationRetryableExitCodes),
+		SuccessTTL:         r.ttl(awv1beta2.AnnotationSuccessTTL, f.SuccessTTLCeiling),
+		RetryLimit:         r.int32Value(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
+		TerminalExitCodes:  r.int32Values(awv1beta2.AnnotationTerminalExitCodes),
+		RetryableExitCodes: r.int32Values(awv1beta2.AnnotationRetryableExitCodes),
 	}
 }
 
@@ -73,14 +73,14 @@ func (r annotationReader) period(key string, configured time.Duration) time.Dura
 }
 
 // timeToLive can only shorten what is configured.
-func (r annotationReader) timeToLive(key string, configured time.Duration) time.Duration {
+func (r annotationReader) ttl(key string, configured time.Duration) time.Duration {
 	if value := r.duration(key, configured); value > 0 && value < configured {
 		return value
 	}
 	return configured
 }
 
-func (r annotationReader) number(key string, configured int32) int32 {
+func (r annotationReader) int32Value(key string, configured int32) int32 {
 	value, err := strconv.ParseInt(r.annotations[key], 10, 32)
 	if err != nil {
 		return configured
@@ -89,7 +89,7 @@ func (r annotationReader) number(key string, configured int32) int32 {
 }
 
 // numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is ignored.
-func (r annotationReader) numbers(key string) sets.Set[int32] {
+func (r annotationReader) int32Values(key string) sets.Set[int32] {
 	found := sets.New[int32]()
 	for entry := range strings.SplitSeq(r.annotations[key], ",") {
 		if value, err := strconv.ParseInt(strings.TrimSpace(entry), 10, 32); err == nil {

@@ -17,8 +17,8 @@ import (
 // replace could infer, the declaration has to name each of them with the same number of replicas, and no other. For all
 // other kinds it is taken as it is.
 func Check(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, path *field.Path) (count int, known bool, errs field.ErrorList) {
-	errs = checkEach(declared, u, path.Child("podSets"))
-	if r, has := ruleOf(u); has && !r.binding && len(declared) > 0 {
+	errs = checkDeclared(declared, u, path.Child("podSets"))
+	if r, has := ruleOf(u); has && !r.checksDeclared && len(declared) > 0 {
 		return len(declared), true, errs
 	}
 	sets, err := infer(u)
@@ -27,13 +27,13 @@ func Check(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, 
 			fmt.Sprintf("error inferring PodSets: %v", err)))
 	}
 	if len(declared) > 0 && len(sets) > 0 {
-		errs = append(errs, compare(declared, sets, path.Child("podSets"))...)
+		errs = append(errs, compareInferred(declared, sets, path.Child("podSets"))...)
 	}
 	return max(len(declared), len(sets)), true, errs
 }
 
 // checkEach looks at every declared pod set by itself, and for paths that stand there twice.
-func checkEach(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, path *field.Path) field.ErrorList {
+func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, set := range declared {
@@ -57,7 +57,7 @@ func checkEach(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructur
 }
 
 // compare holds a declaration against what was inferred. Both have at least one pod set.
-func compare(declared []awv1beta2.AppWrapperPodSet, sets []inferred, path *field.Path) field.ErrorList {
+func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSet, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(format string, args ...any) {
 		errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf(format, args...)))
@@ -66,7 +66,7 @@ func compare(declared []awv1beta2.AppWrapperPodSet, sets []inferred, path *field
 	for _, set := range declared {
 		byPath[set.Path] = set
 	}
-	wanted := len(slices.DeleteFunc(slices.Clone(sets), func(set inferred) bool { return set.optional && byPath[set.Path].Path == "" }))
+	wanted := len(slices.DeleteFunc(slices.Clone(sets), func(set inferredPodSet) bool { return set.optional && byPath[set.Path].Path == "" }))
 	if len(declared) != wanted {
 		refuse("DeclaredPodSet count %d differs from inferred count %d", len(declared), wanted)
 	}

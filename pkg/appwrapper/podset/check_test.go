@@ -180,7 +180,7 @@ func FuzzInfer(f *testing.F) {
 				t.Fatalf("%s infers %s", raw, shown(sets))
 			}
 		}
-		if least, total := Least(u, sets), Total(sets); least < 0 || least > total {
+		if least, total := MinReady(u, sets), Total(sets); least < 0 || least > total {
 			t.Fatalf("%s is ready with %d of %d", raw, least, total)
 		}
 	})

@@ -12,56 +12,56 @@ import (
 )
 
 // inferred is a pod set that a known kind has.
-type inferred struct {
+type inferredPodSet struct {
 	awv1beta2.AppWrapperPodSet
 	// optional sets may be missing in a declaration: the operator that we replace did not know them and refused them.
 	optional bool
 	// least is the number of pods without which the object is not ready; below replicas when a part may scale down.
-	least int32
+	minReady int32
 }
 
 // rule infers the pod sets of one kind. The object's fields are below "spec".
-type rule struct {
-	infer func(n *numbers, object map[string]any) []inferred
+type inferenceRule struct {
+	inferFunc func(n *numberReader, object map[string]any) []inferredPodSet
 	// binding rules also judge a declaration. They are those of the operator that we replace, and those of kinds whose pods
 	// no declaration can describe. For the other kinds a declaration was taken as it is, and still is.
-	binding bool
+	checksDeclared bool
 }
 
 // rules has the known kinds, by "apiVersion:kind".
-var rules = map[string]rule{
-	"v1:Pod":                                      {infer: inferPod, binding: true},
-	"apps/v1:Deployment":                          {infer: inferReplicas, binding: true},
-	"apps/v1:StatefulSet":                         {infer: inferReplicas, binding: true},
-	"apps/v1:ReplicaSet":                          {infer: inferReplicas},
-	"batch/v1:Job":                                {infer: inferJob, binding: true},
-	"jobset.x-k8s.io/v1alpha2:JobSet":             {infer: inferJobSet, binding: true},
-	"kubeflow.org/v1:PyTorchJob":                  {infer: kubeflow("pytorchReplicaSpecs", "Master", "Worker"), binding: true},
-	"kubeflow.org/v1:TFJob":                       {infer: kubeflow("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")},
-	"kubeflow.org/v1:XGBoostJob":                  {infer: kubeflow("xgbReplicaSpecs", "Master", "Worker")},
-	"kubeflow.org/v1:PaddleJob":                   {infer: kubeflow("paddleReplicaSpecs", "Master", "Worker")},
-	"kubeflow.org/v1:JAXJob":                      {infer: kubeflow("jaxReplicaSpecs", "Worker")},
-	"kubeflow.org/v1:MPIJob":                      {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
-	"kubeflow.org/v2beta1:MPIJob":                 {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
-	"trainer.kubeflow.org/v1alpha1:TrainJob":      {infer: refuseTrainJob, binding: true},
-	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {infer: inferLeaderWorkerSet},
-	"ray.io/v1:RayCluster":                        {infer: rayClusterAt("spec"), binding: true},
-	"ray.io/v1:RayJob":                            {infer: inferRayJob, binding: true},
-	"ray.io/v1:RayService":                        {infer: rayClusterAt("spec.rayClusterConfig")},
+var rules = map[string]inferenceRule{
+	"v1:Pod":                                      {inferFunc: inferPod, checksDeclared: true},
+	"apps/v1:Deployment":                          {inferFunc: inferReplicas, checksDeclared: true},
+	"apps/v1:StatefulSet":                         {inferFunc: inferReplicas, checksDeclared: true},
+	"apps/v1:ReplicaSet":                          {inferFunc: inferReplicas},
+	"batch/v1:Job":                                {inferFunc: inferJob, checksDeclared: true},
+	"jobset.x-k8s.io/v1alpha2:JobSet":             {inferFunc: inferJobSet, checksDeclared: true},
+	"kubeflow.org/v1:PyTorchJob":                  {inferFunc: inferKubeflow("pytorchReplicaSpecs", "Master", "Worker"), checksDeclared: true},
+	"kubeflow.org/v1:TFJob":                       {inferFunc: inferKubeflow("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")},
+	"kubeflow.org/v1:XGBoostJob":                  {inferFunc: inferKubeflow("xgbReplicaSpecs", "Master", "Worker")},
+	"kubeflow.org/v1:PaddleJob":                   {inferFunc: inferKubeflow("paddleReplicaSpecs", "Master", "Worker")},
+	"kubeflow.org/v1:JAXJob":                      {inferFunc: inferKubeflow("jaxReplicaSpecs", "Worker")},
+	"kubeflow.org/v1:MPIJob":                      {inferFunc: inferKubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
+	"kubeflow.org/v2beta1:MPIJob":                 {inferFunc: inferKubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
+	"trainer.kubeflow.org/v1alpha1:TrainJob":      {inferFunc: rejectTrainJob, checksDeclared: true},
+	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {inferFunc: inferLeaderWorkerSet},
+	"ray.io/v1:RayCluster":                        {inferFunc: inferRayCluster("spec"), checksDeclared: true},
+	"ray.io/v1:RayJob":                            {inferFunc: inferRayJob, checksDeclared: true},
+	"ray.io/v1:RayService":                        {inferFunc: inferRayCluster("spec.rayClusterConfig")},
 }
 
-func ruleOf(u *unstructured.Unstructured) (rule, bool) {
+func ruleOf(u *unstructured.Unstructured) (inferenceRule, bool) {
 	r, known := rules[u.GetAPIVersion()+":"+u.GetKind()]
 	return r, known
 }
 
 // sets are the pod sets of an object by the rule of its kind.
-func (r rule) sets(u *unstructured.Unstructured) ([]inferred, error) {
-	if r.infer == nil {
+func (r inferenceRule) infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
+	if r.inferFunc == nil {
 		return nil, nil
 	}
-	n := &numbers{}
-	sets := r.infer(n, u.Object)
+	n := &numberReader{}
+	sets := r.inferFunc(n, u.Object)
 	if n.err != nil {
 		return nil, n.err
 	}
@@ -82,9 +82,9 @@ func Infer(u *unstructured.Unstructured) ([]awv1beta2.AppWrapperPodSet, error) {
 	return result, nil
 }
 
-func infer(u *unstructured.Unstructured) ([]inferred, error) {
+func infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
 	r, _ := ruleOf(u)
-	sets, err := r.sets(u)
+	sets, err := r.infer(u)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func infer(u *unstructured.Unstructured) ([]inferred, error) {
 
 // Of returns the pod sets that hold for a component: the declared ones, else the inferred ones. The result is never nil,
 // because the status has to have a list.
-func Of(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet, error) {
+func ForComponent(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet, error) {
 	if len(component.PodSets) > 0 {
 		return slices.Clone(component.PodSets), nil
 	}
@@ -129,13 +129,13 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 // Least is the number of pods without which the object is not ready. It is below Total where the object scales itself
 // down: the worker groups of a Ray cluster with its autoscaler may shrink to their minimum, and a group without replicas
 // or with suspend starts at less than what is queued for it.
-func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
+func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	least := map[string]int32{}
 	// The templates were checked when the pod sets were found, so they are not decoded again with every reconcile.
 	r, _ := ruleOf(u)
-	if own, err := r.sets(u); err == nil {
+	if own, err := r.infer(u); err == nil {
 		for _, set := range own {
-			least[set.Path] = set.least
+			least[set.Path] = set.minReady
 		}
 	}
 	var sum int64
@@ -150,24 +150,24 @@ func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int3
 }
 
 // podSet makes a pod set all of whose pods are needed. The place is that of its template in the object.
-func podSet(place string, replicas int32, annotations map[string]string) inferred {
-	return inferred{
+func podSet(place string, replicas int32, annotations map[string]string) inferredPodSet {
+	return inferredPodSet{
 		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root + "." + place, Replicas: new(replicas), Annotations: annotations},
-		least:            replicas,
+		minReady:         replicas,
 	}
 }
 
 // numbers reads numbers of pods, hosts and groups. It keeps the first error, after which what it returns is of no use.
-type numbers struct{ err error }
+type numberReader struct{ err error }
 
-func (n *numbers) fail(err error) {
+func (n *numberReader) fail(err error) {
 	if n.err == nil {
 		n.err = err
 	}
 }
 
 // of reads a field. Absent and null give the other value. The place, for messages, is where the object stands.
-func (n *numbers) of(object map[string]any, place, field string, otherwise int32) int32 {
+func (n *numberReader) int32Field(object map[string]any, place, field string, otherwise int32) int32 {
 	value := object[field]
 	if value == nil {
 		return otherwise
@@ -180,7 +180,7 @@ func (n *numbers) of(object map[string]any, place, field string, otherwise int32
 }
 
 // product multiplies two of them.
-func (n *numbers) product(place string, a, b int32) int32 {
+func (n *numberReader) product(place string, a, b int32) int32 {
 	result := int64(a) * int64(b)
 	if result > math.MaxInt32 {
 		n.fail(fmt.Errorf("%s asks for more than %d pods: lower its numbers", place, math.MaxInt32))
@@ -188,4 +188,4 @@ func (n *numbers) product(place string, a, b int32) int32 {
 	return int32(result)
 }
 
-func indexed(path string, index int) string { return path + "[" + strconv.Itoa(index) + "]" }
+func indexPath(path string, index int) string { return path + "[" + strconv.Itoa(index) + "]" }

@@ -147,12 +147,12 @@ func TestInferRefuses(t *testing.T) {
 // [appwrapper-14] Declared pod sets come first, whatever could be inferred; the status keeps them as they are.
 func TestOf(t *testing.T) {
 	c := component(t, job("parallelism: 4, "))
-	sets, err := Of(c)
+	sets, err := ForComponent(c)
 	if err != nil || shown(sets) != "template.spec.template=4"+jobHint {
 		t.Errorf("undeclared: %s, %v", shown(sets), err)
 	}
 	c.PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template.spec.template"}}
-	sets, err = Of(c)
+	sets, err = ForComponent(c)
 	if err != nil || len(sets) != 1 || sets[0].Replicas != nil || sets[0].Annotations != nil {
 		t.Errorf("declared: %+v, %v", sets, err)
 	}
@@ -160,10 +160,10 @@ func TestOf(t *testing.T) {
 	if c.PodSets[0].Path == "changed" {
 		t.Error("the result shares its entries with the component")
 	}
-	if sets, err = Of(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
+	if sets, err = ForComponent(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
 		t.Errorf("without pods: %#v, %v", sets, err)
 	}
-	if sets, err = Of(component(t, `{kind: Pod}`)); err == nil {
+	if sets, err = ForComponent(component(t, `{kind: Pod}`)); err == nil {
 		t.Errorf("without a version: %#v", sets)
 	}
 }
@@ -205,13 +205,13 @@ func TestLeast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if total, least := Total(sets), Least(u, sets); total != test.total || least != test.least {
+			if total, least := Total(sets), MinReady(u, sets); total != test.total || least != test.least {
 				t.Errorf("got %d of %d, want %d of %d", least, total, test.least, test.total)
 			}
 		})
 	}
 	u := object(t, `{apiVersion: example.com/v1, kind: Own}`)
-	if got := Least(u, []awv1beta2.AppWrapperPodSet{{Path: "template.a", Replicas: new(int32(2))}, {Path: "template.b"}}); got != 3 {
+	if got := MinReady(u, []awv1beta2.AppWrapperPodSet{{Path: "template.a", Replicas: new(int32(2))}, {Path: "template.b"}}); got != 3 {
 		t.Errorf("an unknown kind: got %d, want 3", got)
 	}
 }

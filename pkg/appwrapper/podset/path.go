@@ -14,11 +14,11 @@ const Root = "template"
 var errRoot = errors.New("first element of the path must be '" + Root + "'")
 
 // step is one .field or [index] of a path.
-var step = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
+var pathStep = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
 
 // At returns the map that the path leads to. It is part of the object and not a copy of it. The error says how far the
 // path could be followed.
-func At(object map[string]any, path string) (map[string]any, error) {
+func TemplateAt(object map[string]any, path string) (map[string]any, error) {
 	rest, found := strings.CutPrefix(path, Root)
 	if !found {
 		return nil, errRoot
@@ -26,7 +26,7 @@ func At(object map[string]any, path string) (map[string]any, error) {
 	var value any = object
 	for rest != "" {
 		at := path[:len(path)-len(rest)]
-		next := step.FindStringSubmatch(rest)
+		next := pathStep.FindStringSubmatch(rest)
 		var err error
 		switch {
 		case next != nil && rest[0] == '.':

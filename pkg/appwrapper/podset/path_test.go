@@ -33,7 +33,7 @@ func TestAtRefuses(t *testing.T) {
 		{"quoted field", `template.metadata["name"]`, `at path position 'template.metadata' invalid index expression '"name"'`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if at, err := At(u.Object, test.path); err == nil || err.Error() != test.want {
+			if at, err := TemplateAt(u.Object, test.path); err == nil || err.Error() != test.want {
 				t.Errorf("got %v and %v, want the error %q", at, err, test.want)
 			}
 		})
@@ -50,11 +50,11 @@ func TestAtFinds(t *testing.T) {
 		"template.spec.replicatedJobs[01].template": "spec",
 		"template.spec.replicatedJobs[1].template.spec.template.spec.containers[0]": "image",
 	} {
-		if at, err := At(u.Object, path); err != nil || at[want] == nil {
+		if at, err := TemplateAt(u.Object, path); err != nil || at[want] == nil {
 			t.Errorf("%s: got %v, %v", path, at, err)
 		}
 	}
-	at, err := At(u.Object, "template.metadata")
+	at, err := TemplateAt(u.Object, "template.metadata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func FuzzPath(f *testing.F) {
 			t.Fatal(err)
 		}
 		u.Object["spec"] = anyJSON(raw)
-		at, err := At(u.Object, path)
+		at, err := TemplateAt(u.Object, path)
 		if (err == nil) != (at != nil) && err != nil {
 			t.Fatalf("%q gives %v and %v", path, at, err)
 		}

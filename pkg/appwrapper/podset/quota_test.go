@@ -26,7 +26,7 @@ func TestBeyondQuota(t *testing.T) {
 		"a Job":                            {job(""), nil},
 	} {
 		var got []string
-		for _, fault := range BeyondQuota(object(t, tc.text), nil) {
+		for _, fault := range QuotaErrors(object(t, tc.text), nil) {
 			got = append(got, fault.Field)
 		}
 		if !slices.Equal(got, tc.want) {

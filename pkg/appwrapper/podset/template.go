@@ -72,7 +72,7 @@ func UnknownFields(object map[string]any, path string) []string {
 }
 
 func specAt(object map[string]any, path string) (map[string]any, error) {
-	at, err := At(object, path)
+	at, err := TemplateAt(object, path)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func specAt(object map[string]any, path string) (map[string]any, error) {
 
 // decodeSpec reads the fields as those of a pod spec. The first result lists those that it does not know.
 func decodeSpec(spec map[string]any, path string) ([]error, error) {
-	if err := boundedQuantities(spec, path+".spec", false); err != nil {
+	if err := checkQuantities(spec, path+".spec", false); err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}
 	text, err := json.Marshal(spec)
@@ -108,13 +108,13 @@ const (
 
 // ParseQuantity is resource.ParseQuantity for unchecked texts.
 func ParseQuantity(text string) (resource.Quantity, error) {
-	if err := boundedQuantity(text); err != nil {
+	if err := checkQuantity(text); err != nil {
 		return resource.Quantity{}, err
 	}
 	return resource.ParseQuantity(text)
 }
 
-func boundedQuantity(text string) error {
+func checkQuantity(text string) error {
 	if len(text) > maxQuantityLength {
 		return fmt.Errorf("quantity of %d characters: write one of at most %d", len(text), maxQuantityLength)
 	}
@@ -130,19 +130,19 @@ func boundedQuantity(text string) error {
 }
 
 // boundedQuantities checks every text below the fields of a pod spec that hold quantities.
-func boundedQuantities(value any, place string, quantities bool) error {
+func checkQuantities(value any, place string, quantities bool) error {
 	var errs []error
 	switch v := value.(type) {
 	case map[string]any:
 		for field, below := range v {
-			errs = append(errs, boundedQuantities(below, place+"."+field, quantities || slices.Contains(ofQuantities, field)))
+			errs = append(errs, checkQuantities(below, place+"."+field, quantities || slices.Contains(quantityFields, field)))
 		}
 	case []any:
 		for i, below := range v {
-			errs = append(errs, boundedQuantities(below, indexed(place, i), quantities))
+			errs = append(errs, checkQuantities(below, indexPath(place, i), quantities))
 		}
 	case string:
-		if err := boundedQuantity(v); quantities && err != nil {
+		if err := checkQuantity(v); quantities && err != nil {
 			return fmt.Errorf("%s: %w", place, err)
 		}
 	}
@@ -150,4 +150,4 @@ func boundedQuantities(value any, place string, quantities bool) error {
 }
 
 // ofQuantities are the fields in a pod spec below which quantities stand.
-var ofQuantities = []string{"requests", "limits", "overhead", "sizeLimit", "divisor"}
+var quantityFields = []string{"requests", "limits", "overhead", "sizeLimit", "divisor"}

@@ -55,7 +55,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 	w.clock.Step(time.Minute)
 	for range 4 {
-		w.clock.Step(rules.BlindPoll)
+		w.clock.Step(rules.UnwatchedInterval)
 		if _, err := w.pass(); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 	refused = false
 	for range 4 {
-		w.clock.Step(rules.BlindPoll)
+		w.clock.Step(rules.UnwatchedInterval)
 		if _, err := w.pass(); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestDeletable(t *testing.T) {
 			if tc.deleting {
 				pod.DeletionTimestamp = &metav1.Time{Time: noon}
 			}
-			if ordered, forced := deletable(pod, false), deletable(pod, true); ordered != tc.ordered || forced != tc.forced {
+			if ordered, forced := needsDelete(pod, false), needsDelete(pod, true); ordered != tc.ordered || forced != tc.forced {
 				t.Errorf("ordered %t, forced %t, want %t and %t", ordered, forced, tc.ordered, tc.forced)
 			}
 		})
@@ -147,7 +147,7 @@ func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
 	if err := w.server.Delete(w.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(rules.BlindPoll)
+	w.clock.Step(rules.UnwatchedInterval)
 	w.must(awv1beta2.PhaseSuspended)
 }
 
@@ -178,8 +178,8 @@ func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
 func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
 		status := &awv1beta2.AppWrapperComponentStatus{}
-		setComponent(status, metav1.ConditionFalse, reason, "", noon)
-		if got := stageOf(status); got != rules.Fresh {
+		setResourcesDeployed(status, metav1.ConditionFalse, reason, "", noon)
+		if got := stageOf(status); got != rules.NotCreated {
 			t.Errorf("%s: stage %d", reason, got)
 		}
 	}
@@ -239,7 +239,7 @@ func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
 	done.SetName("j")
 	done.SetUID(w.born["j"][0])
 	done.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}})
-	heard := componentMoved(noWorkers{}, w.memory.done)
+	heard := componentHandler(noWorkers{}, w.memory.setSucceeded)
 	heard.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: done})
 	job := withStatus("batch/v1", "Job", nil)
 	job.SetNamespace("team")

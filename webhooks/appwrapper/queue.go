@@ -11,7 +11,7 @@ import (
 )
 
 // queued tells whether Kueue asks quota for an AppWrapper.
-func queued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
+func isQueued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
 // neverStarted is what comes of a field in a queue that is not known, and what to do: Kueue skips a pod template that it cannot read, and then
 // never starts the AppWrapper, without a word.
@@ -19,8 +19,8 @@ const neverStarted = ": Kueue cannot read a pod template with it, and would neve
 
 // quotaErrors returns why a component cannot be queued: its pods would use more than their quota, or Kueue would not understand them.
 func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, ofUnknown string) field.ErrorList {
-	errs := podset.BeyondQuota(object, path.Child("template"))
-	sets, err := podset.Of(component)
+	errs := podset.QuotaErrors(object, path.Child("template"))
+	sets, err := podset.ForComponent(component)
 	if err != nil {
 		return errs // which is reported as such
 	}
@@ -33,8 +33,8 @@ func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Un
 }
 
 // newlyQueued returns why an AppWrapper that gets a queue label later cannot be queued.
-func newlyQueued(old, updated *v1beta2.AppWrapper) field.ErrorList {
-	if queued(old) || !queued(updated) {
+func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
+	if isQueued(old) || !isQueued(updated) {
 		return nil
 	}
 	var errs field.ErrorList
@@ -50,7 +50,7 @@ func newlyQueued(old, updated *v1beta2.AppWrapper) field.ErrorList {
 // warnings tells the user what of their AppWrapper will have no effect, will be done otherwise, or is not known here. Nothing of it
 // is a reason to refuse the AppWrapper.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
-	all := ineffective(wrapper)
+	all := ineffectiveAnnotations(wrapper)
 	for i := range wrapper.Spec.Components {
 		component := &wrapper.Spec.Components[i]
 		object, err := podset.Decode(component)
@@ -58,7 +58,7 @@ func warnings(wrapper *v1beta2.AppWrapper) []string {
 			continue
 		}
 		path := field.NewPath("spec", "components").Index(i)
-		if !queued(wrapper) {
+		if !isQueued(wrapper) {
 			for _, err := range quotaErrors(component, object, path, "") {
 				all = append(all, fmt.Sprintf("%s: %s", err.Field, err.Detail))
 			}

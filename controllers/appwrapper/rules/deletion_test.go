@@ -42,10 +42,10 @@ func TestRulesWhileResetting(t *testing.T) {
 		{"something is left", []change{removed(Deletion{Objects: 1}), ready(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
 			sets: []string{deleting, "PodsReady=False/Resetting"}}},
 		{"pods are left", []change{removed(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"what is left cannot be watched", []change{removed(Deletion{Objects: 1, Blind: true})}, want{rule: "clean up", again: BlindPoll, sets: []string{deleting}}},
-		{"trouble", []change{removed(Deletion{Trouble: errors.New("forbidden")})}, want{rule: "clean up", again: BlindPoll, sets: []string{deleting}}},
+		{"what is left cannot be watched", []change{removed(Deletion{Objects: 1, Unwatched: true})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"trouble", []change{removed(Deletion{Err: errors.New("forbidden")})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
 		{"time is up", []change{deletingFor(10 * time.Minute)}, want{rule: "clean up", act: ForceDeletion}},
-		{"forced a moment ago", []change{deletingFor(10 * time.Minute), removed(Deletion{Pods: 2})}, want{rule: "clean up", again: BlindPoll, sets: []string{deleting}}},
+		{"forced a moment ago", []change{deletingFor(10 * time.Minute), removed(Deletion{Pods: 2})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Resetting", deleted}}},
 		{"pause", []change{lacking(rd), unwell(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
@@ -67,8 +67,8 @@ func TestASecondFailureHasItsOwnGracePeriod(t *testing.T) {
 	}
 	again := Decide(whileRunning, usual(awv1beta2.PhaseRunning, pods(0, 1, 0, 1),
 		condition(awv1beta2.ConditionUnhealthy, metav1.ConditionFalse, awv1beta2.ReasonResuming, time.Second)))
-	if again.Next != "" || again.Again != time.Minute {
-		t.Errorf("next %q after %s", again.Next, again.Again)
+	if again.NextPhase != "" || again.RequeueAfter != time.Minute {
+		t.Errorf("next %q after %s", again.NextPhase, again.RequeueAfter)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestRulesWhileSuspending(t *testing.T) {
 func TestRulesWhileSucceeded(t *testing.T) {
 	ttl := agreed(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
 	runCases(t, awv1beta2.PhaseSucceeded, whileSucceeded, []ruleCase{
-		{"stored by the original", []change{func(f *Facts) { f.Completed = nil }}, want{rule: "note the end", again: Immediately}},
+		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
 		{"cleaned up", []change{lacking(rd)}, want{rule: "cleaned up"}},
 		{"cleaned up, still ready", []change{lacking(rd), ready(time.Hour)}, want{rule: "cleaned up"}},
 		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "keep for a while", again: 9 * time.Minute}},
@@ -101,9 +101,9 @@ func TestRulesWhileSucceeded(t *testing.T) {
 	if got := d.Conditions[0].Message; got != "Time to live after success of 10m0s expired" {
 		t.Errorf("message %q", got)
 	}
-	d = Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, func(f *Facts) { f.Completed = nil }))
-	if d.Completed == nil || !d.Completed.Equal(noon.Add(-10*time.Minute)) {
-		t.Errorf("the end of a stored success is %v, want when the quota was given back", d.Completed)
+	d = Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, func(f *Facts) { f.CompletionTime = nil }))
+	if d.CompletionTime == nil || !d.CompletionTime.Equal(noon.Add(-10*time.Minute)) {
+		t.Errorf("the end of a stored success is %v, want when the quota was given back", d.CompletionTime)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestRulesWhileFailed(t *testing.T) {
 	delay := agreed(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
 	ended := []string{"ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"}
 	runCases(t, awv1beta2.PhaseFailed, whileFailed, []ruleCase{
-		{"stored by the original", []change{func(f *Facts) { f.Completed = nil }}, want{rule: "note the end", again: Immediately}},
+		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
 		{"cleaned up", []change{lacking(rd, qr)}, want{rule: "cleaned up"}},
 		{"cleaned up, ready as the original left it", []change{lacking(rd, qr), ready(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Failed"}}},
 		{"delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
@@ -140,11 +140,11 @@ func TestRulesWhileFailed(t *testing.T) {
 }
 
 func TestTheEndOfAStoredFailure(t *testing.T) {
-	forget := func(f *Facts) { f.Completed = nil }
-	if at := usual(awv1beta2.PhaseFailed, forget, pausedFor(3*time.Minute)).completedAt(); !at.Equal(noon.Add(-3 * time.Minute)) {
+	forget := func(f *Facts) { f.CompletionTime = nil }
+	if at := usual(awv1beta2.PhaseFailed, forget, pausedFor(3*time.Minute)).completionTime(); !at.Equal(noon.Add(-3 * time.Minute)) {
 		t.Errorf("paused three minutes ago: %s", at)
 	}
-	if at := usual(awv1beta2.PhaseFailed, forget).completedAt(); !at.Equal(noon) {
+	if at := usual(awv1beta2.PhaseFailed, forget).completionTime(); !at.Equal(noon) {
 		t.Errorf("nothing to go by: %s", at)
 	}
 }
@@ -160,7 +160,7 @@ func TestRulesWhileTerminating(t *testing.T) {
 		{"quota is left", []change{lacking(rd)}, want{rule: "give back the quota", again: Immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
 		{"over", []change{lacking(rd, qr)}, want{rule: "let go"}},
 	})
-	if d := Decide(WhileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.Release {
+	if d := Decide(WhileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.RemoveFinalizer {
 		t.Error("it is not let go")
 	}
 }

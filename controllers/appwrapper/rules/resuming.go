@@ -10,23 +10,23 @@ import (
 )
 
 var whileNew = []Rule{
-	{"take it up", always, func(*Facts) Decision { return to(awv1beta2.PhaseSuspended) }},
+	{"take it up", always, func(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspended) }},
 }
 
 var whileSuspended = []Rule{
 	{"kept suspended", suspended, stay},
-	{"components were changed", componentsChanged, (*Facts).failChanged},
+	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so it is not known what it may create: "+
 			"delete it and create it again", "")
 	}},
 	{"start", always, func(*Facts) Decision {
 		const message = "Suspend is false"
-		d := to(awv1beta2.PhaseResuming,
-			yes(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonResuming, message),
-			yes(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResuming, message),
-			no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, message),
-			no(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message))
+		d := transitionTo(awv1beta2.PhaseResuming,
+			trueCondition(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonResuming, message),
+			trueCondition(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResuming, message),
+			falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, message),
+			falseCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message))
 		d.Announce = true
 		return d
 	}},
@@ -34,36 +34,36 @@ var whileSuspended = []Rule{
 
 var whileResuming = []Rule{
 	{"suspend", suspended, toSuspending},
-	{"components were changed", componentsChanged, (*Facts).failChanged},
-	{"announce what will be created", isFresh, func(*Facts) Decision { return Decision{Announce: true, Again: Immediately} }},
+	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
+	{"announce what will be created", needsAnnouncement, func(*Facts) Decision { return Decision{Announce: true, RequeueAfter: Immediately} }},
 	{"run", allDeployed, (*Facts).run},
-	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Act: CreateComponents} }},
+	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Action: CreateComponents} }},
 	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, (*Facts).run},
 	{"creation failed for good", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
-	{"try creation again", func(f *Facts) bool { return f.until(f.admission()) > 0 }, func(f *Facts) Decision {
-		return Decision{Again: f.backoff()}.and([]metav1.Condition{no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonCreateFailed, createFailed(f))})
+	{"try creation again", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {
+		return Decision{RequeueAfter: f.backoff()}.withConditions([]metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonCreateFailed, createFailed(f))})
 	}},
 	{"creation took too long", always, func(f *Facts) Decision {
-		return f.resetOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
+		return f.retryOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 }
 
 func suspended(f *Facts) bool { return f.Suspend }
 
-func componentsChanged(f *Facts) bool { return f.Changed }
+func componentsChanged(f *Facts) bool { return f.ComponentsChanged }
 
 // failChanged ends a workload whose components are others than those that were reviewed and queued.
-func (f *Facts) failChanged() Decision {
+func (f *Facts) failComponentsChanged() Decision {
 	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
 }
 
-func toSuspending(*Facts) Decision { return to(awv1beta2.PhaseSuspending) }
+func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
 
 // isFresh: an object that is created before the status announces it could be forgotten by a crash.
-func isFresh(f *Facts) bool {
-	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == Fresh }) > 0
+func needsAnnouncement(f *Facts) bool {
+	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
 
 func allDeployed(f *Facts) bool {
@@ -71,15 +71,15 @@ func allDeployed(f *Facts) bool {
 }
 
 func (f *Facts) run() Decision {
-	return to(awv1beta2.PhaseRunning).and(f.forgetAttempts(awv1beta2.ReasonResuming, "The components have been created"))
+	return transitionTo(awv1beta2.PhaseRunning).withConditions(f.clearCreateFailed(awv1beta2.ReasonResuming, "The components have been created"))
 }
 
 // forgetAttempts ends what PodsReady says of attempts to create components that failed.
-func (f *Facts) forgetAttempts(reason, message string) []metav1.Condition {
+func (f *Facts) clearCreateFailed(reason, message string) []metav1.Condition {
 	if f.reason(awv1beta2.ConditionPodsReady) != awv1beta2.ReasonCreateFailed {
 		return nil
 	}
-	return []metav1.Condition{no(awv1beta2.ConditionPodsReady, reason, message)}
+	return []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, reason, message)}
 }
 
 func createFailed(f *Facts) string {
@@ -87,7 +87,7 @@ func createFailed(f *Facts) string {
 }
 
 // admission is when components must have been created.
-func (f *Facts) admission() time.Time {
+func (f *Facts) admissionDeadline() time.Time {
 	return f.since(awv1beta2.ConditionResourcesDeployed).Add(f.Terms.AdmissionGrace)
 }
 
@@ -97,5 +97,5 @@ const minRetry, maxRetry = time.Second, 30 * time.Second
 // backoff grows with the time that creation has taken already, and ends with the admission grace period.
 func (f *Facts) backoff() time.Duration {
 	spent := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
-	return min(max(spent/2, minRetry), maxRetry, f.until(f.admission()))
+	return min(max(spent/2, minRetry), maxRetry, f.until(f.admissionDeadline()))
 }

@@ -34,8 +34,8 @@ func TestRulesWhileResuming(t *testing.T) {
 	broken := errors.New("no route to host")
 	failed := "error creating components: no route to host"
 	runCases(t, awv1beta2.PhaseResuming, whileResuming, []ruleCase{
-		{"suspend wins", []change{suspend, staged(Fresh)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
-		{"stored by the original, nothing announced", []change{staged(Fresh)}, want{rule: "announce what will be created", again: Immediately}},
+		{"suspend wins", []change{suspend, staged(NotCreated)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
+		{"stored by the original, nothing announced", []change{staged(NotCreated)}, want{rule: "announce what will be created", again: Immediately}},
 		{"components were removed", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
 		{"all there", []change{staged(Deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},

@@ -49,18 +49,18 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}))
 	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, fixture: w}, t: t}
 	w.kinds.cache = late
-	look := func() (sighting, error) {
-		return w.kinds.look(t.Context(), mapKind, types.NamespacedName{Namespace: "team", Name: "x"})
+	look := func() (observedObject, error) {
+		return w.kinds.get(t.Context(), mapKind, types.NamespacedName{Namespace: "team", Name: "x"})
 	}
 	var wait *reconciler.Wait
-	if _, err := look(); !errors.As(err, &wait) || wait.Retry != syncPoll {
+	if _, err := look(); !errors.As(err, &wait) || wait.Retry != syncPollInterval {
 		t.Fatalf("at first: %v", err)
 	}
-	w.clock.Step(syncPatience)
+	w.clock.Step(syncTimeout)
 	if s, err := look(); err != nil || !s.live || s.object != nil {
 		t.Errorf("patience is over: %+v %v", s, err)
 	}
-	if s, err := look(); err != nil || !s.blind || late.started != 1 {
+	if s, err := look(); err != nil || !s.unwatched || late.started != 1 {
 		t.Errorf("still: %+v %v, started %d", s, err, late.started)
 	}
 }
