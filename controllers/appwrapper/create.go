@@ -27,17 +27,16 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// fatalError is a failure that trying again cannot mend.
+// fatalError is a permanent error.
 type fatalError struct{ error }
 
 // Unwrap implements errors.Unwrap.
 func (e fatalError) Unwrap() error { return e.error }
 
-// waitError is a failure before anything was asked for: nothing can have been created.
+// notSentError is a retriable error after which nothing can have been created.
 type notSentError struct{ error }
 
-// create makes the components that are not deployed, in their order, and stops at the first that fails. What became of each
-// is in its status afterwards.
+// createComponents creates the components that are not deployed, in order, up to the first error, and sets their status.
 func (w *workloadReconciler) createComponents(ctx context.Context, aw *awv1beta2.AppWrapper) *rules.Creation {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
@@ -50,7 +49,7 @@ func (w *workloadReconciler) createComponents(ctx context.Context, aw *awv1beta2
 		case err == nil:
 			setResourcesDeployed(status, metav1.ConditionTrue, awv1beta2.ReasonComponentCreated, "", now)
 			continue
-		case isAmbiguous(err): // it may exist: deletion has to look for it
+		case isAmbiguous(err): // the object may exist
 			setResourcesDeployed(status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, err.Error(), now)
 		default:
 			setResourcesDeployed(status, metav1.ConditionFalse, awv1beta2.ReasonComponentErrored, err.Error(), now)
@@ -79,7 +78,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	status := &aw.Status.ComponentStatus[index]
 	if id := identify(aw, index); id.prefix != "" {
 		object.SetName(id.name)
-		if status.Name == "" || status.Name == id.name { // it has no object that is known
+		if status.Name == "" || status.Name == id.name { // no object is recorded
 			if found, err := w.findExisting(ctx, aw, index, object, id.prefix); err != nil || found != "" {
 				status.Name = found
 				return err
@@ -87,7 +86,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 		}
 	}
 	status.Name, status.Kind, status.APIVersion = object.GetName(), kind.Kind, kind.GroupVersion().String()
-	w.kinds.ensureWatch(ctx, kind) // its changes are to be heard from the start
+	w.kinds.ensureWatch(ctx, kind) // before the creation, to miss no event
 	err = w.applier.CreateAsIs(ctx, aw, object)
 	switch {
 	case err == nil:
@@ -102,7 +101,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	}
 }
 
-// mayWrap refuses kinds that no component may have. Admission does so too; objects may have been stored before it did.
+// checkKind rejects kinds that are forbidden in components, as admission does: an AppWrapper may have been stored without the webhook.
 func (w *workloadReconciler) checkKind(kind schema.GroupVersionKind) error {
 	mapping, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -117,9 +116,9 @@ func (w *workloadReconciler) checkKind(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// madeBefore looks for what was made for a component whose name its template leaves open: by the original, which let the API server
-// complete the name and announced none, or before a restore that stripped the owners, which is adopted. Names that are announced
-// are those of other components.
+// findExisting returns the name of an existing object of a component with generateName: one of the CodeFlare operator, which let the API
+// server generate the name and recorded none, or one of a restore without owner references, which is adopted. Objects of other components
+// are skipped.
 func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured, prefix string) (string, error) {
 	kind := object.GroupVersionKind()
 	found, err := w.listLabelled(ctx, aw, kind)
@@ -152,13 +151,13 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 	return "", err
 }
 
-// completes reports whether a name is a prefix with what the API server or this operator adds to one.
+// hasGeneratedName reports whether a name is the prefix with a suffix of the API server or of this operator.
 func hasGeneratedName(name, prefix string) bool {
 	short := truncatedPrefix(prefix)
 	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, short), prefix[len(short):]), "-.")
 }
 
-// sharesPrefix reports whether another component of the kind begins its name in the same way: what differs from this one may be that one.
+// hasSharedPrefix reports whether another component of the kind has the same generateName, so that an object may belong to either.
 func hasSharedPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	id := identify(aw, index)
 	for i := range aw.Spec.Components {
@@ -169,7 +168,7 @@ func hasSharedPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	return false
 }
 
-// takeOver adopts an object without a controller, if it has our label and is what the template makes.
+// adoptObject adopts an object without a controller, if it has the label of the AppWrapper and equals the template.
 func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	err := w.applier.AdoptAsIs(ctx, aw, object)
 	switch {
@@ -181,13 +180,13 @@ func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppW
 	return err
 }
 
-// ours lists, from the API server, the objects of a kind that this AppWrapper controls.
+// listControlled lists, from the API server, the objects of a kind that this AppWrapper controls.
 func (w *workloadReconciler) listControlled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
 	found, err := w.listLabelled(ctx, aw, kind)
 	return slices.DeleteFunc(found, func(object metav1.PartialObjectMetadata) bool { return !controls(aw, &object) }), err
 }
 
-// labelled lists, from the API server, the objects of a kind with the label of this AppWrapper.
+// listLabelled lists, from the API server, the objects of a kind with the label of this AppWrapper.
 func (w *workloadReconciler) listLabelled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -200,8 +199,8 @@ func (w *workloadReconciler) listLabelled(ctx context.Context, aw *awv1beta2.App
 	return list.Items, nil
 }
 
-// adopt decides about an object that exists already: it is ours if this very AppWrapper controls it, or takes it over because it was
-// restored without its owner. What is on its way out, or belongs to an earlier AppWrapper of the name, is waited for.
+// adoptExisting handles an object that exists already: it succeeds if this AppWrapper controls or adopts it. It returns a retriable error for
+// an object that is terminating or belongs to a previous AppWrapper of the same name.
 func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	status := &aw.Status.ComponentStatus[index]
 	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
@@ -232,7 +231,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete or rename it", title)}
 }
 
-// ambiguous tells whether an error leaves open if the API server has carried out what was asked.
+// isAmbiguous reports whether the API server may have executed the failed request.
 func isAmbiguous(err error) bool {
 	if _, fatal := errors.AsType[fatalError](err); fatal {
 		return false
@@ -246,13 +245,13 @@ func isAmbiguous(err error) bool {
 	return code == 0 || code == http.StatusRequestTimeout || code >= http.StatusInternalServerError
 }
 
-// isFinal tells whether an object would be refused again: for what it is, by the API server or by an admission webhook.
+// isPermanent reports whether the API server or an admission webhook would reject the object again.
 func isPermanent(err error) bool {
 	denied := strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
 }
 
-// explained says which rights to grant after a refusal, which differs from those of quotas and policies by its words.
+// withRequiredRights adds the missing rights to an RBAC error, which differs from quota and policy errors only in its text.
 func withRequiredRights(err error, kind schema.GroupVersionKind) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {
@@ -266,20 +265,20 @@ func withRequiredRights(err error, kind schema.GroupVersionKind) error {
 		err, resource, kind.Group)
 }
 
-// whole returns an unstructured object as such, and nil for metadata.
+// fullObject returns the unstructured object, or nil for metadata.
 func fullObject(object client.Object) *unstructured.Unstructured {
 	u, _ := object.(*unstructured.Unstructured)
 	return u
 }
 
-// identity is the place of a component.
+// componentID identifies the object of a component.
 type componentID struct {
 	apiVersion, kind, name string
-	// prefix is how the name begins when the template leaves the rest of it open.
+	// prefix is the generateName of the template.
 	prefix string
 }
 
-// identify reads the identity of a component from its template. What cannot be read stays empty: creation reports it.
+// identify returns the ID from the template, or an empty one if the template is invalid, which buildObject reports.
 func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 	u, err := podset.Decode(&aw.Spec.Components[index])
 	if err != nil {
@@ -294,38 +293,36 @@ func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 }
 
 const (
-	// maxGenerated is the longest name that every kind takes, those included whose objects make others of longer names: a
-	// CronJob takes no more.
+	// maxGeneratedLength is the maximum length of a name for all kinds, including those that append to it for their own objects: that of a CronJob.
 	maxGeneratedLength = 52
-	// suffixLength digits tell objects apart whose names begin alike.
+	// suffixLength is the number of digits of the suffix.
 	suffixLength = 10
 )
 
-// generateName completes a name always in the same way, so that an object whose creation was not answered is found again
-// instead of being made twice.
+// generateName completes a name deterministically, so that an object is not created twice if the response of the creation was lost.
 func generateName(prefix string, uid types.UID, index int) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + strconv.Itoa(index)))
 	suffix := hex.EncodeToString(sum[:])[:suffixLength]
 	return truncatedPrefix(prefix) + suffix
 }
 
-// shortened leaves room for the digits.
+// truncatedPrefix returns the prefix without the characters that do not fit.
 func truncatedPrefix(prefix string) string {
 	return prefix[:min(len(prefix), maxGeneratedLength-suffixLength)]
 }
 
-// kindOf is the kind of a component that was announced.
+// kindOf returns the kind of an announced component.
 func kindOf(status *awv1beta2.AppWrapperComponentStatus) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(status.APIVersion, status.Kind)
 }
 
-// controls tells whether an object is controlled by this very AppWrapper: group, kind and uid count, and not the name.
+// controls reports whether the AppWrapper with this uid, and not only of this name, controls an object.
 func controls(aw *awv1beta2.AppWrapper, object metav1.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && isAppWrapper(owner) && owner.UID == aw.UID
 }
 
-// isAppWrapper tells whether a reference points at an AppWrapper of any version.
+// isAppWrapper reports whether a reference refers to an AppWrapper of any version.
 func isAppWrapper(ref *metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && group.Group == awv1beta2.GroupVersion.Group && ref.Kind == awv1beta2.Kind

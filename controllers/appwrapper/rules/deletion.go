@@ -76,7 +76,7 @@ var whileFailed = []Rule{
 	}},
 }
 
-// WhileTerminating holds for every AppWrapper that is being deleted, whatever its phase.
+// WhileTerminating are the rules of every AppWrapper with a deletionTimestamp, in any phase.
 var WhileTerminating = []Rule{
 	{"clean up", holdsQuota, func(f *Facts) Decision {
 		d := f.deleteResources(releaseQuota)
@@ -103,46 +103,46 @@ func toSuspended(f *Facts) Decision {
 	).withConditions(f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""), f.clearCreateFailed(awv1beta2.ReasonSuspended, ""), f.clearCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, ""))
 }
 
-// mayUseQuota: ResourcesDeployed is True, or labelled pods exist. Quota is released only when it is false.
+// holdsQuota reports whether the AppWrapper still needs its quota: its resources are deployed, or pods of it exist.
 func holdsQuota(f *Facts) bool {
 	return f.isTrue(awv1beta2.ConditionResourcesDeployed) || f.Pods.All > 0
 }
 
-// deleting: clean-up has begun, and is not interrupted any more.
+// deletionStarted reports whether deletion of the resources has started. It then runs to completion.
 func (f *Facts) deletionStarted() bool { return f.isTrue(awv1beta2.ConditionDeletingResources) }
 
-// cleanUp runs the deletion routine and continues with done when nothing is left. Meanwhile the conditions of its own and
-// those given hold.
-func (f *Facts) deleteResources(done func(*Facts) Decision, meanwhile ...metav1.Condition) Decision {
-	force := f.Now // deletion begins now
+// deleteResources deletes the resources and returns onDeleted(f) when none is left. Until then it sets the given conditions and
+// DeletingResources.
+func (f *Facts) deleteResources(onDeleted func(*Facts) Decision, conditions ...metav1.Condition) Decision {
+	started := f.Now
 	if f.deletionStarted() {
-		force = f.since(awv1beta2.ConditionDeletingResources)
+		started = f.since(awv1beta2.ConditionDeletingResources)
 	}
-	remaining := f.until(force.Add(f.Terms.ForcefulDeletion))
+	remaining := f.until(started.Add(f.Terms.ForcefulDeletion))
 	switch {
 	case f.Deleted == nil && remaining == 0 && f.deletionStarted():
 		return Decision{Action: ForceDeletion}
 	case f.Deleted == nil:
 		return Decision{Action: DeleteComponents}
 	case f.Deleted.Finished():
-		return done(f).withConditions(f.clearCondition(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionComplete, ""))
+		return onDeleted(f).withConditions(f.clearCondition(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionComplete, ""))
 	}
 	message := ""
 	if f.Deleted.Err != nil {
 		message = f.Deleted.Err.Error()
 	}
-	again := remaining
+	requeueAfter := remaining
 	if f.Deleted.Unwatched || f.Deleted.Err != nil || remaining == 0 {
-		again = min(max(remaining, Immediately), UnwatchedInterval)
+		requeueAfter = min(max(remaining, Immediately), UnwatchedInterval)
 	}
-	if remaining == 0 && f.deletionStarted() { // what was forced a moment ago needs some time
-		again = UnwatchedInterval
+	if remaining == 0 && f.deletionStarted() { // forced deletion takes effect asynchronously
+		requeueAfter = UnwatchedInterval
 	}
-	return Decision{RequeueAfter: again, Conditions: append(meanwhile,
+	return Decision{RequeueAfter: requeueAfter, Conditions: append(conditions,
 		trueCondition(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionInitiated, message))}
 }
 
-// unready clears PodsReady, also of the memory of a dip that ended with the reset.
+// clearPodsReady sets PodsReady to False with another reason than InsufficientPods, whose transition time starts a grace period.
 func (f *Facts) clearPodsReady() []metav1.Condition {
 	if f.isTrue(awv1beta2.ConditionPodsReady) || f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods {
 		return []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResetting, "")}
@@ -150,7 +150,7 @@ func (f *Facts) clearPodsReady() []metav1.Condition {
 	return f.clearCreateFailed(awv1beta2.ReasonResetting, "")
 }
 
-// pauseEnd is when a reset workload may start again: the pause counts from the failure.
+// resumeTime returns when a reset workload may be resumed: RetryPause after it became unhealthy.
 func (f *Facts) resumeTime() time.Time {
 	if !f.isTrue(awv1beta2.ConditionUnhealthy) {
 		return f.Now
@@ -158,24 +158,24 @@ func (f *Facts) resumeTime() time.Time {
 	return f.since(awv1beta2.ConditionUnhealthy).Add(f.Terms.RetryPause)
 }
 
-// expiry is when the objects of a successful workload go.
+// expiryTime returns when the resources of a successful workload are deleted.
 func (f *Facts) expiryTime() time.Time { return f.completionTime().Add(f.Terms.SuccessTTL) }
 
-// keptUntil is when the objects of a failed workload go.
+// deletionTime returns when the resources of a failed workload are deleted: DeletionOnFailure after its completion.
 func (f *Facts) deletionTime() time.Time { return f.completionTime().Add(f.Terms.DeletionOnFailure) }
 
-// endUnknown: the original, which stored it, had no field for the end.
+// completionTimeMissing reports whether status.completionTime is unset, as in objects of the CodeFlare operator.
 func (f *Facts) completionTimeMissing() bool { return f.CompletionTime == nil }
 
 func (f *Facts) setCompletionTime() Decision {
-	at := f.completionTime()
-	return Decision{CompletionTime: &at, RequeueAfter: Immediately}
+	completed := f.completionTime()
+	return Decision{CompletionTime: &completed, RequeueAfter: Immediately}
 }
 
-// maxFailure bounds the message about a failure in bytes.
+// maxFailureMessage is the maximum size of the failure message in bytes.
 const maxFailureMessage = 1024
 
-// resetOrFail tries again and counts it, while the limit allows it. An exit code may forbid it.
+// retryOrFail resets the workload until RetryLimit is reached, then fails it. A terminal exit code fails it immediately.
 func (f *Facts) retryOrFail(reason, message, detail string) Decision {
 	if f.Pods.Terminal {
 		return f.fail(reason, message, detail)
@@ -192,7 +192,6 @@ func (f *Facts) resetWithinLimit(reason, message, detail string, increment int32
 	return d
 }
 
-// fail ends the workload.
 func (f *Facts) fail(reason, message, detail string) Decision {
 	d := transitionTo(awv1beta2.PhaseFailed, trueCondition(awv1beta2.ConditionUnhealthy, reason, message)).
 		withConditions(f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, ""))
@@ -200,9 +199,9 @@ func (f *Facts) fail(reason, message, detail string) Decision {
 	return d
 }
 
-// account keeps what is known of a failure before its remains are deleted.
+// failure describes a failure before the failed objects are deleted.
 func (f *Facts) failure(reason, message, detail string) *awv1beta2.AppWrapperFailure {
-	known := slices.DeleteFunc([]string{message, detail, f.Pods.Report}, func(text string) bool { return text == "" })
-	text := conditions.Clip(strings.Join(known, "; "), maxFailureMessage)
+	parts := slices.DeleteFunc([]string{message, detail, f.Pods.Report}, func(text string) bool { return text == "" })
+	text := conditions.Clip(strings.Join(parts, "; "), maxFailureMessage)
 	return &awv1beta2.AppWrapperFailure{Time: metav1.NewTime(f.Now), Reason: reason, Message: text}
 }

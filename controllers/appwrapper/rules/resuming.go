@@ -54,14 +54,14 @@ func suspended(f *Facts) bool { return f.Suspend }
 
 func componentsChanged(f *Facts) bool { return f.ComponentsChanged }
 
-// failChanged ends a workload whose components are others than those that were reviewed and queued.
+// failComponentsChanged fails a workload whose components are not those that were reviewed and queued.
 func (f *Facts) failComponentsChanged() Decision {
 	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
 }
 
 func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
 
-// isFresh: an object that is created before the status announces it could be forgotten by a crash.
+// needsAnnouncement reports whether a component must be announced: an object that is created before could be lost in a crash.
 func needsAnnouncement(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
@@ -74,7 +74,7 @@ func (f *Facts) run() Decision {
 	return transitionTo(awv1beta2.PhaseRunning).withConditions(f.clearCreateFailed(awv1beta2.ReasonResuming, "The components have been created"))
 }
 
-// forgetAttempts ends what PodsReady says of attempts to create components that failed.
+// clearCreateFailed replaces the reason CreateFailed in PodsReady.
 func (f *Facts) clearCreateFailed(reason, message string) []metav1.Condition {
 	if f.reason(awv1beta2.ConditionPodsReady) != awv1beta2.ReasonCreateFailed {
 		return nil
@@ -86,16 +86,19 @@ func createFailed(f *Facts) string {
 	return fmt.Sprintf("error creating components: %v", f.Created.Err)
 }
 
-// admission is when components must have been created.
+// admissionDeadline returns when components must have been created.
 func (f *Facts) admissionDeadline() time.Time {
 	return f.since(awv1beta2.ConditionResourcesDeployed).Add(f.Terms.AdmissionGrace)
 }
 
-// minRetry and maxRetry bound the pause before creation is tried again.
-const minRetry, maxRetry = time.Second, 30 * time.Second
+// Bounds of the delay of a retried creation.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
 
-// backoff grows with the time that creation has taken already, and ends with the admission grace period.
+// backoff returns the delay of the next creation: half the time since the first attempt, bounded, and not beyond the admission grace period.
 func (f *Facts) backoff() time.Duration {
-	spent := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
-	return min(max(spent/2, minRetry), maxRetry, f.until(f.admissionDeadline()))
+	elapsed := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
+	return min(max(elapsed/2, minRetry), maxRetry, f.until(f.admissionDeadline()))
 }

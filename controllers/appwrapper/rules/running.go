@@ -42,7 +42,7 @@ var whileRunning = []Rule{
 	}},
 	{"pods on nodes that they should leave", func(f *Facts) bool { return len(f.Pods.NoExecute) > 0 }, func(f *Facts) Decision {
 		message := "Workload contains pods using NoExecute resources on Nodes: " + strings.Join(f.Pods.NoExecute, ", ")
-		// Not counted, and whatever exit codes there were: the workload is not to blame.
+		// The workload did not cause this: retries and exit codes do not count.
 		return f.resetWithinLimit(awv1beta2.ReasonAutopilotNoExecute, message, "", 0)
 	}},
 	{"pods are ready", (*Facts).enoughPods, func(f *Facts) Decision {
@@ -50,11 +50,11 @@ var whileRunning = []Rule{
 		return Decision{Conditions: append(f.clearUnhealthy(), trueCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message))}
 	}},
 	{"too few pods, for a while", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
-		dip := f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCountsWithDiagnosis())
-		if before := f.reason(awv1beta2.ConditionPodsReady); before != "" && f.Pods.Diagnosis != "" && !f.isTrue(awv1beta2.ConditionPodsReady) {
-			dip = []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, before, f.podCountsWithDiagnosis())} // the reason says since when pods lack
+		podsReady := f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCountsWithDiagnosis())
+		if reason := f.reason(awv1beta2.ConditionPodsReady); reason != "" && f.Pods.Diagnosis != "" && !f.isTrue(awv1beta2.ConditionPodsReady) {
+			podsReady = []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, reason, f.podCountsWithDiagnosis())} // readyDeadline depends on the reason
 		}
-		return Decision{RequeueAfter: f.until(f.readyDeadline())}.withConditions(f.clearUnhealthy(), dip)
+		return Decision{RequeueAfter: f.until(f.readyDeadline())}.withConditions(f.clearUnhealthy(), podsReady)
 	}},
 	{"too few pods, for too long", always, func(f *Facts) Decision {
 		d := f.retryOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.Pods.Diagnosis)
@@ -71,11 +71,11 @@ func hasFailed(c ComponentFact) bool { return c.Outcome == Failed && !c.Complete
 
 func isFailing(c ComponentFact) bool { return c.Outcome == Failing && !c.Completed }
 
-// found is the number of components that are there, or have done what they were there for.
+// existingComponents returns the number of components that exist or are done.
 func (f *Facts) existingComponents() int { return len(f.Components) - f.count(isMissing) }
 
-// complete: kinds that report completion have done so, and of the other pods all have succeeded. Where no kind reports, the
-// pods alone decide, and a workload without pods never completes.
+// isComplete reports whether all components of kinds that report completion are done, and all other pods have succeeded. Without such kinds
+// only pods count, and a workload without pods never completes.
 func isComplete(f *Facts) bool {
 	busy := f.Pods.Pending + f.Pods.Running + f.Pods.Failed
 	reporting := f.count(func(c ComponentFact) bool { return c.ReportsCompletion && c.Replicas > 0 })
@@ -89,7 +89,7 @@ func isComplete(f *Facts) bool {
 	return busy == 0 && f.Pods.Succeeded >= f.Expected()
 }
 
-// successMessage tells of as many pods as the workload has, also where a kind removes them when it is done.
+// successMessage reports all pods of the workload, including those that a finished component has deleted.
 func (f *Facts) successMessage() string {
 	pods := f.Pods.Succeeded
 	for _, c := range f.Components {
@@ -100,10 +100,10 @@ func (f *Facts) successMessage() string {
 	return fmt.Sprintf("%d pods succeeded and no running, pending, or failed pods", pods)
 }
 
-// impaired: something failed that may still be replaced.
+// isUnhealthy reports whether a pod or component failed that may still be replaced.
 func (f *Facts) isUnhealthy() bool { return f.Pods.Failed > 0 || f.count(isFailing) > 0 }
 
-// impairment is the condition about it. The message about pods is empty, so that their number moves nothing.
+// unhealthyCondition has no message for failed pods, so that their number causes no status update.
 func (f *Facts) unhealthyCondition() metav1.Condition {
 	if f.Pods.Failed == 0 {
 		return trueCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFailedComponent,
@@ -119,8 +119,7 @@ func (f *Facts) unhealthyDetail() string {
 	return fmt.Sprintf("%d failed pods", f.Pods.Failed)
 }
 
-// failureDeadline is the end of the failure grace period. It starts when the failure was seen, which is now if it is not
-// on record.
+// failureDeadline returns the end of the failure grace period, which starts when the workload became unhealthy.
 func (f *Facts) failureDeadline() time.Time {
 	start := f.Now
 	if f.isTrue(awv1beta2.ConditionUnhealthy) {
@@ -131,21 +130,21 @@ func (f *Facts) failureDeadline() time.Time {
 
 func (f *Facts) enoughPods() bool { return f.Pods.Running+f.Pods.Succeeded >= f.minReady() }
 
-// readyDeadline is when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods
-// are not even there; and for a workload that was ready once not before the failure grace period since then is over.
+// readyDeadline returns when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods are not
+// created. A workload that was ready has at least the failure grace period since then.
 func (f *Facts) readyDeadline() time.Time {
 	deadline := f.startTime().Add(f.Terms.AdmissionGrace)
 	if f.Pods.Pending+f.Pods.Running+f.Pods.Succeeded >= f.minReady() {
 		deadline = f.startTime().Add(f.Terms.WarmupGrace)
 	}
-	dip := time.Time{}
+	unreadySince := time.Time{}
 	switch {
 	case f.isTrue(awv1beta2.ConditionPodsReady):
-		dip = f.Now
+		unreadySince = f.Now
 	case f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods:
-		dip = f.since(awv1beta2.ConditionPodsReady)
+		unreadySince = f.since(awv1beta2.ConditionPodsReady)
 	}
-	if grace := dip.Add(f.Terms.FailureGrace); !dip.IsZero() && grace.After(deadline) {
+	if grace := unreadySince.Add(f.Terms.FailureGrace); !unreadySince.IsZero() && grace.After(deadline) {
 		return grace
 	}
 	return deadline
@@ -155,7 +154,7 @@ func (f *Facts) podCounts() string {
 	return fmt.Sprintf("%d pods pending; %d pods running; %d pods succeeded", f.Pods.Pending, f.Pods.Running, f.Pods.Succeeded)
 }
 
-// missingPods adds to the counts why pods do not run.
+// podCountsWithDiagnosis returns the counts and the reason why pods do not run.
 func (f *Facts) podCountsWithDiagnosis() string {
 	if f.Pods.Diagnosis == "" {
 		return f.podCounts()
@@ -163,17 +162,16 @@ func (f *Facts) podCountsWithDiagnosis() string {
 	return f.podCounts() + "; " + f.Pods.Diagnosis
 }
 
-// recovered ends what was unhealthy.
 func (f *Facts) clearUnhealthy() []metav1.Condition {
 	return f.clearCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFoundNoFailedPods, "")
 }
 
-// titles names the components for which a question is answered with yes, and what they say about themselves.
-func (f *Facts) titles(question func(ComponentFact) bool) string {
+// titles returns the titles and messages of the components that match.
+func (f *Facts) titles(matches func(ComponentFact) bool) string {
 	var names []string
 	for _, c := range f.Components {
 		switch {
-		case !question(c):
+		case !matches(c):
 		case c.Message != "":
 			names = append(names, c.Title+" ("+c.Message+")")
 		default:
