@@ -20,8 +20,8 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffective returns a sentence for each annotation that has no effect where it stands: misspelt ones, those whose values cannot
-// be read, and those on a component, which nothing reads. The order does not vary.
+// ineffectiveAnnotations returns a sentence for each annotation without effect: misspelt ones, invalid values, and those on a component. The
+// order is stable.
 func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {
@@ -44,8 +44,7 @@ func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 	return warnings
 }
 
-// valueProblem says what is wrong with the value of an annotation, what holds instead, and what to write. It is empty for a value
-// that means what it says.
+// valueProblem returns why the value of an annotation is invalid, its effect, and the expected value; "" for a valid one.
 func valueProblem(key, value string) string {
 	switch {
 	case key == names.PausedAnnotation && value != "true" && value != "false":
@@ -74,7 +73,7 @@ func valueProblem(key, value string) string {
 	return ""
 }
 
-// strangers warns of the keys under our prefix that are none of the known ones.
+// unknownAnnotations returns a warning for each key with our prefix that is not known.
 func unknownAnnotations(place string, annotations map[string]string, known []string) []string {
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

@@ -21,32 +21,32 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// kinds says which resource a kind is, as a meta.RESTMapper does. It asks the cluster again about what it does not know.
+// restMapper is the used part of meta.RESTMapper. It queries the cluster for unknown kinds.
 type restMapper interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// creation is a request to create an AppWrapper, and what is needed to judge it.
+// creation validates a request to create an AppWrapper.
 type creation struct {
 	wrapper   *v1beta2.AppWrapper
 	namespace string
 	user      authenticationv1.UserInfo
 	mapper    restMapper
-	access    author.Access // nil when no reviews are wanted
-	// most returns how many pod sets one workload may have.
+	access    author.Access // nil without access review
+	// maxPodSets returns the maximum number of pod sets in a Workload.
 	maxPodSets func(context.Context) int
 
 	errs    field.ErrorList
 	podSets int
-	// unauthorized: the user may not create something.
+	// unauthorized reports that the user lacks a right.
 	unauthorized bool
-	// unreadable: a component could not be judged, so the number of pod sets is not known.
+	// podSetsUnknown reports that a component could not be validated, so that podSets is incomplete.
 	podSetsUnknown bool
-	// answers of the reviews of this request, so that eight Pods cost one question.
+	// answers caches the access reviews of this request.
 	answers map[authorizationv1.ResourceAttributes]bool
 }
 
-// judge applies every rule and returns all violations, those of the components in their order first.
+// validate applies all rules and returns the errors, those of components in their order first.
 func (c *creation) validate(ctx context.Context) field.ErrorList {
 	path := field.NewPath("spec", "components")
 	if c.access != nil && c.user.Username == "" {
@@ -65,8 +65,8 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
 			"for a kind that is not known here, name the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
-		if most := c.maxPodSets(ctx); c.podSets > most {
-			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, most)
+		if maximum := c.maxPodSets(ctx); c.podSets > maximum {
+			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maximum)
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}
 	}
@@ -93,7 +93,7 @@ func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWra
 	}
 }
 
-// decode reads the template of a component; nil for one that it refuses.
+// decode decodes the template of a component. On an error it returns nil.
 func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
 	object, err := decodeTemplate(component)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *fiel
 	return object
 }
 
-// decodeTemplate reads a template as the controller will, and refuses what would be read as something else later.
+// decodeTemplate decodes a template as the controller does, and rejects values that would be interpreted differently later.
 func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
 	object, err := podset.Decode(component)
 	if err != nil {
@@ -120,13 +120,13 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	return object, nil
 }
 
-// maxShown bounds what a message shows of a template that cannot be read, in bytes.
+// maxShownBytes limits the part of an invalid template in a message.
 const maxShownBytes = 60
 
-// kind refuses what no AppWrapper may create, and what its user may not.
+// checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.
 func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
-	if isAppWrapper(kind) { // before the API server is queried: a failed query must not let it through
+	if isAppWrapper(kind) { // before the mapper, whose error would hide this
 		c.errs = append(c.errs, field.Forbidden(path, nestedRefusal))
 		return
 	}
@@ -174,14 +174,14 @@ func (c *creation) isAllowed(ctx context.Context, right authorizationv1.Resource
 	return allowed, err
 }
 
-// nameErrors refuses names that would fail later: the name is the value of a label on every component, and Kueue makes
-// DNS labels out of it, one per pod set, with the number of the set at the end.
+// nameErrors rejects names that would fail later: the name is a label value on every component, and Kueue creates a DNS label per pod set by
+// appending the number of the set.
 func nameErrors(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
 	path := field.NewPath("metadata", "name")
-	longest := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
-	if length := len(wrapper.Name); length > longest {
+	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
+	if length := len(wrapper.Name); length > maxLength {
 		detail := fmt.Sprintf("must be at most %d characters: it is a label of the components, and with a number behind it the name of a pod set; this one has %d",
-			longest, length)
+			maxLength, length)
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}
 	if wrapper.Labels[v1beta2.LabelQueue] != "" && strings.Contains(wrapper.Name, ".") {

@@ -22,7 +22,7 @@ import (
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, on: true, most: always(maxPodSets)}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, most: always(maxPodSets)}
 }
 
 func TestDefaulterAnswers(t *testing.T) {

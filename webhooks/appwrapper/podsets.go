@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxPodSets is how many pod sets every Kueue takes in one Workload; newer ones take more.
+// maxPodSets is the maximum number of pod sets in a Workload of any version of Kueue; newer versions accept more.
 const maxPodSets = 8
 
-// podSetsOf returns a function that reads from the definition of Workloads how many pod sets one may have: [maxPodSets] where there is none,
-// or it does not tell. Few AppWrappers have that many, so it is read for each.
+// maxPodSetsFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
+// Few AppWrappers have that many, so the CRD is read for each of these.
 func maxPodSetsFunc(live client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
-		// Listed, because the manager may list definitions and not get them.
+		// The manager has the right to list CRDs but not to get them.
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {
@@ -33,7 +33,7 @@ func maxPodSetsFunc(live client.Reader) func(context.Context) int {
 	}
 }
 
-// podSetsIn returns the lowest bound of the versions that are served, since any of them may be asked for.
+// maxPodSetsIn returns the lowest maximum of the served versions, since Kueue may use any of them.
 func maxPodSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
 	most := 0
 	for _, version := range definition.Spec.Versions {

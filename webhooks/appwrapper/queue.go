@@ -10,29 +10,29 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// queued tells whether Kueue asks quota for an AppWrapper.
+// isQueued reports whether Kueue manages the quota of an AppWrapper.
 func isQueued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
-// neverStarted is what comes of a field in a queue that is not known, and what to do: Kueue skips a pod template that it cannot read, and then
-// never starts the AppWrapper, without a word.
+// neverStarted explains an unknown field in a queued AppWrapper: Kueue skips a pod template that it cannot decode, and never starts the
+// AppWrapper, without any message.
 const neverStarted = ": Kueue cannot read a pod template with it, and would never start the AppWrapper: remove the field"
 
-// quotaErrors returns why a component cannot be queued: its pods would use more than their quota, or Kueue would not understand them.
-func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, ofUnknown string) field.ErrorList {
+// quotaErrors returns why a component cannot be queued: its pods would exceed their quota, or Kueue could not decode them.
+func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, unknownSuffix string) field.ErrorList {
 	errs := podset.QuotaErrors(object, path.Child("template"))
 	sets, err := podset.ForComponent(component)
 	if err != nil {
-		return errs // which is reported as such
+		return errs // podset.Check reports the error
 	}
 	for _, set := range sets {
 		for _, problem := range podset.UnknownFields(object.Object, set.Path) {
-			errs = append(errs, field.Forbidden(path, problem+ofUnknown))
+			errs = append(errs, field.Forbidden(path, problem+unknownSuffix))
 		}
 	}
 	return errs
 }
 
-// newlyQueued returns why an AppWrapper that gets a queue label later cannot be queued.
+// newlyQueuedErrors returns why an AppWrapper that gets its queue label in an update cannot be queued.
 func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	if isQueued(old) || !isQueued(updated) {
 		return nil
@@ -47,8 +47,7 @@ func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	return errs
 }
 
-// warnings tells the user what of their AppWrapper will have no effect, will be done otherwise, or is not known here. Nothing of it
-// is a reason to refuse the AppWrapper.
+// warnings returns warnings about fields of an AppWrapper that have no effect, are changed, or are unknown.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
 	all := ineffectiveAnnotations(wrapper)
 	for i := range wrapper.Spec.Components {

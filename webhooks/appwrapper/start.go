@@ -12,12 +12,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// starts reports whether an update starts an AppWrapper, lets Kueue start it, or changes what is added to the templates of its pods.
+// isStart reports whether an update starts an AppWrapper, lets Kueue start it, or changes the additions to its pod templates.
 func isStart(old, updated *v1beta2.AppWrapper) bool {
 	if old.Spec.Suspend && !updated.Spec.Suspend || isQueued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
 		return true
 	}
-	for i := range updated.Spec.Components { // of which there are as many as before
+	for i := range updated.Spec.Components { // immutableErrors ensures an equal number
 		if !equality.Semantic.DeepEqual(old.Spec.Components[i].PodSetInfos, updated.Spec.Components[i].PodSetInfos) {
 			return true
 		}
@@ -25,8 +25,8 @@ func isStart(old, updated *v1beta2.AppWrapper) bool {
 	return false
 }
 
-// start refuses a start by a user who is not Kueue and may not create the components now: the manager creates them with its own permissions.
-// A user who may update the status of Workloads decides about the start of all of them, as Kueue does.
+// reviewStart rejects a start by a user who is not Kueue and may not create the components, since the manager creates them with its own rights.
+// Users who may update the status of Workloads count as Kueue, since they can start all of them.
 func (v *validator) reviewStart(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)
 	if err != nil || !settings.ReviewAccess {

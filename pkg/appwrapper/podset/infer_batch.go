@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Where pods carry their index, for topology-aware scheduling.
+// Labels with the index of a pod, for topology-aware scheduling.
 const (
 	jobIndexLabel      = "batch.kubernetes.io/job-completion-index"
 	jobSetIndexLabel   = "jobset.sigs.k8s.io/job-index"
@@ -19,7 +19,7 @@ func inferPod(*numberReader, map[string]any) []inferredPodSet {
 	return []inferredPodSet{{AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root, Replicas: new(int32(1))}, minReady: 1}}
 }
 
-// inferReplicas is for the kinds with spec.replicas and spec.template.
+// inferReplicas is the rule of kinds with spec.replicas and spec.template.
 func inferReplicas(n *numberReader, object map[string]any) []inferredPodSet {
 	return []inferredPodSet{podSet("spec.template", n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1), nil)}
 }
@@ -29,14 +29,14 @@ func inferJob(n *numberReader, object map[string]any) []inferredPodSet {
 	return []inferredPodSet{podSet("spec.template", pods, map[string]string{awv1beta2.AnnotationPodIndexLabel: jobIndexLabel})}
 }
 
-// jobPods is the number of pods that a Job runs at a time: parallelism, or completions when they are fewer. What is no
-// whole number counts as absent, and the API server refuses it.
+// jobPods returns the maximum number of concurrent pods of a Job: parallelism, or completions if that is less. A value that is not an integer
+// counts as absent; the API server rejects it.
 func jobPods(n *numberReader, spec map[string]any, place string) int32 {
 	pods := n.int32Field(integerField(spec, "parallelism"), place, "parallelism", 1)
 	return min(pods, n.int32Field(integerField(spec, "completions"), place, "completions", pods))
 }
 
-// wholeOnly is a map with the field if that is a whole number.
+// integerField returns a map with the field, if its value is an integer.
 func integerField(spec map[string]any, field string) map[string]any {
 	if number, ok := spec[field].(int64); ok {
 		return map[string]any{field: number}
@@ -63,7 +63,7 @@ func inferJobSet(n *numberReader, object map[string]any) []inferredPodSet {
 	return sets
 }
 
-// kubeflow is for the kinds with one entry per role below spec.<field>; roles that are absent have no pods.
+// inferKubeflow returns the rule of kinds with one entry per role below spec.<field>; absent roles have no pods.
 func inferKubeflow(field string, roles ...string) func(*numberReader, map[string]any) []inferredPodSet {
 	return func(n *numberReader, object map[string]any) []inferredPodSet {
 		var sets []inferredPodSet
@@ -81,14 +81,14 @@ func inferKubeflow(field string, roles ...string) func(*numberReader, map[string
 var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, to which no path of a pod set can point, so their requests cannot be counted. " +
 	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
-// refuseTrainJob: what is in a TrainJob has no containers, so that the quota would be asked for nothing.
+// rejectTrainJob rejects a TrainJob: it has no containers, so the requested quota would be zero.
 func rejectTrainJob(n *numberReader, _ map[string]any) []inferredPodSet {
 	n.fail(errTrainJob)
 	return nil
 }
 
-// inferLeaderWorkerSet counts, in each of the groups, one leader and the workers that fill the group up to its size. Without
-// a template of its own the leader is made from that of the workers.
+// inferLeaderWorkerSet counts a leader and the remaining workers in each group. Without a template of its own the leader uses that of the
+// workers.
 func inferLeaderWorkerSet(n *numberReader, object map[string]any) []inferredPodSet {
 	const place = "spec.leaderWorkerTemplate"
 	groups := n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1)

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// Root is the word that every path starts with; it stands for the object itself.
+// Root is the first word of every path; it denotes the object.
 const Root = "template"
 
 var errRoot = errors.New("first element of the path must be '" + Root + "'")
 
-// step is one .field or [index] of a path.
+// pathStep matches one .field or [index] of a path.
 var pathStep = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
 
-// At returns the map that the path leads to. It is part of the object and not a copy of it. The error says how far the
-// path could be followed.
+// TemplateAt returns the map at a path, without copying it. The error names the last valid position of the path.
 func TemplateAt(object map[string]any, path string) (map[string]any, error) {
 	rest, found := strings.CutPrefix(path, Root)
 	if !found {
