@@ -138,7 +138,7 @@ func TestDeletedOnesAreAccepted(t *testing.T) {
 // created once the component is on, and the controller cannot ask whether the author may.
 func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
-	v.on = false
+	v.enabled = false
 	for name, tc := range map[string]struct {
 		component string
 		allowed   bool
