@@ -81,7 +81,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 		return *a.read, nil
 	}
 	var older []config.LegacyConfig
-	for _, o := range kinds.OlderConfigs {
+	for _, o := range kinds.LegacyConfigs {
 		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
 		stored := &corev1.ConfigMap{}
 		err := live.Get(ctx, key, stored)

@@ -99,7 +99,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	// The program may read no other ConfigMap than those it looks for.
 	rule := manifest[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
 	var names []string
-	for _, o := range kinds.OlderConfigs {
+	for _, o := range kinds.LegacyConfigs {
 		names = append(names, o.Name)
 	}
 	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {

@@ -35,7 +35,7 @@ func runRender(ctx context.Context, p process) error {
 		}
 		in = bytes.NewReader(text)
 	}
-	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.In(ctx)})
+	return p.kinds.RenderAll(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.Func(ctx)})
 }
 
 // renderArgs takes out what only render knows; the rest are the flags of run.

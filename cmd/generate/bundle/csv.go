@@ -41,14 +41,14 @@ func build(in input) (output, error) {
 	}
 	csv.Spec.Version.Version = version
 	csv.Name = packageName + ".v" + in.version
-	if csv.Spec.CustomResourceDefinitions.Owned, err = own(csv.Spec.CustomResourceDefinitions.Owned, s.crds); err != nil {
+	if csv.Spec.CustomResourceDefinitions.Owned, err = describeOwned(csv.Spec.CustomResourceDefinitions.Owned, s.crds); err != nil {
 		return output{}, err
 	}
 	if csv.Spec.WebhookDefinitions, err = s.webhooks(); err != nil {
 		return output{}, err
 	}
 	deployment := s.deployment.DeepCopy()
-	if csv.Spec.RelatedImages, err = setImages(deployment, released(in.parameters, in.version)); err != nil {
+	if csv.Spec.RelatedImages, err = setImages(deployment, withVersionTag(in.parameters, in.version)); err != nil {
 		return output{}, err
 	}
 	install := &csv.Spec.InstallStrategy.StrategySpec
@@ -62,7 +62,7 @@ func build(in input) (output, error) {
 		return output{}, err
 	}
 	csv.Annotations["containerImage"] = csv.Spec.RelatedImages[0].Image
-	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
+	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(arePinned(csv.Spec.RelatedImages))
 	var out output
 	if out.csv, err = withoutStatus(csv); err != nil {
 		return output{}, err
@@ -74,7 +74,7 @@ func build(in input) (output, error) {
 func (o *output) add(s *sources) error {
 	for _, d := range s.crds {
 		crd := d.object.DeepCopy()
-		if err := pointAtOLM(crd, s.deployment.Name); err != nil {
+		if err := setConversionService(crd, s.deployment.Name); err != nil {
 			return fmt.Errorf("the conversion of CRD %s: %w", d.crd.Name, err)
 		}
 		o.objects = append(o.objects, crd)

@@ -13,7 +13,7 @@ import (
 
 // own completes the descriptions of CRDs with what the schemas say. Every version that is served and not deprecated must be
 // described, and nothing else: the console would show what does not exist.
-func own(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
+func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
 	left := map[string]v1alpha1.CRDDescription{}
 	for _, d := range described {
 		left[d.Name+" "+d.Version] = d
@@ -70,7 +70,7 @@ func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, s
 	known := map[string]v1alpha1.SpecDescriptor{}
 	for _, hint := range hinted {
 		f := v1alpha1.SpecDescriptor(hint)
-		if _, found := lookUp(schema, strings.Split(f.Path, ".")); !found {
+		if _, found := lookUpSchema(schema, strings.Split(f.Path, ".")); !found {
 			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.Path)
 		}
 		known[f.Path] = f
@@ -83,7 +83,7 @@ func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, s
 	var out []D
 	for _, path := range slices.Sorted(maps.Keys(known)) {
 		f := known[path]
-		property, _ := lookUp(schema, strings.Split(path, "."))
+		property, _ := lookUpSchema(schema, strings.Split(path, "."))
 		f.Description = oneLine(property.Description)
 		if f.DisplayName == "" {
 			f.DisplayName = title(path[strings.LastIndex(path, ".")+1:])
@@ -93,7 +93,7 @@ func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, s
 	return out, nil
 }
 
-func lookUp(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextensionsv1.JSONSchemaProps, bool) {
+func lookUpSchema(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextensionsv1.JSONSchemaProps, bool) {
 	for _, name := range path {
 		next, found := schema.Properties[name]
 		if !found {

@@ -19,7 +19,7 @@ type sample struct {
 }
 
 // first are the samples with which the console fills the form for a new object. The manager offers the others, see controllers/olm.
-var first = []string{
+var consoleSamples = []string{
 	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
 	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
 }
@@ -28,7 +28,7 @@ var first = []string{
 func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error) {
 	var objects []map[string]any
 	for _, d := range owned {
-		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(first, s.file) && shows(s, d) })
+		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(consoleSamples, s.file) && isSampleOf(s, d) })
 		if at < 0 {
 			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
 		}
@@ -45,7 +45,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 }
 
 // shows tells whether a sample is an object of a CRD.
-func shows(s sample, d v1alpha1.CRDDescription) bool {
+func isSampleOf(s sample, d v1alpha1.CRDDescription) bool {
 	_, group, _ := strings.Cut(d.Name, ".")
 	kind := s.object.GroupVersionKind()
 	return kind.Group == group && kind.Version == d.Version && kind.Kind == d.Kind

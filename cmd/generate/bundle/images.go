@@ -16,7 +16,7 @@ const managerKey = "odh-platform-operator-image"
 
 // released gives the manager's image the tag of the version where the parameters name neither a tag nor a digest: a bundle names what was
 // built with it.
-func released(parameters []parameter, version string) []parameter {
+func withVersionTag(parameters []parameter, version string) []parameter {
 	out := slices.Clone(parameters)
 	for i, p := range out {
 		if p.key == managerKey && strings.LastIndex(p.value, ":") <= strings.LastIndex(p.value, "/") {
@@ -84,6 +84,6 @@ func imageName(variable string) string {
 }
 
 // pinned tells whether all images are named by a digest, without which a mirror may hold something else.
-func pinned(images []v1alpha1.RelatedImage) bool {
+func arePinned(images []v1alpha1.RelatedImage) bool {
 	return !slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
 }

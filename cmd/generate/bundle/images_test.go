@@ -60,7 +60,7 @@ func TestReleased(t *testing.T) {
 		"r/m": "r/m:v1.2.3", "r:5000/m": "r:5000/m:v1.2.3", "r/m:latest": "r/m:latest", "r/m@sha256:00": "r/m@sha256:00", "m": "m:v1.2.3", "m:1": "m:1",
 	} {
 		before := []parameter{{"A_IMAGE", "r/a"}, {managerKey, given}}
-		if got := released(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
+		if got := withVersionTag(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
 			t.Errorf("%s: %v, want %s", given, got, want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPinned(t *testing.T) {
 	}{
 		{nil, true}, {[]v1alpha1.RelatedImage{digest}, true}, {[]v1alpha1.RelatedImage{digest, {Image: "r/b:1"}}, false},
 	} {
-		if got := pinned(c.images); got != c.want {
+		if got := arePinned(c.images); got != c.want {
 			t.Errorf("%v: %v", c.images, got)
 		}
 	}
@@ -147,7 +147,7 @@ func managerOf(t *testing.T, in input) corev1.Container {
 		t.Fatal(err)
 	}
 	csv := &v1alpha1.ClusterServiceVersion{}
-	if err := into(out.csv, csv); err != nil {
+	if err := decodeStrict(out.csv, csv); err != nil {
 		t.Fatal(err)
 	}
 	return csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]

@@ -61,7 +61,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	csv := &v1alpha1.ClusterServiceVersion{}
-	if err := into(out.csv, csv); err != nil {
+	if err := decodeStrict(out.csv, csv); err != nil {
 		t.Fatal(err)
 	}
 	if csv.Name != "odh-platform-operator.v1.2.3" || csv.Spec.Version.String() != "1.2.3" || csv.Spec.Description != "text" || csv.Spec.Icon[0].Data != "PHN2Zy8+" {

@@ -53,7 +53,7 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 
 // foreign are configurations of which the component raycluster takes out what calls the CodeFlare operator, and the one by which it knows
 // the KubeRay of the platform.
-var foreign = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
+var legacyConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
 // withoutOwnCertificate leaves out the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
 // CRDs. OLM mounts a certificate and writes its CA, so they are not needed; and a CSV that may patch CRDs is warned of.
@@ -61,7 +61,7 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
 		if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
-			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(foreign, name) })
+			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(legacyConfigurations, name) })
 			if len(rule.ResourceNames) == 0 {
 				continue
 			}
@@ -77,12 +77,12 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
-	ours := s.converted()
+	ours := s.convertedCRDs()
 	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(ours, name) })
 }
 
 // converted are the CRDs whose versions the manager converts.
-func (s *sources) converted() []string {
+func (s *sources) convertedCRDs() []string {
 	var names []string
 	for _, d := range s.crds {
 		if c := d.crd.Spec.Conversion; c != nil && c.Webhook != nil {

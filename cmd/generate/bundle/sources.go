@@ -42,10 +42,10 @@ type role struct {
 }
 
 // packaged are further kinds that OLM installs from a bundle and every cluster serves. OLM fails at one that the cluster does not serve.
-var packaged = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
+var packagedKinds = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
 
 // dropped are kinds that OLM makes itself.
-var dropped = []string{"Namespace", "ServiceAccount"}
+var droppedKinds = []string{"Namespace", "ServiceAccount"}
 
 // newSources sorts the objects of a kustomization. A kind for which a bundle has no place is an error: it would be lost.
 func newSources(objects []*unstructured.Unstructured) (*sources, error) {
@@ -70,30 +70,30 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 	switch kind := object.GetKind(); kind {
 	case "CustomResourceDefinition":
 		d := definition{crd: &apiextensionsv1.CustomResourceDefinition{}, object: object}
-		err = into(object, d.crd)
+		err = decodeStrict(object, d.crd)
 		s.crds = append(s.crds, d)
 	case "Deployment":
 		if s.deployment != nil {
 			return fmt.Errorf("there is a second Deployment, %s: which is the manager?", s.deployment.Name)
 		}
 		s.deployment = &appsv1.Deployment{}
-		err = into(object, s.deployment)
+		err = decodeStrict(object, s.deployment)
 	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
-		err = into(object, &r)
+		err = decodeStrict(object, &r)
 		s.roles[rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name}] = role{r.Rules, object}
 	case "RoleBinding", "ClusterRoleBinding":
 		var b rbacv1.RoleBinding
-		err = into(object, &b)
+		err = decodeStrict(object, &b)
 		s.bindings = append(s.bindings, b)
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		var c admissionregistrationv1.MutatingWebhookConfiguration
-		err = into(object, &c)
+		err = decodeStrict(object, &c)
 		s.configurations = append(s.configurations, c)
 	default:
-		if slices.Contains(packaged, kind) {
+		if slices.Contains(packagedKinds, kind) {
 			s.others = append(s.others, object)
-		} else if !slices.Contains(dropped, kind) {
+		} else if !slices.Contains(droppedKinds, kind) {
 			err = fmt.Errorf("OLM does not install this kind on every cluster: remove it from the kustomization")
 		}
 	}
@@ -101,7 +101,7 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 }
 
 // into reads an object strictly: a field that the type does not know would be lost.
-func into(object *unstructured.Unstructured, typed any) error {
+func decodeStrict(object *unstructured.Unstructured, typed any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}

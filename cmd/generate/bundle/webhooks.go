@@ -71,7 +71,7 @@ func generateName(configuration, webhook string) string {
 func (s *sources) conversions() []v1alpha1.WebhookDescription {
 	var out []v1alpha1.WebhookDescription
 	for _, d := range s.crds {
-		if !slices.Contains(s.converted(), d.crd.Name) {
+		if !slices.Contains(s.convertedCRDs(), d.crd.Name) {
 			continue
 		}
 		webhook := d.crd.Spec.Conversion.Webhook
@@ -98,7 +98,7 @@ func (s *sources) webhookPort() (int32, error) {
 
 // pointAtOLM sends the conversion of a CRD to the Service that OLM makes. Between the moment in which OLM replaces a CRD and that in
 // which it writes its own clientConfig, versions so fail to convert instead of being mixed up, as strategy None would.
-func pointAtOLM(crd *unstructured.Unstructured, deployment string) error {
+func setConversionService(crd *unstructured.Unstructured, deployment string) error {
 	config, found, err := unstructured.NestedMap(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service")
 	if err != nil || !found {
 		return err

@@ -105,7 +105,7 @@ func TestNamesOfWebhooksAreUnique(t *testing.T) {
 
 func TestPointAtOLM(t *testing.T) {
 	for _, d := range sorted(t).crds {
-		if err := pointAtOLM(d.object, "the.manager"); err != nil {
+		if err := setConversionService(d.object, "the.manager"); err != nil {
 			t.Fatal(err)
 		}
 		name, found, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
@@ -115,7 +115,7 @@ func TestPointAtOLM(t *testing.T) {
 		}
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}
-	if err := pointAtOLM(broken, "m"); err == nil {
+	if err := setConversionService(broken, "m"); err == nil {
 		t.Error("a conversion that is no object is no error")
 	}
 }

@@ -104,7 +104,7 @@ func titleOf(row config.Row) string {
 }
 
 func line(row config.Row) string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(steady(row.Default)), cell(row.Help))
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(normalizeTempDir(row.Default)), cell(row.Help))
 }
 
 func dashed(flag string) string {
@@ -115,7 +115,7 @@ func dashed(flag string) string {
 }
 
 // steady makes a default the same wherever the page is written: one begins with the folder for temporary files.
-func steady(text string) string {
+func normalizeTempDir(text string) string {
 	if rest, ok := strings.CutPrefix(text, strings.TrimSuffix(os.TempDir(), "/")); ok && strings.HasPrefix(rest, "/") {
 		return "/tmp" + rest
 	}

@@ -53,7 +53,7 @@ func TestCells(t *testing.T) {
 	if got, want := line(config.Row{Help: "h"}), "|  |  |  |  | h |"; got != want {
 		t.Errorf("got %q", got)
 	}
-	if steady(os.TempDir()+"orary") != os.TempDir()+"orary" {
+	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
 		t.Error("only folders count")
 	}
 }

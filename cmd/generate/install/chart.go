@@ -13,7 +13,7 @@ import (
 const chartName = "odh-platform-operator"
 
 // valueMark stands for a value in the Deployment until its template is written.
-const valueMark = "value-of-"
+const valuePlaceholder = "value-of-"
 
 //go:embed chart/NOTES.txt
 var notes string
@@ -94,7 +94,7 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 		if err != nil {
 			return "", fmt.Errorf("encoding %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
-		fmt.Fprintf(&text, "---\n%s", inNamespace(string(document)))
+		fmt.Fprintf(&text, "---\n%s", escapeTemplate(string(document)))
 	}
 	if group != managerGroup {
 		fmt.Fprintln(&text, "{{- end }}")
@@ -104,23 +104,23 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 
 // inNamespace protects what Helm would take for its own, and puts the namespace of the release where its mark stands: in quotes, since a
 // namespace may look like a number.
-func inNamespace(text string) string {
+func escapeTemplate(text string) string {
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
-	text = strings.ReplaceAll(text, ": "+namespaceMark+"\n", ": {{ .Release.Namespace | quote }}\n")
-	return strings.ReplaceAll(text, namespaceMark, "{{ .Release.Namespace }}")
+	text = strings.ReplaceAll(text, ": "+namespacePlaceholder+"\n", ": {{ .Release.Namespace | quote }}\n")
+	return strings.ReplaceAll(text, namespacePlaceholder, "{{ .Release.Namespace }}")
 }
 
 // placeholder is a line of the Deployment whose value is marked.
-var placeholder = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + valueMark + `([A-Za-z]+)\n`)
+var placeholderLine = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + valuePlaceholder + `([A-Za-z]+)\n`)
 
 // template writes the Deployment, with values where users choose.
 func (m *manager) template() (string, error) {
-	document, err := yaml.Marshal(m.marked().Object)
+	document, err := yaml.Marshal(m.withPlaceholders().Object)
 	if err != nil {
 		return "", fmt.Errorf("encoding the Deployment: %w", err)
 	}
-	text := placeholder.ReplaceAllStringFunc(inNamespace(string(document)), func(line string) string {
-		parts := placeholder.FindStringSubmatch(line)
+	text := placeholderLine.ReplaceAllStringFunc(escapeTemplate(string(document)), func(line string) string {
+		parts := placeholderLine.FindStringSubmatch(line)
 		indent, key, value := parts[1], parts[2], parts[3]
 		deeper := len(indent) + 2
 		switch value {
@@ -134,7 +134,7 @@ func (m *manager) template() (string, error) {
 			return fmt.Sprintf("%s{{- with .Values.%s }}\n%s%s: {{- toYaml . | nindent %d }}\n%s{{- end }}\n", indent, value, indent, key, deeper, indent)
 		}
 	})
-	if strings.Contains(text, valueMark) {
+	if strings.Contains(text, valuePlaceholder) {
 		return "", fmt.Errorf("a value of the Deployment has no template: %s", text)
 	}
 	return text, nil

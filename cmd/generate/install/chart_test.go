@@ -205,7 +205,7 @@ func TestNamespaceOfTheRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, home, got)
-	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespaceMark)) {
+	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespacePlaceholder)) {
 		t.Error("the namespace is not where it should be")
 	}
 }

@@ -73,7 +73,7 @@ func (m *manager) add(v corev1.EnvVar) error {
 	case v.Value == "" || v.Value == config.PlaceholderURL:
 	case strings.Contains(v.Name, "IMAGE"):
 		return fmt.Errorf("variable %s names the image %s, for which the chart has no value: add one to imageValues", v.Name, v.Value)
-	case v.Value == namespaceMark:
+	case v.Value == namespacePlaceholder:
 		m.namespaced = append(m.namespaced, v.Name)
 	default:
 		m.settings[v.Name] = v.Value
@@ -88,16 +88,16 @@ func podOf(deployment *unstructured.Unstructured) (container, pod map[string]any
 }
 
 // marked returns the Deployment with marks where users choose.
-func (m *manager) marked() *unstructured.Unstructured {
+func (m *manager) withPlaceholders() *unstructured.Unstructured {
 	out := m.deployment.DeepCopy()
 	container, pod := podOf(out)
 	for _, name := range []string{"args", "env", "image", "resources"} {
-		container[name] = valueMark + name
+		container[name] = valuePlaceholder + name
 	}
 	for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations"} {
-		pod[name] = valueMark + name
+		pod[name] = valuePlaceholder + name
 	}
-	nested.Map(out.Object, "spec")["replicas"] = valueMark + "replicas"
+	nested.Map(out.Object, "spec")["replicas"] = valuePlaceholder + "replicas"
 	return out
 }
 

@@ -18,7 +18,7 @@ const (
 	deploymentName = "odh-platform-operator-controller-manager"
 	paramsName     = "odh-platform-operator-params"
 	// namespaceMark stands for the namespace of a release until the templates are written.
-	namespaceMark = "namespace-of-the-release"
+	namespacePlaceholder = "namespace-of-the-release"
 	// Groups of objects that no component brings.
 	crdGroup, managerGroup = "crds", "manager"
 	// monitoring is a component that only clusters with the Prometheus operator can have.
@@ -80,10 +80,10 @@ func (s *sources) rewrite(path string) error {
 	if err != nil {
 		return fmt.Errorf("reading an overlay: %w", err)
 	}
-	if err := markNamespace(filepath.Join(filepath.Dir(path), "params.env"), k.Namespace); err != nil {
+	if err := setNamespacePlaceholder(filepath.Join(filepath.Dir(path), "params.env"), k.Namespace); err != nil {
 		return err
 	}
-	k.Namespace = namespaceMark
+	k.Namespace = namespacePlaceholder
 	at := slices.Index(k.Components, "../../components/"+params)
 	if at < 0 {
 		return fmt.Errorf("%s has no component %s", path, params)
@@ -98,12 +98,12 @@ func (s *sources) rewrite(path string) error {
 }
 
 // markNamespace marks the parameters that are the namespace of the overlay.
-func markNamespace(path, namespace string) error {
+func setNamespacePlaceholder(path, namespace string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
-	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespaceMark+"\n")), 0o600)
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespacePlaceholder+"\n")), 0o600)
 }
 
 // owners tells for each object which component adds it to the manager; "" is none.

@@ -17,10 +17,10 @@ type line struct {
 
 // known is a type of Kubernetes. A definition does not name its types, so a field is recognized by its own name and by one that only
 // such a type has below it.
-type known struct{ typ, typical string }
+type kubernetesType struct{ typ, typical string }
 
 // ofKubernetes are types that are named and not opened, by the field in which they stand.
-var ofKubernetes = map[string]known{
+var kubernetesTypes = map[string]kubernetesType{
 	"affinity": {"Affinity", "podAntiAffinity"}, "env": {"EnvVar", "valueFrom"}, "envFrom": {"EnvFromSource", "configMapRef"},
 	"podSecurityContext": {"PodSecurityContext", "fsGroup"}, "securityContext": {"SecurityContext", "capabilities"},
 	"tolerations": {"Toleration", "effect"}, "resources": {"ResourceRequirements", "requests"}, "conditions": {"Condition", "lastTransitionTime"},
@@ -32,12 +32,12 @@ var ofKubernetes = map[string]known{
 }
 
 // kubernetes returns the name of the type of Kubernetes that a field has, or "".
-func kubernetes(name string, schema *apiextensionsv1.JSONSchemaProps) string {
+func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema
 	}
-	if _, there := schema.Properties[ofKubernetes[name].typical]; there {
-		return ofKubernetes[name].typ
+	if _, there := schema.Properties[kubernetesTypes[name].typical]; there {
+		return kubernetesTypes[name].typ
 	}
 	return ""
 }
@@ -57,20 +57,20 @@ func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 			one.fallback = string(property.Default.Raw)
 		}
 		lines = append(lines, one)
-		if kubernetes(name, &property) == "" {
-			lines = append(lines, below(one.path, &property)...)
+		if kubernetesTypeOf(name, &property) == "" {
+			lines = append(lines, childFields(one.path, &property)...)
 		}
 	}
 	return lines
 }
 
 // below lists what stands below a field: its own fields, those of its items, or those of its values.
-func below(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
+func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
-		return below(path+"[]", schema.Items.Schema)
+		return childFields(path+"[]", schema.Items.Schema)
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
-		return below(path+"{}", schema.AdditionalProperties.Schema)
+		return childFields(path+"{}", schema.AdditionalProperties.Schema)
 	default:
 		return fields(path, schema)
 	}
@@ -78,7 +78,7 @@ func below(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 
 // typeOf names the type of a field as a reader would.
 func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
-	known := kubernetes(name, schema)
+	known := kubernetesTypeOf(name, schema)
 	switch {
 	case schema.XEmbeddedResource:
 		return "any object"

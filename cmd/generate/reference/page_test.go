@@ -52,7 +52,7 @@ func TestEveryFieldHasALine(t *testing.T) {
 				opened, closed := map[string]bool{}, []string{}
 				for _, l := range fields(part, &schema) {
 					opened[l.path] = true
-					if name := l.path[strings.LastIndex(l.path, ".")+1:]; ofKubernetes[name].typ != "" && strings.HasSuffix(l.typ, ofKubernetes[name].typ) {
+					if name := l.path[strings.LastIndex(l.path, ".")+1:]; kubernetesTypes[name].typ != "" && strings.HasSuffix(l.typ, kubernetesTypes[name].typ) {
 						closed, met[name] = append(closed, l.path), true
 					}
 				}
@@ -69,9 +69,9 @@ func TestEveryFieldHasALine(t *testing.T) {
 	if total < 350 {
 		t.Errorf("%d lines are too few for the shipped definitions", total)
 	}
-	for name := range ofKubernetes {
+	for name := range kubernetesTypes {
 		if !met[name] {
-			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, ofKubernetes[name].typ)
+			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, kubernetesTypes[name].typ)
 		}
 	}
 }
@@ -96,13 +96,13 @@ func TestKubernetes(t *testing.T) {
 	with := func(name string) *apiextensionsv1.JSONSchemaProps {
 		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}
 	}
-	if got := kubernetes("resources", with("requests")); got != "ResourceRequirements" {
+	if got := kubernetesTypeOf("resources", with("requests")); got != "ResourceRequirements" {
 		t.Errorf("got %q", got)
 	}
-	if got := kubernetes("resources", with("database")); got != "" {
+	if got := kubernetesTypeOf("resources", with("database")); got != "" {
 		t.Errorf("got %q", got)
 	}
-	if got := kubernetes("anything", with("requests")); got != "" {
+	if got := kubernetesTypeOf("anything", with("requests")); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -243,10 +243,10 @@ func TestMissing(t *testing.T) {
 		"raycluster": {"RayCluster.ray.io/v1", "RayCluster"},
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
-		if got := strings.Join(kinds.Components()[i].Missing(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
+		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
 			t.Errorf("%s misses %q", component, got)
 		}
-		if got := kinds.Components()[i].Missing(only(c.enough)); len(got) > 0 {
+		if got := kinds.Components()[i].MissingKinds(only(c.enough)); len(got) > 0 {
 			t.Errorf("%s with %s misses %q", component, c.enough, got)
 		}
 	}
@@ -263,7 +263,7 @@ func TestWhichAreOurs(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {
-			filters[k.Kind] = k.Ours
+			filters[k.Kind] = k.Selects
 		}
 	}
 	for name, c := range map[string]struct {

@@ -52,7 +52,7 @@ type Kind struct {
 	schema.GroupVersionKind
 	render render.Func
 	// Ours tells whether an object of the kind is for the component; nil when all are.
-	Ours func(*unstructured.Unstructured) bool
+	Selects func(*unstructured.Unstructured) bool
 }
 
 // Components returns all, in the order in which they are shown.
@@ -68,8 +68,8 @@ func Components() []Component {
 		{Name: modelregistry.ComponentName, Kinds: []Kind{{v1beta1.GroupVersion.WithKind(v1beta1.Kind), registries, nil}}},
 		{Name: modelcatalog.ComponentName, Kinds: []Kind{{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), catalogs, nil}}},
 		{Name: modelmesh.ComponentName, Kinds: []Kind{
-			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, inMesh},
-			{capability.ClusterServingRuntime, servingRuntimes, multiModel}, {capability.ServingRuntime, servingRuntimes, multiModel},
+			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, isModelMesh},
+			{capability.ClusterServingRuntime, servingRuntimes, isMultiModel}, {capability.ServingRuntime, servingRuntimes, isMultiModel},
 		}},
 		{Name: raycluster.ComponentName, Kinds: []Kind{{ray.GVK, rayClusters, nil}}},
 		{Name: appwrapper.ComponentName, Kinds: []Kind{{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), appWrappers, nil}}},
@@ -114,7 +114,7 @@ func ComponentOf(kind schema.GroupKind) string {
 }
 
 // Missing are the kinds that a component waits for in a cluster that has some; none when it can start.
-func (c Component) Missing(has func(schema.GroupVersionKind) bool) []string {
+func (c Component) MissingKinds(has func(schema.GroupVersionKind) bool) []string {
 	required := c.Kinds[:1]
 	if c.Any {
 		required = c.Kinds
@@ -130,8 +130,8 @@ func (c Component) Missing(has func(schema.GroupVersionKind) bool) []string {
 }
 
 // Of are those of some objects of the kind that are for the component.
-func (k Kind) Of(found []unstructured.Unstructured) []unstructured.Unstructured {
-	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Ours != nil && !k.Ours(&u) })
+func (k Kind) Select(found []unstructured.Unstructured) []unstructured.Unstructured {
+	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Selects != nil && !k.Selects(&u) })
 }
 
 // IsRuntime tells the runtimes of ModelMesh from other kinds.
@@ -140,13 +140,13 @@ func IsRuntime(kind schema.GroupVersionKind) bool {
 }
 
 // multiModel tells runtimes of ModelMesh from those of KServe.
-func multiModel(u *unstructured.Unstructured) bool {
+func isMultiModel(u *unstructured.Unstructured) bool {
 	multi, _, _ := unstructured.NestedBool(u.Object, "spec", "multiModel")
 	return multi
 }
 
 // inMesh tells models of ModelMesh from those of KServe.
-func inMesh(u *unstructured.Unstructured) bool {
+func isModelMesh(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()[servingv1beta1.AnnotationDeploymentMode] == servingv1beta1.DeploymentModeModelMesh
 }
 
@@ -157,7 +157,7 @@ func mlflows(obj *unstructured.Unstructured, env render.Env) (render.Result, err
 
 // mlflowConfigs are read by the MLflow servers themselves.
 func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	namespace := env.Placed(obj)
+	namespace := env.EnsureNamespace(obj)
 	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
 			namespace + " in the bucket of Secret " + nested.Text(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
@@ -174,7 +174,7 @@ func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 	if obj.GetNamespace() == "" && env.Config.ModelRegistry.Namespace != "" {
 		obj.SetNamespace(env.Config.ModelRegistry.Namespace)
 	}
-	env.Placed(obj)
+	env.EnsureNamespace(obj)
 	objects, notes, err := modelcatalog.Render(modelcatalog.Settings{ModelRegistry: env.Config.ModelRegistry}, env.Capabilities, env.Domain, obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
@@ -190,7 +190,7 @@ func mlflowOperators(obj *unstructured.Unstructured, _ render.Env) (render.Resul
 }
 
 func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	env.Placed(obj)
+	env.EnsureNamespace(obj)
 	settings, err := AppWrapper(env)
 	if err != nil {
 		return render.Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
@@ -200,8 +200,8 @@ func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result,
 }
 
 func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	env.Placed(obj)
-	settings, _, err := env.Config.RayCluster(env.Older(CodeFlareConfig, true))
+	env.EnsureNamespace(obj)
+	settings, _, err := env.Config.RayCluster(env.LegacyConfig(CodeFlareConfig, true))
 	if err != nil {
 		return render.Result{}, fmt.Errorf("settings of Ray: %w", err)
 	}
@@ -217,11 +217,11 @@ func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Res
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
-		in.Namespace = env.Placed(obj)
+		in.Namespace = env.EnsureNamespace(obj)
 	}
 	var notes, more []string
 	var err error
-	if in.Settings, notes, err = env.Mesh(in.Namespace); err != nil {
+	if in.Settings, notes, err = env.ModelMesh(in.Namespace); err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
 	objects, more, err := runtimes.Render(in, obj)
@@ -234,7 +234,7 @@ func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Res
 
 // registrations are made in the mesh, not in the API.
 func registrations(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	namespace := env.Placed(obj)
+	namespace := env.EnsureNamespace(obj)
 	registration, reason, err := models.Register(obj)
 	if err != nil {
 		return render.Result{}, err
@@ -242,7 +242,7 @@ func registrations(obj *unstructured.Unstructured, env render.Env) (render.Resul
 	if registration == nil {
 		return render.Result{Notes: []string{"nothing is made for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
 	}
-	settings, notes, err := env.Mesh(namespace)
+	settings, notes, err := env.ModelMesh(namespace)
 	if err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
@@ -260,7 +260,7 @@ const CodeFlareConfig = "codeflare-operator-config"
 
 // OlderConfigs are the ConfigMaps of the operators that had AppWrappers before, in the manager's own namespace. The later one counts
 // more. Embedded ones hold the settings of AppWrappers as one section among others.
-var OlderConfigs = []struct {
+var LegacyConfigs = []struct {
 	Name     string
 	Embedded bool
 }{
@@ -290,8 +290,8 @@ func MLflow(c config.Config) mlflow.Settings {
 // AppWrapper are the settings of the component appwrapper, with those of former operators in the cluster.
 func AppWrapper(env render.Env) (config.AppWrapper, error) {
 	var older []config.LegacyConfig
-	for _, o := range OlderConfigs {
-		if found := env.Older(o.Name, o.Embedded); found != nil {
+	for _, o := range LegacyConfigs {
+		if found := env.LegacyConfig(o.Name, o.Embedded); found != nil {
 			older = append(older, *found)
 		}
 	}

@@ -53,7 +53,7 @@ func (e Env) configMap(namespace, name string) *corev1.ConfigMap {
 }
 
 // Older is a ConfigMap in the namespace of the manager as settings read it; nil when there is none.
-func (e Env) Older(name string, embedded bool) *config.LegacyConfig {
+func (e Env) LegacyConfig(name string, embedded bool) *config.LegacyConfig {
 	stored := e.configMap(e.Config.OperatorNamespace, name)
 	if stored == nil {
 		return nil
@@ -62,7 +62,7 @@ func (e Env) Older(name string, embedded bool) *config.LegacyConfig {
 }
 
 // Mesh are the settings of ModelMesh in a namespace.
-func (e Env) Mesh(namespace string) (meshsettings.Settings, []string, error) {
+func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error) {
 	home := e.Config.ModelMesh.Namespace
 	documents := meshsettings.Documents{
 		Defaults: e.configMap(home, meshsettings.DefaultsName), Admin: e.configMap(home, meshsettings.ConfigMapName),
@@ -74,7 +74,7 @@ func (e Env) Mesh(namespace string) (meshsettings.Settings, []string, error) {
 }
 
 // Placed gives an object without a namespace the one where kubectl would put it, and returns it.
-func (e Env) Placed(obj metav1.Object) string {
+func (e Env) EnsureNamespace(obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace(cmp.Or(e.Namespace, corev1.NamespaceDefault))
 	}
@@ -152,7 +152,7 @@ func (k Kinds) Render(obj *unstructured.Unstructured, env Env) (Result, error) {
 }
 
 // All renders every document of a stream, one YAML document per object. Notes stand before the objects as comments.
-func (k Kinds) All(in io.Reader, out io.Writer, env Env) error {
+func (k Kinds) RenderAll(in io.Reader, out io.Writer, env Env) error {
 	documents, err := Documents(in)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func TestKinds(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	var out bytes.Buffer
-	if err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
+	if err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
 		t.Fatal(err)
 	}
 	want := "---\n# one\n# two\n# three\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
@@ -93,7 +93,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("what is written can be read: %d objects, %v", len(again), err)
 	}
 	for name, text := range map[string]string{"a fault": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
-		if err := things().All(strings.NewReader(text), &out, render.Env{}); err == nil {
+		if err := things().RenderAll(strings.NewReader(text), &out, render.Env{}); err == nil {
 			t.Errorf("%s is no error", name)
 		}
 	}
@@ -105,7 +105,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestBrokenPipe(t *testing.T) {
-	err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
+	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
 	if err == nil || !strings.Contains(err.Error(), "writing what Thing a brings about: broken pipe") {
 		t.Errorf("%v", err)
 	}
@@ -138,10 +138,10 @@ func TestPlatforms(t *testing.T) {
 func TestSettingsFromConfigMaps(t *testing.T) {
 	env := render.Env{Config: config.Config{OperatorNamespace: "home"}}
 	env.Config.ModelMesh.Namespace = "home"
-	if older := env.Older("a", true); older != nil {
+	if older := env.LegacyConfig("a", true); older != nil {
 		t.Errorf("without a cluster there is none: %+v", older)
 	}
-	if s, notes, err := env.Mesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
+	if s, notes, err := env.ModelMesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
 		t.Errorf("defaults: %+v, %q, %v", s, notes, err)
 	}
 	stored := map[string]string{"home/model-serving-config": "podsPerRuntime: 3\nodd: 1", "team/model-serving-config": "podsPerRuntime: 4", "bad/model-serving-config": "podsPerRuntime: many"}
@@ -152,17 +152,17 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 		}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"config.yaml": text}}
 	}
-	older := env.Older("model-serving-config", true)
+	older := env.LegacyConfig("model-serving-config", true)
 	if older == nil || older.Source != "ConfigMap home/model-serving-config" || !older.Embedded || older.Data["config.yaml"] == "" {
 		t.Errorf("%+v", older)
 	}
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
-		s, notes, err := env.Mesh(namespace)
+		s, notes, err := env.ModelMesh(namespace)
 		if err != nil || s.PodsPerRuntime != want || len(notes) == 0 {
 			t.Errorf("%s: %d pods, notes %q, %v", namespace, s.PodsPerRuntime, notes, err)
 		}
 	}
-	if _, _, err := env.Mesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
+	if _, _, err := env.ModelMesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
 		t.Errorf("a mistake of a namespace: %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(tc.given)
-		if got := (render.Env{Namespace: tc.of}).Placed(obj); got != tc.want || obj.GetNamespace() != tc.want {
+		if got := (render.Env{Namespace: tc.of}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
 			t.Errorf("%s: %q, the object is in %q", name, got, obj.GetNamespace())
 		}
 	}

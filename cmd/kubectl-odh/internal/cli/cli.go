@@ -125,16 +125,16 @@ func (o *Options) Read(ctx context.Context) (*Cluster, fetch.Reader, error) {
 		return nil, fetch.Reader{}, err
 	}
 	set, err := fetch.Discover(ctx, cluster.Discovery)
-	return cluster, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata, Set: set, Own: cluster.Namespace, Gaps: &fetch.Gaps{}}, err
+	return cluster, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata, Set: set, ContextNamespace: cluster.Namespace, Gaps: &fetch.Gaps{}}, err
 }
 
 // nowhere is the server that kubectl asks when no kubeconfig names one.
-const nowhere = "http://localhost:8080"
+const defaultServer = "http://localhost:8080"
 
 // connect finds a cluster as kubectl does. Nothing is sent.
 func (o *Options) connect() (*Cluster, error) {
 	config, err := o.Config.ToRESTConfig()
-	if err == nil && config.Host == nowhere && *o.Config.APIServer == "" {
+	if err == nil && config.Host == defaultServer && *o.Config.APIServer == "" {
 		err = clientcmd.ErrEmptyConfig
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ var ErrWrong = errors.New("something is wrong")
 var ErrUnknown = errors.New("not everything could be read")
 
 // Judgement is the end of a command that has found something wrong, or could not read everything.
-func Judgement(wrong, incomplete bool) error {
+func ResultError(wrong, incomplete bool) error {
 	switch {
 	case wrong:
 		return ErrWrong

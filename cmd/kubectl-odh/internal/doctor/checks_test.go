@@ -186,7 +186,7 @@ func originalFaults() map[string]fault {
 			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
 		}, "originals", Fail, "runs beside this one", "--replicas=0"},
 	}
-	for _, o := range formerOperators {
+	for _, o := range legacyOperators {
 		faults[o.deployment] = fault{func(w *world) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
 			"Deployment old/" + o.deployment + ": a former operator that does the work of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}

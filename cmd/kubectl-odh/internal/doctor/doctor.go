@@ -29,9 +29,9 @@ type check struct {
 	// why says what a problem leads to, unless a finding has its own.
 	why string
 	// run reports problems, and returns what to say where there are none; "" where the check does not apply.
-	run func(context.Context, *examination) (fine string)
+	run func(context.Context, *checker) (fine string)
 	// ofManager limits the check to installations whose manager was found, and to complete facts.
-	ofManager bool
+	requiresManager bool
 }
 
 // checks in the order in which they are shown.
@@ -40,7 +40,7 @@ var checks = []check{
 	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
 	{"version", "this program checks against the manifests of its own version", checkVersion, true},
 	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
-	{"originals", "a former operator and this one write the same objects in turns", checkOriginals, false},
+	{"originals", "a former operator and this one write the same objects in turns", checkLegacyOperators, false},
 	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
 	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
 	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
@@ -77,7 +77,7 @@ type Finding struct {
 }
 
 // examination is what a check works with.
-type examination struct {
+type checker struct {
 	// Reader notes what the check could not read.
 	fetch.Reader
 	now time.Time
@@ -85,20 +85,20 @@ type examination struct {
 	plugin, server string
 	ships          shipped
 	manager        installed.Manager
-	found          []Finding
+	findings       []Finding
 }
 
-func (e *examination) report(result Result, subject, found, why, fix string) {
-	e.found = append(e.found, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
+func (e *checker) report(result Result, subject, found, why, fix string) {
+	e.findings = append(e.findings, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
 }
 
 // examine runs all checks. An error means that nothing could be read.
-func examine(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
+func runChecks(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
 	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := examination{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
+	of := checker{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
 		of.server = version.GitVersion
 	}
@@ -106,21 +106,21 @@ func examine(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, err
 	return slices.Concat(fetch.Map(checks, func(c check) []Finding {
 		e := of
 		if c.name != "manager" { // what was not read to find the manager is reported there
-			e.Reader = reader.Noting(&fetch.Gaps{})
+			e.Reader = reader.WithGaps(&fetch.Gaps{})
 		}
-		return c.judge(ctx, &e)
+		return c.execute(ctx, &e)
 	})...), nil
 }
 
 // judge returns the findings of a check, the bad ones first.
-func (c check) judge(ctx context.Context, e *examination) []Finding {
+func (c check) execute(ctx context.Context, e *checker) []Finding {
 	fine := ""
-	if !c.ofManager || e.manager.Deployment != nil {
+	if !c.requiresManager || e.manager.Deployment != nil {
 		fine = c.run(ctx, e)
 	}
-	found := e.unread(c.name)
-	if !c.ofManager || len(found) == 0 {
-		found = append(found, e.found...)
+	found := e.unreadFindings(c.name)
+	if !c.requiresManager || len(found) == 0 {
+		found = append(found, e.findings...)
 	}
 	if len(found) == 0 && fine != "" {
 		found = []Finding{{Result: OK, Found: fine}}
@@ -136,7 +136,7 @@ func (c check) judge(ctx context.Context, e *examination) []Finding {
 }
 
 // unread are findings about what could not be read.
-func (e *examination) unread(check string) (out []Finding) {
+func (e *checker) unreadFindings(check string) (out []Finding) {
 	fix := "run this as a user who may, or try again"
 	if check == "manager" {
 		fix += "; --manager-namespace names the namespace of the manager"
@@ -192,16 +192,16 @@ func Command(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ships, err := builtIn()
+			ships, err := embeddedManifests()
 			if err != nil {
 				return err
 			}
-			found, err := examine(c.Context(), o, ships)
+			found, err := runChecks(c.Context(), o, ships)
 			if err != nil {
 				return err
 			}
 			r := newReport(found)
-			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.Judgement(!r.OK, r.Summary[Unknown] > 0)})
+			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
 		},
 	}
 	o.AddOutput(c)
@@ -209,12 +209,12 @@ func Command(o *cli.Options) *cobra.Command {
 }
 
 // naming are the kinds whose references are checked.
-var naming = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
+var kindsWithReferences = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
 
 // all are the resources of a kind in all namespaces.
-func (e *examination) all(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
+func (e *checker) listAll(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
 	found, _ := e.List(ctx, e.Kind(kind.GroupKind().String()), "", metav1.ListOptions{})
-	return kind.Of(found)
+	return kind.Select(found)
 }
 
 // nameOf is the kind, namespace and name of a resource.
@@ -223,23 +223,23 @@ func nameOf(u *unstructured.Unstructured) string {
 }
 
 // checkReferences looks for what resources of all namespaces name. What MLflow names is in the namespace of its server.
-func checkReferences(ctx context.Context, e *examination) (fine string) {
+func checkReferences(ctx context.Context, e *checker) (fine string) {
 	count := 0
 	for _, kind := range kinds.All() {
-		if !slices.Contains(naming, kind.Kind) {
+		if !slices.Contains(kindsWithReferences, kind.Kind) {
 			continue
 		}
-		for _, u := range e.all(ctx, kind) {
+		for _, u := range e.listAll(ctx, kind) {
 			for _, ref := range referencesOf(&u) {
 				count++
-				e.judgeReference(ctx, nameOf(&u), cmp.Or(u.GetNamespace(), e.manager.Settings.Namespace), ref)
+				e.checkReference(ctx, nameOf(&u), cmp.Or(u.GetNamespace(), e.manager.Settings.Namespace), ref)
 			}
 		}
 	}
 	return fmt.Sprintf("%d Secrets and ConfigMaps that resources name exist", count)
 }
 
-func (e *examination) judgeReference(ctx context.Context, by, namespace string, ref reference) {
+func (e *checker) checkReference(ctx context.Context, by, namespace string, ref reference) {
 	if namespace == "" {
 		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
 			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -288,7 +288,7 @@ func referencesOf(u *unstructured.Unstructured) (out []reference) {
 		if !is {
 			name = nested.Text(value, "name")
 		}
-		kind := kindOf(field)
+		kind := referencedKind(field)
 		if kind == "" || name == "" {
 			return
 		}
@@ -324,7 +324,7 @@ func walk(field string, value any, visit func(field string, value any)) {
 }
 
 // kindOf is what a field names; "" for neither Secret nor ConfigMap.
-func kindOf(field string) string {
+func referencedKind(field string) string {
 	word := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(field), "name"), "ref")
 	for suffix, kind := range map[string]string{
 		"secret": "Secret", "secrets": "Secret", "secretkey": "Secret", "urifrom": "Secret", "configmap": "ConfigMap", "configmapkey": "ConfigMap",
@@ -337,16 +337,16 @@ func kindOf(field string) string {
 }
 
 // checkRuntimes judges the runtimes of ModelMesh. They have no status in which the manager could report that it refuses them.
-func checkRuntimes(ctx context.Context, e *examination) (fine string) {
-	if e.manager.Known() && !e.manager.On("modelmesh") {
+func checkRuntimes(ctx context.Context, e *checker) (fine string) {
+	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
 		return ""
 	}
-	refusal, count := render.Refusals(ctx, e.Reader, e.manager), 0
+	refusal, count := render.RuntimeProblems(ctx, e.Reader, e.manager), 0
 	for _, kind := range kinds.All() {
 		if !kinds.IsRuntime(kind.GroupVersionKind) {
 			continue
 		}
-		for _, u := range e.all(ctx, kind) {
+		for _, u := range e.listAll(ctx, kind) {
 			count++
 			if problem := refusal(&u); problem != "" {
 				e.report(Fail, nameOf(&u), problem, "", "correct its spec")

@@ -51,11 +51,11 @@ func TestSame(t *testing.T) {
 		live := crd.DeepCopy()
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
 		live.Spec.Names.Singular, live.Spec.Conversion = "x", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-		if !same(live, crd) {
+		if !equalVersions(live, crd) {
 			t.Errorf("%s: what is filled in counts", name)
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-		if err != nil || !same(fetch.As[apiextensionsv1.CustomResourceDefinition](&unstructured.Unstructured{Object: content}), crd) {
+		if err != nil || !equalVersions(fetch.Decode[apiextensionsv1.CustomResourceDefinition](&unstructured.Unstructured{Object: content}), crd) {
 			t.Errorf("%s: the way to the API server and back counts: %v", name, err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestSame(t *testing.T) {
 	} {
 		other := crd.DeepCopy()
 		change(&other.Spec.Versions[0])
-		if same(other, crd) {
+		if equalVersions(other, crd) {
 			t.Errorf("%s does not count", name)
 		}
 	}
@@ -96,7 +96,7 @@ func TestWithheld(t *testing.T) {
 		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
 		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		if got := withheld([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
+		if got := missingRights([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
 			t.Errorf("%s: %q, want %q", name, got, tc.missing)
 		}
 	}
@@ -117,7 +117,7 @@ func TestWhomABindingConcerns(t *testing.T) {
 		"of another":            {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:x"}, false},
 		"a group":               {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "team"}, false},
 	} {
-		if got := concerns([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
+		if got := includesAccount([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

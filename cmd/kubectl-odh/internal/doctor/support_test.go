@@ -40,7 +40,7 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-var readOnce = sync.OnceValues(builtIn)
+var readOnce = sync.OnceValues(embeddedManifests)
 
 // ships is what this program was built with.
 func ships(t *testing.T) shipped {
@@ -216,7 +216,7 @@ func (w *world) examine() []Finding {
 	cluster := &cli.Cluster{Namespace: "opendatahub", Dynamic: dynamic,
 		Discovery: &fakediscovery.FakeDiscovery{Fake: resources, FakedServerVersion: &version.Info{GitVersion: w.server}}}
 	o := &cli.Options{Clock: clocktesting.NewFakePassiveClock(noon), Version: w.plugin, Connect: func() (*cli.Cluster, error) { return cluster, nil }}
-	found, err := examine(w.t.Context(), o, ships(w.t))
+	found, err := runChecks(w.t.Context(), o, ships(w.t))
 	if err != nil {
 		w.t.Fatal(err)
 	}

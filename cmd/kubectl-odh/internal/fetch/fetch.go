@@ -23,12 +23,12 @@ import (
 )
 
 // atOnce bounds the requests on their way.
-const atOnce = 10
+const maxConcurrentRequests = 10
 
 // Map runs a task for each item, some at once, and returns their results in the order of the items.
 func Map[T, R any](items []T, task func(T) R) []R {
 	results := make([]R, len(items))
-	workqueue.ParallelizeUntil(context.Background(), atOnce, len(items), func(i int) { results[i] = task(items[i]) })
+	workqueue.ParallelizeUntil(context.Background(), maxConcurrentRequests, len(items), func(i int) { results[i] = task(items[i]) })
 	return results
 }
 
@@ -39,13 +39,13 @@ type Reader struct {
 	// Set is what the cluster serves.
 	Set
 	// Own is the namespace of the context.
-	Own string
+	ContextNamespace string
 	// Gaps record what cannot be read; nil for no notes.
 	*Gaps
 }
 
 // Noting returns the reader with another place for its notes.
-func (r Reader) Noting(gaps *Gaps) Reader {
+func (r Reader) WithGaps(gaps *Gaps) Reader {
 	r.Gaps = gaps
 	return r
 }
@@ -76,7 +76,7 @@ func (r Reader) list(
 		all = append(all, unstructured.Unstructured{Object: content})
 		return err
 	})
-	if err = r.outcome("list", kind, namespace, "", err); err != nil {
+	if err = r.recordGap("list", kind, namespace, "", err); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -89,19 +89,19 @@ func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*un
 	}
 	u, err := r.Objects.Resource(kind.GVR()).Namespace(kind.scope(namespace)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, r.outcome("get", kind, namespace, name, err)
+		return nil, r.recordGap("get", kind, namespace, name, err)
 	}
 	return u, nil
 }
 
 // Named is Get for a kind that is named as in "Deployment.apps"; nil also for what cannot be read, which is noted.
-func (r Reader) Named(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
+func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
 	return u
 }
 
 // outcome notes a request that failed, and returns that as an error. A missing object or API is a valid answer.
-func (r Reader) outcome(verb string, kind Kind, namespace, name string, err error) error {
+func (r Reader) recordGap(verb string, kind Kind, namespace, name string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (r Reader) outcome(verb string, kind Kind, namespace, name string, err erro
 }
 
 // As decodes an object into its type; nil for none. Fields of another type than expected stay empty.
-func As[T any](u *unstructured.Unstructured) *T {
+func Decode[T any](u *unstructured.Unstructured) *T {
 	if u == nil {
 		return nil
 	}
@@ -249,9 +249,9 @@ func (s Set) Kind(name string) Kind {
 }
 
 // Exact returns a kind in a version.
-func (s Set) Exact(gvk schema.GroupVersionKind) Kind {
+func (s Set) ForGVK(gvk schema.GroupVersionKind) Kind {
 	return s.first(func(k Kind) bool { return k.GroupVersionKind == gvk })
 }
 
 // Has reports whether a kind is served in that version.
-func (s Set) Has(gvk schema.GroupVersionKind) bool { return s.Exact(gvk).Served() }
+func (s Set) Has(gvk schema.GroupVersionKind) bool { return s.ForGVK(gvk).Served() }

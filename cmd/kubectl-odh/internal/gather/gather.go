@@ -90,7 +90,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	if ctx.Err() != nil {
 		notes = append(notes, "the time was over before everything was read; --timeout gives more")
 	}
-	for _, name := range a.cut {
+	for _, name := range a.truncated {
 		notes = append(notes, name+" is not whole: it is too large")
 	}
 	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
@@ -99,7 +99,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	}
 	fmt.Fprintf(g.o.Out, "%s: %d files, %d KiB before compression\n", file, a.files, a.total/1024)
 	fmt.Fprint(g.o.ErrOut, cli.Notes(notes))
-	return cli.Judgement(false, len(notes) > 0)
+	return cli.ResultError(false, len(notes) > 0)
 }
 
 // report runs another command of this program, and returns what it prints.
@@ -125,8 +125,8 @@ type archive struct {
 	tar          *tar.Writer
 	files, total int
 	// err is the first error, and cut are files that are not whole.
-	err error
-	cut []string
+	err       error
+	truncated []string
 }
 
 // add writes a file, as far as there is room.
@@ -134,7 +134,7 @@ func (a *archive) add(name, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if room := min(maxFile, maxTotal-a.total); len(text) > room {
-		a.cut = append(a.cut, name)
+		a.truncated = append(a.truncated, name)
 		text = text[:room]
 	}
 	if a.err != nil || text == "" {
@@ -149,7 +149,7 @@ func (a *archive) add(name, text string) {
 }
 
 // related are kinds of other operators and of Kubernetes that explain the state of our resources.
-var related = []string{
+var relatedKinds = []string{
 	"RayJob.ray.io", "RayService.ray.io", "Workload.kueue.x-k8s.io", "LocalQueue.kueue.x-k8s.io", "ClusterQueue.kueue.x-k8s.io",
 	"Auth.services.platform.opendatahub.io", "DSCInitialization.dscinitialization.opendatahub.io",
 	"DataScienceCluster.datasciencecluster.opendatahub.io", "ClusterVersion.config.openshift.io", "Ingress.config.openshift.io",
@@ -158,7 +158,7 @@ var related = []string{
 }
 
 // beside are kinds that are collected from the namespace of the manager, whosever they are, but for ConfigMaps: see isSettings.
-var beside = []string{
+var managerNamespaceKinds = []string{
 	"Service", "ServiceAccount", "Lease.coordination.k8s.io", "NetworkPolicy.networking.k8s.io", "Role.rbac.authorization.k8s.io",
 	"RoleBinding.rbac.authorization.k8s.io", "EndpointSlice.discovery.k8s.io",
 }
@@ -184,13 +184,13 @@ type collector struct {
 func (g *collector) collect(ctx context.Context, lines int64) {
 	var roots []*unstructured.Unstructured
 	for _, kind := range kinds.All() {
-		roots = append(roots, g.list(ctx, kind.GroupKind().String(), g.o.Namespace(), kind.Ours)...)
+		roots = append(roots, g.list(ctx, kind.GroupKind().String(), g.o.Namespace(), kind.Selects)...)
 	}
 	home := ""
 	if d := installed.Find(ctx, g.Reader, g.o.ManagerNamespace, g.o.Clock.Now()).Live; d != nil {
 		home, roots = d.GetNamespace(), append(roots, d)
 	}
-	parts, notes := tree.Parts(ctx, g.Noting(&fetch.Gaps{}), roots)
+	parts, notes := tree.Parts(ctx, g.WithGaps(&fetch.Gaps{}), roots)
 	g.notes = append(g.notes, notes...)
 	namespaces, secrets := map[string]bool{}, map[string]bool{}
 	for _, n := range parts {
@@ -198,29 +198,29 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 		if n.Kind == "Secret" {
 			secrets[n.Namespace+"/"+n.Name] = true
 		} else {
-			g.keep(n.Live)
+			g.store(n.Live)
 		}
 	}
 	delete(namespaces, "") // of objects without one
 	for namespace := range namespaces {
 		g.list(ctx, "Secret", namespace, func(u *unstructured.Unstructured) bool {
-			redact.Secret(fetch.As[corev1.Secret](u)) // its values are removed from everything
+			redact.Secret(fetch.Decode[corev1.Secret](u)) // its values are removed from everything
 			return namespace == home || secrets[namespace+"/"+u.GetName()]
 		})
 		g.list(ctx, "Event", namespace, nil)
 	}
 	if home != "" {
 		g.list(ctx, "ConfigMap", home, isSettings)
-		for _, kind := range beside {
+		for _, kind := range managerNamespaceKinds {
 			g.list(ctx, kind, home, nil)
 		}
 	}
-	for _, kind := range related {
+	for _, kind := range relatedKinds {
 		g.list(ctx, kind, g.o.Namespace(), nil)
 	}
 	fetch.Map(parts, func(n *tree.Node) struct{} {
 		if n.Kind == "Pod" {
-			g.logs(ctx, fetch.As[corev1.Pod](n.Live), lines)
+			g.logs(ctx, fetch.Decode[corev1.Pod](n.Live), lines)
 		}
 		return struct{}{}
 	})
@@ -235,14 +235,14 @@ func (g *collector) list(
 	for i := range found {
 		if u := &found[i]; wanted == nil || wanted(u) {
 			out = append(out, u)
-			g.keep(u)
+			g.store(u)
 		}
 	}
 	return out
 }
 
 // keep remembers an object for the archive.
-func (g *collector) keep(u *unstructured.Unstructured) {
+func (g *collector) store(u *unstructured.Unstructured) {
 	folder := "cluster/"
 	if u.GetNamespace() != "" {
 		folder = "namespaces/" + u.GetNamespace() + "/"

@@ -30,7 +30,7 @@ import (
 const DeploymentName = "odh-platform-operator-controller-manager"
 
 // overlays are the namespaces of the shipped overlays, which are tried if the whole cluster cannot be searched.
-var overlays = []string{"opendatahub", "redhat-ods-applications"}
+var overlayNamespaces = []string{"opendatahub", "redhat-ods-applications"}
 
 // Manager is what was found.
 type Manager struct {
@@ -62,7 +62,7 @@ type Manager struct {
 func (m Manager) Known() bool { return m.SettingsProblem == "" }
 
 // On reports whether a component is on; false where the settings are not known.
-func (m Manager) On(component string) bool { return m.Known() && m.Settings.Enabled(component) }
+func (m Manager) IsEnabled(component string) bool { return m.Known() && m.Settings.Enabled(component) }
 
 // Unreadable is a sentence about the settings that could not be read; empty when all could.
 func (m Manager) Unreadable() string {
@@ -83,11 +83,13 @@ type Lease struct {
 }
 
 // Held tells whether a replica leads.
-func (l *Lease) Held(now time.Time) bool { return l != nil && l.Holder != "" && now.Before(l.Expires) }
+func (l *Lease) IsHeld(now time.Time) bool {
+	return l != nil && l.Holder != "" && now.Before(l.Expires)
+}
 
 // ReadLease decodes a Lease.
 func ReadLease(u *unstructured.Unstructured) *Lease {
-	spec := fetch.As[coordinationv1.Lease](u).Spec
+	spec := fetch.Decode[coordinationv1.Lease](u).Spec
 	renewed := ptr.Deref(spec.RenewTime, metav1.MicroTime{}).Time
 	expires := renewed.Add(time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second)
 	return &Lease{u.GetNamespace(), ptr.Deref(spec.HolderIdentity, ""), renewed, expires}
@@ -96,19 +98,19 @@ func ReadLease(u *unstructured.Unstructured) *Lease {
 // Find looks for the manager: in one namespace, or, when that is empty, in all, or at least in the likely ones.
 func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.Time) Manager {
 	m := Manager{SettingsProblem: "there is no Deployment of the manager that could be read"}
-	leases, leaseAllowed := named(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
+	leases, leaseAllowed := findByName(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
 	for i := range leases {
 		if l := ReadLease(&leases[i]); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
-			m.Lease, m.Leads = l, l.Held(now)
+			m.Lease, m.Leads = l, l.IsHeld(now)
 		}
 	}
-	found, allowed := named(ctx, reader, "Deployment.apps", namespace, DeploymentName)
+	found, allowed := findByName(ctx, reader, "Deployment.apps", namespace, DeploymentName)
 	m.Hidden = !allowed || !leaseAllowed
 	// If there are several, the one with replicas counts.
 	slices.SortStableFunc(found, func(a, b unstructured.Unstructured) int { return cmp.Compare(replicas(b), replicas(a)) })
 	switch {
 	case len(found) > 0:
-		m.deployed(ctx, reader, found)
+		m.setDeployment(ctx, reader, found)
 	case m.Leads:
 		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs, and no Deployment of it is to be seen"}
 	case m.Hidden:
@@ -122,8 +124,8 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 }
 
 // deployed notes what the Deployment says, which is the first one.
-func (m *Manager) deployed(ctx context.Context, reader fetch.Reader, found []unstructured.Unstructured) {
-	m.Live, m.Deployment, m.Verdict = &found[0], fetch.As[appsv1.Deployment](&found[0]), health.Of(&found[0])
+func (m *Manager) setDeployment(ctx context.Context, reader fetch.Reader, found []unstructured.Unstructured) {
+	m.Live, m.Deployment, m.Verdict = &found[0], fetch.Decode[appsv1.Deployment](&found[0]), health.Of(&found[0])
 	m.Found, m.Namespace, m.Name = true, m.Deployment.Namespace, m.Deployment.Name
 	if m.State == health.Idle {
 		m.State, m.Message = health.Failed, m.Message+", so nothing is reconciled"
@@ -154,15 +156,15 @@ func version(image string) string {
 }
 
 // named returns the objects of a name, and whether the caller may look for them.
-func named(ctx context.Context, reader fetch.Reader, kind, namespace, name string) (found []unstructured.Unstructured, allowed bool) {
-	quiet := reader.Noting(nil)
+func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name string) (found []unstructured.Unstructured, allowed bool) {
+	quiet := reader.WithGaps(nil)
 	found, err := quiet.List(ctx, reader.Kind(kind), namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err == nil || namespace != "" {
 		reader.Note(err)
 		return found, err == nil
 	}
-	for _, likely := range append([]string{reader.Own}, overlays...) {
-		if u := quiet.Named(ctx, kind, likely, name); u != nil {
+	for _, likely := range append([]string{reader.ContextNamespace}, overlayNamespaces...) {
+		if u := quiet.GetByName(ctx, kind, likely, name); u != nil {
 			return []unstructured.Unstructured{*u}, true
 		}
 	}
@@ -171,15 +173,15 @@ func named(ctx context.Context, reader fetch.Reader, kind, namespace, name strin
 }
 
 // container is the manager's, in the pods of its Deployment.
-const container = "manager"
+const containerName = "manager"
 
 // anyVersion stands for the release of MLflow that the manager's build supports, which the Deployment does not show.
-const anyVersion = "0.0.0"
+const placeholderMLflowVersion = "0.0.0"
 
 // managerContainer is the container with the program; nil when there is none.
 func managerContainer(d *appsv1.Deployment) *corev1.Container {
 	for i := range d.Spec.Template.Spec.Containers {
-		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == container {
+		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == containerName {
 			return c
 		}
 	}
@@ -190,7 +192,7 @@ func managerContainer(d *appsv1.Deployment) *corev1.Container {
 func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 	c, volumes := managerContainer(m.Deployment), m.Deployment.Spec.Template.Spec.Volumes
 	if c == nil {
-		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", container)
+		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", containerName)
 		return
 	}
 	w := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, maps: map[string]*map[string]string{}}
@@ -208,7 +210,7 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		args = args[1:]
 	}
 	var err error
-	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: anyVersion}, args, lookup,
+	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: placeholderMLflowVersion}, args, lookup,
 		func(name string) ([]byte, error) { return w.file(volumes, c.VolumeMounts, name) })
 	m.SettingsProblem = ""
 	if err != nil {
@@ -232,7 +234,7 @@ type podView struct {
 	unread []struct{ variable, object string }
 }
 
-func (p *podView) lacks(variable, kind, name string) {
+func (p *podView) addUnread(variable, kind, name string) {
 	p.unread = append(p.unread, struct{ variable, object string }{variable, kind + " " + p.namespace + "/" + name})
 }
 
@@ -241,7 +243,7 @@ func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 	stored, read := p.maps[name]
 	if !read {
 		if u, err := p.reader.Get(p.ctx, p.reader.Kind("ConfigMap"), p.namespace, name); err == nil {
-			object := ptr.Deref(fetch.As[corev1.ConfigMap](u), corev1.ConfigMap{})
+			object := ptr.Deref(fetch.Decode[corev1.ConfigMap](u), corev1.ConfigMap{})
 			stored = &object.Data
 		}
 		p.maps[name] = stored
@@ -250,10 +252,10 @@ func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 }
 
 // texts of a ConfigMap from which a variable comes, or several, for which the name is "".
-func (p *podView) texts(variable, name string) map[string]string {
+func (p *podView) configMapData(variable, name string) map[string]string {
 	found, known := p.configMap(name)
 	if !known {
-		p.lacks(variable, "ConfigMap", name)
+		p.addUnread(variable, "ConfigMap", name)
 	}
 	return found
 }
@@ -263,10 +265,10 @@ func (p *podView) environment(c *corev1.Container) map[string]string {
 	all := map[string]string{}
 	for _, from := range c.EnvFrom {
 		if from.SecretRef != nil {
-			p.lacks("", "Secret", from.SecretRef.Name)
+			p.addUnread("", "Secret", from.SecretRef.Name)
 		}
 		if from.ConfigMapRef != nil {
-			for name, value := range p.texts("", from.ConfigMapRef.Name) {
+			for name, value := range p.configMapData("", from.ConfigMapRef.Name) {
 				all[from.Prefix+name] = value
 			}
 		}
@@ -276,11 +278,11 @@ func (p *podView) environment(c *corev1.Container) map[string]string {
 		case v.ValueFrom == nil:
 			all[v.Name] = v.Value
 		case source.ConfigMapKeyRef != nil:
-			if value, set := p.texts(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; set {
+			if value, set := p.configMapData(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; set {
 				all[v.Name] = value
 			}
 		case source.SecretKeyRef != nil:
-			p.lacks(v.Name, "Secret", source.SecretKeyRef.Name)
+			p.addUnread(v.Name, "Secret", source.SecretKeyRef.Name)
 		case source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace":
 			all[v.Name] = p.namespace
 		}

@@ -48,7 +48,7 @@ func Command(o *cli.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.Show(cli.View{Kind: "Status", Object: r, Text: r.text(o.Clock.Now()), Err: cli.Judgement(!r.OK, len(r.Notes) > 0)})
+			return o.Show(cli.View{Kind: "Status", Object: r, Text: r.text(o.Clock.Now()), Err: cli.ResultError(!r.OK, len(r.Notes) > 0)})
 		},
 	}
 	c.Flags().StringVarP(&selector, "selector", "l", "", "Show only resources with these labels, as in kubectl.")
@@ -172,7 +172,7 @@ type gatherer struct {
 	// namespace to look at, empty for all.
 	namespace string
 	// confined to the namespace of the context, since listing all is forbidden.
-	confined atomic.Bool
+	restricted atomic.Bool
 }
 
 // gather finds out everything. An error means that nothing was found out.
@@ -183,17 +183,17 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 	}
 	g := &gatherer{Reader: reader, namespace: o.Namespace()}
 	if g.namespace != "" {
-		if u, err := g.Noting(nil).Get(ctx, g.Kind("Namespace"), "", g.namespace); u == nil && err == nil {
+		if u, err := g.WithGaps(nil).Get(ctx, g.Kind("Namespace"), "", g.namespace); u == nil && err == nil {
 			return Report{}, fmt.Errorf("namespace %q does not exist", g.namespace)
 		}
 	}
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
 	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
-	judge := g.judge(ctx, manager)
+	judge := g.verdictFunc(ctx, manager)
 	all := kinds.All()
 	lists := fetch.Map(all, func(k kinds.Kind) []unstructured.Unstructured {
-		return k.Of(g.read(ctx, k.GroupKind().String(), selector))
+		return k.Select(g.list(ctx, k.GroupKind().String(), selector))
 	})
 	for _, component := range kinds.Components() {
 		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), judge)
@@ -203,8 +203,8 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 		return cmp.Or(cmp.Compare(a.State.Rank(), b.State.Rank()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Name, b.Name))
 	})
-	if g.confined.Load() {
-		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.Own+" is shown, -n chooses another")
+	if g.restricted.Load() {
+		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.ContextNamespace+" is shown, -n chooses another")
 	}
 	r.Notes = append(r.Notes, g.Notes()...)
 	if unread := manager.Unreadable(); unread != "" {
@@ -228,12 +228,12 @@ func (r *Report) add(c Component, objects []unstructured.Unstructured, judge fun
 }
 
 // read lists a kind in all namespaces, or at least in the one of the context.
-func (g *gatherer) read(ctx context.Context, name, selector string) []unstructured.Unstructured {
-	kind, quiet, options := g.Kind(name), g.Noting(nil), metav1.ListOptions{LabelSelector: selector}
+func (g *gatherer) list(ctx context.Context, name, selector string) []unstructured.Unstructured {
+	kind, quiet, options := g.Kind(name), g.WithGaps(nil), metav1.ListOptions{LabelSelector: selector}
 	found, err := quiet.List(ctx, kind, g.namespace, options)
 	if apierrors.IsForbidden(err) && kind.Namespaced && g.namespace == "" {
-		g.confined.Store(true)
-		found, err = quiet.List(ctx, kind, g.Own, options)
+		g.restricted.Store(true)
+		found, err = quiet.List(ctx, kind, g.ContextNamespace, options)
 	}
 	g.Note(err)
 	return found
@@ -241,11 +241,11 @@ func (g *gatherer) read(ctx context.Context, name, selector string) []unstructur
 
 // newComponent returns whether a component runs, from the settings of the manager and from what is served.
 func newComponent(component kinds.Component, manager installed.Manager, set fetch.Set) Component {
-	c := Component{Name: component.Name, State: "on", WaitsFor: component.Missing(set.Has)}
+	c := Component{Name: component.Name, State: "on", WaitsFor: component.MissingKinds(set.Has)}
 	switch {
 	case !manager.Known():
 		c.State = "unknown"
-	case !manager.On(c.Name):
+	case !manager.IsEnabled(c.Name):
 		c.State, c.WaitsFor = "off", nil
 	case len(c.WaitsFor) > 0:
 		c.State = "waiting"
@@ -255,9 +255,9 @@ func newComponent(component kinds.Component, manager installed.Manager, set fetc
 
 // judge returns a function that judges a resource: a runtime of ModelMesh, which has no status, also by why the manager refuses it, and by
 // the worst of the Deployments that it owns.
-func (g *gatherer) judge(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
-	workloads := g.read(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
-	refusal := render.Refusals(ctx, g.Reader, manager)
+func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
+	workloads := g.list(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
+	refusal := render.RuntimeProblems(ctx, g.Reader, manager)
 	return func(u *unstructured.Unstructured) health.Verdict {
 		verdict := health.Of(u)
 		if verdict.State != health.Healthy || !kinds.IsRuntime(u.GroupVersionKind()) {

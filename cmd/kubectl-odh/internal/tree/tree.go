@@ -85,13 +85,13 @@ func show(c *cobra.Command, o *cli.Options, args []string, selector string) erro
 	result := Result{OK: true}
 	for _, info := range infos {
 		top := g.tree(c.Context(), info.Object.(*unstructured.Unstructured))
-		for _, n := range top.all() {
+		for _, n := range top.flatten() {
 			result.OK = result.OK && n.State.OK()
 		}
 		result.Trees = append(result.Trees, top)
 	}
 	result.Notes = g.notes()
-	return o.Show(cli.View{Kind: "Tree", Object: result, Text: result.text(o.Clock.Now()), Err: cli.Judgement(!result.OK, len(result.Notes) > 0)})
+	return o.Show(cli.View{Kind: "Tree", Object: result, Text: result.text(o.Clock.Now()), Err: cli.ResultError(!result.OK, len(result.Notes) > 0)})
 }
 
 func (r Result) text(now time.Time) string {
@@ -108,14 +108,14 @@ func (r Result) text(now time.Time) string {
 }
 
 // marks follow the names of objects that have no owner.
-var marks = map[Relation]string{Kept: " (kept)", Labelled: " (by label)"}
+var relationSuffixes = map[Relation]string{Kept: " (kept)", Labelled: " (by label)"}
 
 // draw adds rows for a node and what is below it, but for ReplicaSets of former pod templates, which are kept for rollbacks.
 func (n *Node) draw(table *cli.Table, now time.Time, indent string) {
 	if n.Kind == "ReplicaSet" && n.State == health.Idle && len(n.Children) == 0 {
 		return
 	}
-	name, below := indent+n.Kind+"/"+n.Name+marks[n.Relation], indent+"  "
+	name, below := indent+n.Kind+"/"+n.Name+relationSuffixes[n.Relation], indent+"  "
 	table.Add(cli.Below(below, n.Verdict), name, n.Namespace, n.Word(), n.Reason, cli.Age(n.Created, now))
 	for _, child := range n.Children {
 		child.draw(table, now, below)
@@ -151,21 +151,21 @@ type Node struct {
 }
 
 // all are a node and those below it.
-func (n *Node) all() []*Node {
+func (n *Node) flatten() []*Node {
 	out := []*Node{n}
 	for _, child := range n.Children {
-		out = append(out, child.all()...)
+		out = append(out, child.flatten()...)
 	}
 	return out
 }
 
 // Selectors of objects of a resource that do not name it as their owner; NAME is replaced by the name of the resource.
-const ofComponent = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
+const componentSelector = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
 
 var selectors = map[schema.GroupKind][]string{
-	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {ofComponent + "mlflow"}, // there is one MLflow at most
-	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {ofComponent + "platform"},
-	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {ofComponent + "modelregistry,app in (NAME,NAME-postgres)"},
+	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {componentSelector + "mlflow"}, // there is one MLflow at most
+	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {componentSelector + "platform"},
+	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {componentSelector + "modelregistry,app in (NAME,NAME-postgres)"},
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}: {
 		"app.kubernetes.io/created-by=model-registry-operator,component in (model-catalog,model-catalog-postgres)",
 	},
@@ -174,10 +174,10 @@ var selectors = map[schema.GroupKind][]string{
 }
 
 // homes are labels that name the namespace of the resource on objects that are elsewhere.
-var homes = []string{"modelregistry.opendatahub.io/namespace", raycluster.LabelClusterNamespace}
+var namespaceLabels = []string{"modelregistry.opendatahub.io/namespace", raycluster.LabelClusterNamespace}
 
 // noise are kinds that are left out of trees: they describe other objects, or are copies of them.
-var noise = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
+var excludedKinds = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
 
 // clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
 // what users may not read.
@@ -186,10 +186,10 @@ var clusterGroups = []string{"", "rbac.authorization.k8s.io", "console.openshift
 // gatherer reads what trees are made of.
 type gatherer struct {
 	fetch.Reader
-	byUID    map[types.UID]*Node
-	found    []*Node
-	searched map[string]bool // namespaces that were searched whole; "" for the objects of the manager in all
-	confined atomic.Bool     // objects of the manager in other namespaces cannot be searched
+	byUID      map[types.UID]*Node
+	found      []*Node
+	searched   map[string]bool // namespaces that were searched whole; "" for the objects of the manager in all
+	restricted atomic.Bool     // objects of the manager in other namespaces cannot be searched
 }
 
 func newGatherer(reader fetch.Reader) *gatherer {
@@ -201,7 +201,7 @@ func Parts(ctx context.Context, reader fetch.Reader, resources []*unstructured.U
 	g := newGatherer(reader)
 	seen := map[types.UID]bool{}
 	for _, live := range resources {
-		for _, n := range g.tree(ctx, live).all() {
+		for _, n := range g.tree(ctx, live).flatten() {
 			if !seen[n.Live.GetUID()] {
 				parts = append(parts, n)
 			}
@@ -216,14 +216,14 @@ func (g *gatherer) tree(ctx context.Context, live *unstructured.Unstructured) *N
 	root := g.add(live)
 	g.search(ctx, "")
 	namespaces := map[string]bool{}
-	for _, n := range g.grow(root).all() { // as far as the objects of the manager tell
+	for _, n := range g.buildTree(root).flatten() { // as far as the objects of the manager tell
 		namespaces[n.Namespace] = true
 	}
-	if live.GetNamespace() == "" && g.confined.Load() {
-		namespaces[g.Own] = true
+	if live.GetNamespace() == "" && g.restricted.Load() {
+		namespaces[g.ContextNamespace] = true
 	}
 	g.search(ctx, slices.Sorted(maps.Keys(namespaces))...)
-	return g.grow(root)
+	return g.buildTree(root)
 }
 
 // add records an object once: some objects are served in several API groups.
@@ -237,10 +237,10 @@ func (g *gatherer) add(u *unstructured.Unstructured) *Node {
 }
 
 // grow returns the tree below a root. Each object is in it once: below its controller, else below the owner that comes first.
-func (g *gatherer) grow(root *Node) *Node {
+func (g *gatherer) buildTree(root *Node) *Node {
 	placed, top := map[types.UID]bool{root.Live.GetUID(): true}, *root
-	g.attach(&top, placed, g.owned)
-	g.attach(&top, placed, g.selected)
+	g.attach(&top, placed, g.ownedRelation)
+	g.attach(&top, placed, g.labelRelation)
 	return &top
 }
 
@@ -255,7 +255,7 @@ func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o 
 		child := *o
 		child.Relation = relation
 		n.Children = append(n.Children, &child)
-		g.attach(&child, placed, g.owned)
+		g.attach(&child, placed, g.ownedRelation)
 	}
 	slices.SortFunc(n.Children, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -263,15 +263,15 @@ func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o 
 }
 
 // controlled reports whether the controller of an object was found.
-func (g *gatherer) controlled(o *Node) bool {
+func (g *gatherer) hasKnownController(o *Node) bool {
 	ref := metav1.GetControllerOfNoCopy(o.Live)
 	return ref != nil && g.byUID[ref.UID] != nil
 }
 
 // owned reports whether an object is to be below one of its owners.
-func (g *gatherer) owned(n, o *Node) Relation {
+func (g *gatherer) ownedRelation(n, o *Node) Relation {
 	for _, ref := range o.Live.GetOwnerReferences() {
-		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.controlled(o)) {
+		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.hasKnownController(o)) {
 			return Owned
 		}
 	}
@@ -279,15 +279,15 @@ func (g *gatherer) owned(n, o *Node) Relation {
 }
 
 // selected reports whether the labels of an object assign it to a node.
-func (g *gatherer) selected(n, o *Node) Relation {
+func (g *gatherer) labelRelation(n, o *Node) Relation {
 	near := n.Namespace == "" || o.Namespace == n.Namespace ||
-		slices.ContainsFunc(homes, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
+		slices.ContainsFunc(namespaceLabels, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
 	matches := func(text string) bool {
 		s, err := labels.Parse(strings.ReplaceAll(text, "NAME", n.Name))
 		return err == nil && s.Matches(labels.Set(o.Live.GetLabels()))
 	}
 	switch {
-	case !near || g.controlled(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
+	case !near || g.hasKnownController(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
 		return ""
 	case o.Kind == "PersistentVolumeClaim":
 		return Kept
@@ -305,7 +305,7 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 		g.searched[namespace] = true
 		wanted := slices.DeleteFunc(slices.Clone(g.Kinds), func(k fetch.Kind) bool {
 			foreign := !k.Namespaced && !slices.Contains(clusterGroups, k.Group) && kinds.ComponentOf(k.GroupKind()) == ""
-			return foreign || !k.Listable || slices.Contains(noise, k.Kind) || !k.Namespaced && namespace != "" || g.Kind(k.GroupKind().String()) != k
+			return foreign || !k.Listable || slices.Contains(excludedKinds, k.Kind) || !k.Namespaced && namespace != "" || g.Kind(k.GroupKind().String()) != k
 		})
 		found := fetch.Map(wanted, func(k fetch.Kind) []unstructured.Unstructured { return g.list(ctx, k, namespace) })
 		for _, u := range slices.Concat(found...) {
@@ -316,16 +316,16 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 
 // list lists a kind. That other namespaces cannot be searched is noted once for all kinds: the known namespaces are searched anyway.
 func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
-	options, list := metav1.ListOptions{}, g.Noting(nil).List
+	options, list := metav1.ListOptions{}, g.WithGaps(nil).List
 	if namespace == "" {
 		options.LabelSelector = names.OperatorLabel + "=" + names.OperatorName
 	}
 	if kind.Kind == "Secret" {
-		list = g.Noting(nil).ListMetadata
+		list = g.WithGaps(nil).ListMetadata
 	}
 	found, err := list(ctx, kind, namespace, options)
 	if apierrors.IsForbidden(err) && kind.Namespaced && namespace == "" {
-		g.confined.Store(true)
+		g.restricted.Store(true)
 		return nil
 	}
 	g.Note(err)
@@ -337,7 +337,7 @@ func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) 
 
 // notes say what could not be read.
 func (g *gatherer) notes() []string {
-	if !g.confined.Load() {
+	if !g.restricted.Load() {
 		return g.Notes()
 	}
 	searched := slices.Sorted(maps.Keys(g.searched))[1:] // without the ""
