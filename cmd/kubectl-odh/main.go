@@ -18,18 +18,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 )
 
-// version of this program, set at link time with -ldflags "-X main.version=..."; without it the version of the module is taken.
+// version of this program, set at link time with -ldflags "-X main.version=..."; the default is the version of the module.
 var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal terminates the program
 	code := cli.Run(ctx, cli.NewOptions(programVersion()), os.Args[1:], commands())
 	stop()
 	os.Exit(code)
 }
 
-// commands are the sub-commands.
 func commands() []cli.Command {
 	return []cli.Command{
 		status.Command, tree.Command, render.Command, doctor.Command, gather.Command,

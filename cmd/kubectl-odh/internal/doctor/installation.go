@@ -28,11 +28,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).
+// minServerVersion is the first minor release of Kubernetes with the features that the manifests use (CEL in CRDs and match conditions).
 const minServerVersion = "1.30"
 
-// redeploy is the command that installs the manager, its roles and its webhooks again. It names the image: without one, the command
-// would deploy the default of the overlay.
+// redeployCommand returns the command that installs the manager, its roles and its webhooks again. It contains the image, because the default
+// is that of the overlay.
 func (e *checker) redeployCommand() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
 
 func (e *checker) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
@@ -82,18 +82,18 @@ func checkManager(_ context.Context, e *checker) (fine string) {
 	return subject + " is available, image " + m.Image
 }
 
-// checkVersion compares what can be compared: two releases.
+// checkVersion compares two released versions.
 func checkVersion(_ context.Context, e *checker) (fine string) {
 	image, _, _ := strings.Cut(e.manager.Version, "@")
-	here, wrong := version.ParseSemantic(e.plugin)
-	there, odd := version.ParseSemantic(image)
+	plugin, pluginErr := version.ParseSemantic(e.plugin)
+	manager, managerErr := version.ParseSemantic(image)
 	switch {
-	case wrong != nil || odd != nil: // such as "latest"
+	case pluginErr != nil || managerErr != nil: // such as "latest"
 		return fmt.Sprintf("not compared: this program is %q and the manager %q", e.plugin, e.manager.Version)
-	case here.Major() != there.Major() || here.Minor() != there.Minor():
-		e.report(Warn, "", fmt.Sprintf("this program is %s, the manager %s", here, there), "", "use kubectl-odh of release "+there.String())
+	case plugin.Major() != manager.Major() || plugin.Minor() != manager.Minor():
+		e.report(Warn, "", fmt.Sprintf("this program is %s, the manager %s", plugin, manager), "", "use kubectl-odh of release "+manager.String())
 	}
-	return fmt.Sprintf("this program and the manager are of release %d.%d", here.Major(), here.Minor())
+	return fmt.Sprintf("this program and the manager are of release %d.%d", plugin.Major(), plugin.Minor())
 }
 
 func checkSettings(_ context.Context, e *checker) (fine string) {
@@ -129,15 +129,14 @@ func checkSettings(_ context.Context, e *checker) (fine string) {
 	return "on: " + on
 }
 
-// original is a former operator, whose work this one does.
+// legacyOperator is an operator that this one replaces.
 type legacyOperator struct {
-	// deployment that runs it, and lease that its replicas compete for; "" where that is not known.
+	// deployment and lease are the names of its Deployment and leader election Lease; "" if unknown.
 	deployment, lease string
-	// components that take its place.
+	// components replace it.
 	components []string
 }
 
-// formerOperators are all of them, by the names under which they are installed.
 var legacyOperators = []legacyOperator{
 	{"mlflow-operator-controller-manager", "a5eb1b3b.opendatahub.io", []string{"mlflow", "platform"}},
 	{"model-registry-operator-controller-manager", "85f368d1.opendatahub.io", []string{"modelregistry"}},
@@ -149,7 +148,7 @@ var legacyOperators = []legacyOperator{
 	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
 }
 
-// checkOriginals looks for the Deployments of former operators in all namespaces, and for Leases of theirs that a program holds.
+// checkLegacyOperators reports Deployments of legacy operators in all namespaces, and their held Leases.
 func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
 	for _, o := range legacyOperators {
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
@@ -171,7 +170,7 @@ func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
 	return "no former operator does the work of a component that is on"
 }
 
-// holders returns who holds a Lease of this name, by namespace.
+// leaseHolders returns the holder of each held Lease of this name by namespace.
 func (e *checker) leaseHolders(ctx context.Context, lease string) map[string]string {
 	holders := map[string]string{}
 	if lease == "" {
@@ -189,15 +188,15 @@ func (e *checker) leaseHolders(ctx context.Context, lease string) map[string]str
 const (
 	// certificateSecret holds the certificate that the manager issues for itself.
 	certificateSecret = names.OperatorName + "-webhook-cert"
-	// webhookService is in front of the manager's webhooks.
+	// webhookService is the Service of the manager's webhooks.
 	webhookService = names.OperatorName + "-webhook"
-	// servingCertificates is the end of the folder in which managers look for a mounted certificate, as OLM and others know it.
+	// servingCertificates is the end of the directory of a mounted certificate, as used by OLM.
 	servingCertificates = "k8s-webhook-server/serving-certs"
-	// soon is how long before its end a certificate is reported. The manager renews its own long before.
+	// expiryWarning is the remaining lifetime at which a certificate is reported. The manager renews its own much earlier.
 	expiryWarning = 7 * 24 * time.Hour
 )
 
-// checkWebhooks looks at the webhooks for our kinds, ours or not. Both kinds of configuration have the fields that matter in the same places.
+// checkWebhooks checks all webhooks for kinds of the operator. Mutating and validating configurations share the fields that are read.
 func checkWebhooks(ctx context.Context, e *checker) (fine string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
@@ -221,10 +220,10 @@ func checkWebhooks(ctx context.Context, e *checker) (fine string) {
 	return fmt.Sprintf("all %d webhooks are reachable", count)
 }
 
-// reportUncalled reports each configuration of a component that is on, unless it, or all that it would call, is among those that exist.
+// reportMissingConfigurations reports each missing configuration of an enabled component, unless other configurations call all of its paths.
 func (e *checker) reportMissingConfigurations(called map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(e.ships.configurations)) {
-		// OLM makes a configuration of another name for each webhook, which calls the same path.
+		// OLM creates a configuration with another name and the same path for each webhook.
 		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
 		if component := e.ships.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
 			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeployCommand())
@@ -232,7 +231,7 @@ func (e *checker) reportMissingConfigurations(called map[string]bool) {
 	}
 }
 
-// forOurs reports whether a rule is about one of our groups.
+// hasManagedGroup reports whether a rule includes an API group of the operator.
 func hasManagedGroup(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return slices.Contains(r.APIGroups, k.Group) })
 }
@@ -247,17 +246,17 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 	if ignored {
 		f.Result = Warn
 	}
-	ours := e.ships.configurations[kind+" "+configuration] != ""
-	if !ours {
+	shipped := e.ships.configurations[kind+" "+configuration] != ""
+	if !shipped {
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
 	}
-	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && ours && e.isManager(service) {
+	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away", f.Fix)
 	}
 }
 
-// judgeClient reports a webhook if its Service or a pod behind that is missing, or if the API server would not trust the manager there. It
-// returns true where nothing is wrong. What it may not read is noted by the checks of what is called, and counts as good.
+// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager, and returns whether
+// it is fine. Objects that cannot be read count as fine; the caller's gaps list them.
 func (e *checker) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
 	name := service.Namespace + "/" + service.Name
 	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)
@@ -279,7 +278,7 @@ func (e *checker) checkClientConfig(ctx context.Context, service *admissionregis
 	return f.Found == ""
 }
 
-// ready reports whether a pod behind a Service takes requests, as far as that is known.
+// hasReadyEndpoint reports whether a Service has a ready endpoint, or its EndpointSlices cannot be read.
 func (e *checker) hasReadyEndpoint(ctx context.Context, service *corev1.Service) bool {
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
 	found, err := e.List(ctx, e.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
@@ -293,19 +292,18 @@ func (e *checker) hasReadyEndpoint(ctx context.Context, service *corev1.Service)
 	return err != nil || service.Spec.ExternalName != ""
 }
 
-// isManager reports whether a Service is that of the manager's webhooks.
+// isManager reports whether a reference is to the Service of the manager's webhooks.
 func (e *checker) isManager(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
 
-// distrust says why API servers do not trust the manager's own certificate by a bundle; "" when they do, or when the certificate is
-// another one and not known.
+// trustProblem returns why a caBundle does not verify the manager's own certificate, or "" if it does or the certificate is not known.
 func (e *checker) trustProblem(ctx context.Context, bundle []byte) string {
-	quiet := e.WithGaps(nil) // the check of the certificate reports it
+	quiet := e.WithGaps(nil) // checkCertificate reports it
 	own := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
 	case len(bytes.TrimSpace(bundle)) == 0 && own == nil:
-		return "" // the platform may inject it, or the certificate may be one that every API server trusts
+		return "" // the platform may inject it, or the certificate may be publicly trusted
 	case len(bytes.TrimSpace(bundle)) == 0:
 		return "has no caBundle"
 	case !x509.NewCertPool().AppendCertsFromPEM(bundle):
@@ -326,8 +324,8 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 	return err == nil
 }
 
-// checkCertificate checks the certificate that the manager issues for itself. Where the platform mounts one there is no such Secret,
-// which is right if webhooks know a CA.
+// checkCertificate checks the certificate that the manager issues for itself. With a certificate mounted by the platform, its Secret does not
+// exist.
 func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
 	own := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
@@ -362,7 +360,7 @@ func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	return ""
 }
 
-// certificateMounted reports whether the platform, such as OLM, has put a certificate where the manager looks for one.
+// certificateMounted reports whether the platform, such as OLM, mounts a certificate where the manager expects it.
 func (e *checker) certificateMounted() bool {
 	s, known := e.manager.Settings.Webhook, e.manager.Known()
 	return known && s.Mode == "mounted" ||

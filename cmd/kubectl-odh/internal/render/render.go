@@ -1,5 +1,5 @@
-// Package render has the command that shows what the manager would create for custom resources, without a cluster or with the settings of
-// one.
+// Package render is the sub-command that shows the objects that the manager would create for custom resources, without a cluster or with the
+// settings of one.
 package render
 
 import (
@@ -48,7 +48,7 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -`
 
-// mlflowVersion is the release that offline settings assume; that of a real manager is its own.
+// mlflowVersion is the assumed release of MLflow; a real manager has its own.
 const mlflowVersion = "3.14.0"
 
 // options are the flags of the command.
@@ -58,7 +58,6 @@ type options struct {
 	cluster        bool
 }
 
-// Command shows what the manager would create for custom resources.
 func Command(common *cli.Options) *cobra.Command {
 	o := &options{Options: common}
 	c := &cobra.Command{
@@ -74,7 +73,7 @@ func Command(common *cli.Options) *cobra.Command {
 	return c
 }
 
-// read reads the custom resources, and finds the cluster to assume.
+// read reads the custom resources and determines the environment.
 func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unstructured, *environment, error) {
 	if o.cluster && len(args) > 0 {
 		return nil, nil, fmt.Errorf("%q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
@@ -99,16 +98,16 @@ func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unst
 	return documents, s, err
 }
 
-// offline is an assumed cluster without objects, and with every component on, so that every kind can be rendered.
+// fromPlatform returns the environment of an assumed cluster without objects. Every component is enabled, so that every kind can be rendered.
 func (o *options) fromPlatform(ctx context.Context, args []string) (*environment, error) {
-	served, unknown := render.Platform(o.platform)
+	served, platformErr := render.Platform(o.platform)
 	program := config.Program{Components: kinds.Names(), Selection: kinds.Names(), MLflowVersion: mlflowVersion}
-	loaded, wrong := config.Load(program, args, o.Lookup, os.ReadFile)
+	loaded, configErr := config.Load(program, args, o.Lookup, os.ReadFile)
 	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.Func(ctx)}
-	return &environment{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(unknown, wrong)
+	return &environment{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(platformErr, configErr)
 }
 
-// render prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
+// render prints the objects of documents, and gaps to standard error.
 func (o *options) render(ctx context.Context, args []string) error {
 	documents, in, err := o.read(ctx, args)
 	if err != nil {
@@ -137,15 +136,15 @@ func (o *options) render(ctx context.Context, args []string) error {
 	})
 }
 
-// source is a cluster to render for.
+// environment is the cluster to render for.
 type environment struct {
 	reader fetch.Reader
 	env    render.Env
-	// settings tells of those of the manager that could not be read.
+	// settings is a note about settings of the manager that could not be read.
 	settings string
 }
 
-// notes say what could not be read, so that a default or nothing is used instead.
+// notes returns notes about gaps, for which defaults or nothing is used.
 func (s *environment) notes() []string {
 	var notes []string
 	if s.settings != "" {
@@ -157,13 +156,13 @@ func (s *environment) notes() []string {
 	return notes
 }
 
-// connected reads what the cluster serves, and the settings of its manager.
+// fromCluster returns the environment of the current cluster with the settings of its manager.
 func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	gaps := &fetch.Gaps{} // apart from what is read later: the settings report by themselves what could not be read
+	gaps := &fetch.Gaps{} // separate: Unreadable reports gaps of the settings
 	manager := installed.Find(ctx, reader.WithGaps(gaps), o.ManagerNamespace, o.Clock.Now())
 	const advice = "name the namespace of the manager with --manager-namespace, or leave out --cluster"
 	switch {
@@ -174,7 +173,7 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	}
 	s := newEnvironment(ctx, reader, manager, cluster.Namespace)
 	s.settings = manager.Unreadable()
-	if u := reader.GetByName(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
+	if u := reader.GetByName(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // contains the ingress domain of OpenShift
 		s.env.Domain = nested.Text(u.Object, "spec", "domain")
 	}
 	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
@@ -186,7 +185,7 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	return s, nil
 }
 
-// newSource has what the cluster serves, and the settings of a manager.
+// newEnvironment returns the environment with the served APIs of a reader and the settings of a manager.
 func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *environment {
 	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
 	env := render.Env{
@@ -199,7 +198,7 @@ func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.
 	return &environment{reader: reader, env: env}
 }
 
-// Refusals returns a function that says why a manager, whose settings are known, makes no pods of a runtime; "" when it does.
+// RuntimeProblems returns a function that returns why the manager creates no pods for a runtime, or "".
 func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
 	s := newEnvironment(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
 	return func(u *unstructured.Unstructured) string {
@@ -214,8 +213,8 @@ func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed
 	}
 }
 
-// stored copies from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
-// was migrated, and the version of the manager that admitted a RayCluster.
+// withStoredFields copies the fields of the stored resource that its objects depend on: the UID for owner references, the status of database
+// migrations, and the version of the manager that admitted a RayCluster.
 func (s *environment) withStoredFields(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
 	env, kind := s.env, s.reader.ForGVK(obj.GroupVersionKind())
 	if kind.Namespaced && obj.GetNamespace() == "" {

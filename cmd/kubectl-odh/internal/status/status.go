@@ -1,7 +1,6 @@
-// Package status is the sub-command that shows on one screen how the manager is, which components run, and how every resource
-// that they look after is.
+// Package status is the sub-command that shows the state of the manager, its components and all their resources.
 //
-// A [Report] is gathered from the cluster and judged by package health; text and JSON show the same one.
+// A [Report] is gathered from the cluster with the verdicts of package health. Text and structured output show the same report.
 package status
 
 import (
@@ -38,7 +37,6 @@ const examples = `  kubectl odh status
   kubectl odh status -o json | jq '.resources[] | select(.state == "Failed")'
   watch kubectl odh status`
 
-// Command shows how everything is.
 func Command(o *cli.Options) *cobra.Command {
 	var selector string
 	c := &cobra.Command{
@@ -56,7 +54,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// indent precedes each line that belongs to the line above.
+// indent is the indentation of continued lines.
 const indent = "  "
 
 func (r Report) text(now time.Time) string {
@@ -131,22 +129,22 @@ func (r Report) resources(now time.Time) string {
 	return table.String()
 }
 
-// Report is what the command found out.
+// Report is the structured output.
 type Report struct {
-	// OK reports that nothing is wrong.
+	// OK reports that nothing needs attention.
 	OK         bool              `json:"ok"`
 	Manager    installed.Manager `json:"manager"`
 	Components []Component       `json:"components"`
-	// Resources are those that need attention first.
+	// Resources that need attention are first.
 	Resources []Resource `json:"resources"`
-	// Notes tell what could not be found out.
+	// Notes list gaps.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Component is how a component is.
+// Component is the state of a component.
 type Component struct {
 	Name string `json:"name"`
-	// State is on, off, waiting, or unknown where the settings of the manager could not be read.
+	// State is on, off, waiting, or unknown if the settings of the manager could not be read.
 	State string `json:"state"`
 	// WaitsFor are the kinds that it requires and the cluster does not serve.
 	WaitsFor []string `json:"waitsFor,omitempty"`
