@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// input is everything that a bundle is made of.
+// input is the input of a bundle.
 type input struct {
 	// version of the operator, by semantic versioning.
 	version string
-	// base is what no manifest says about the operator.
+	// base holds the fields of the CSV that no manifest contains.
 	base *v1alpha1.ClusterServiceVersion
 	// description is Markdown, icon an SVG image.
 	description, icon string
@@ -28,11 +28,11 @@ type input struct {
 // output is the content of a bundle.
 type output struct {
 	csv *unstructured.Unstructured
-	// objects beside it, CRDs first.
+	// objects are the other objects, CRDs first.
 	objects []*unstructured.Unstructured
 }
 
-// build makes the objects of a bundle. The same input always gives the same output.
+// build returns the objects of a bundle.
 func build(in input) (output, error) {
 	s, csv := in.sources, in.base.DeepCopy()
 	version, err := semver.Parse(in.version)
@@ -81,13 +81,13 @@ func (o *output) add(s *sources) error {
 	}
 	for _, object := range append(s.unboundRoles(), s.others...) {
 		object = object.DeepCopy()
-		object.SetNamespace("") // that of the operator, whatever it is
+		object.SetNamespace("") // the namespace of the operator
 		o.objects = append(o.objects, object)
 	}
 	return nil
 }
 
-// withoutStatus encodes a CSV without the status, which is OLM's.
+// withoutStatus encodes a CSV without the status, which belongs to OLM.
 func withoutStatus(csv *v1alpha1.ClusterServiceVersion) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// own completes the descriptions of CRDs with what the schemas say. Every version that is served and not deprecated must be
-// described, and nothing else: the console would show what does not exist.
+// describeOwned completes the descriptions of CRDs from their schemas. Exactly the versions that are served and not deprecated must be described,
+// because the console shows all descriptions.
 func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
 	left := map[string]v1alpha1.CRDDescription{}
 	for _, d := range described {
@@ -64,8 +64,7 @@ func complete(d v1alpha1.CRDDescription, kind string, validation *apiextensionsv
 	return d, nil
 }
 
-// fields describes every field of the first level, and those below it that are hinted at. A hint about a field that does not exist
-// is an error.
+// fields describes every field of the first level, and nested fields with a hint. A hint about an unknown field is an error.
 func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, schema apiextensionsv1.JSONSchemaProps) ([]D, error) {
 	known := map[string]v1alpha1.SpecDescriptor{}
 	for _, hint := range hinted {
@@ -104,7 +103,7 @@ func lookUpSchema(schema apiextensionsv1.JSONSchemaProps, path []string) (apiext
 	return schema, true
 }
 
-// title makes words of the name of a field: backendStoreUri becomes Backend Store Uri.
+// title splits the name of a field into words: backendStoreUri becomes Backend Store Uri.
 func title(name string) string {
 	var b strings.Builder
 	last := '_'
@@ -121,5 +120,5 @@ func title(name string) string {
 	return b.String()
 }
 
-// oneLine joins the lines of a description; the console shows one paragraph.
+// oneLine joins the lines of a description, which the console shows as one paragraph.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

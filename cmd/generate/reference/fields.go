@@ -9,17 +9,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// line is one field of a table.
+// line is one row of a table.
 type line struct {
 	path, star, typ, fallback, meaning string
 	rules                              []string
 }
 
-// known is a type of Kubernetes. A definition does not name its types, so a field is recognized by its own name and by one that only
-// such a type has below it.
+// kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the name of the field and by a typical child.
 type kubernetesType struct{ typ, typical string }
 
-// ofKubernetes are types that are named and not opened, by the field in which they stand.
+// kubernetesTypes are the types that are named but not expanded, by field name.
 var kubernetesTypes = map[string]kubernetesType{
 	"affinity": {"Affinity", "podAntiAffinity"}, "env": {"EnvVar", "valueFrom"}, "envFrom": {"EnvFromSource", "configMapRef"},
 	"podSecurityContext": {"PodSecurityContext", "fsGroup"}, "securityContext": {"SecurityContext", "capabilities"},
@@ -31,7 +30,7 @@ var kubernetesTypes = map[string]kubernetesType{
 	"imagePullSecrets": {"LocalObjectReference", "name"}, "schedulingGates": {"PodSchedulingGate", "name"},
 }
 
-// kubernetes returns the name of the type of Kubernetes that a field has, or "".
+// kubernetesTypeOf returns the Kubernetes type of a field, or "".
 func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema
@@ -42,7 +41,7 @@ func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) stri
 	return ""
 }
 
-// fields lists what stands below a schema, parents before children.
+// fields returns the fields of a schema, parents before children.
 func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	var lines []line
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -64,7 +63,7 @@ func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	return lines
 }
 
-// below lists what stands below a field: its own fields, those of its items, or those of its values.
+// childFields returns the fields of a field, of its items, or of its values.
 func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
@@ -76,7 +75,7 @@ func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	}
 }
 
-// typeOf names the type of a field as a reader would.
+// typeOf returns the type of a field for readers.
 func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
 	known := kubernetesTypeOf(name, schema)
 	switch {
@@ -108,7 +107,7 @@ func plural(typ string) string {
 	return typ + "s"
 }
 
-// rulesOf tells what the API server demands of a value.
+// rulesOf returns the validation rules of a value.
 func rulesOf(schema *apiextensionsv1.JSONSchemaProps) []string {
 	var rules []string
 	add := func(format string, args ...any) { rules = append(rules, fmt.Sprintf(format, args...)) }
@@ -153,7 +152,7 @@ func addBounds(schema *apiextensionsv1.JSONSchemaProps, add func(string, ...any)
 	}
 }
 
-// ruleText is the message of a rule, which says what is right; the rule itself where there is none.
+// ruleText returns the message of a rule, or else the rule itself.
 func ruleText(rule apiextensionsv1.ValidationRule) string {
 	if rule.Message != "" {
 		return rule.Message
