@@ -1,5 +1,5 @@
-// Command kubectl-odh shows what the operator runs in a cluster, what it would make, and what is wrong with it, and collects what a support
-// case needs. As a file of that name on the PATH it is the plugin `kubectl odh`.
+// Command kubectl-odh shows the resources of the operator, their problems and the objects it would create, and collects data for support
+// cases. As an executable of that name on the PATH it is the plugin `kubectl odh`.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// workloads carries out what the rules decide.
+// workloadReconciler executes the decisions of the rules.
 type workloadReconciler struct {
 	settings Settings
 	applier  *apply.Applier

@@ -121,22 +121,22 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 
 // injectionProblem returns how the pod templates and the pods differ from the mode, or "".
 func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
-	has := c.Injected()
+	injected := c.Injected()
 	anyHead := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {
-	case in.Mode.Auth.Sidecar() && !has.Sidecar.Sidecar():
+	case in.Mode.Auth.Sidecar() && !injected.Sidecar.Sidecar():
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
 			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
-	case in.Mode.Auth.Sidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != has.Sidecar }):
+	case in.Mode.Auth.Sidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != injected.Sidecar }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
-	case in.Mode.MTLS && !has.MTLS:
+	case in.Mode.MTLS && !injected.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
 			"change the pod template of the head, suspend the cluster for a while, or recreate it"
 	case in.Mode.MTLS && anyHead(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"
-	case !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar(), !in.Mode.MTLS && has.MTLS:
+	case !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar(), !in.Mode.MTLS && injected.MTLS:
 		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; these stay, with everything that they require, " +
 			"until the pod template of the head is changed or the cluster is suspended"
 	default:

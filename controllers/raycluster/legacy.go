@@ -59,8 +59,8 @@ func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// legacyObjects are objects of the CodeFlare operator that are not adopted: they have its label and not ours, so the cache does not hold
-// them. They are listed once per process, for all clusters.
+// legacyObjects are objects of the CodeFlare operator that are not adopted. The cache does not hold them, since
+// they lack the label of this operator. They are listed once per process, for all clusters.
 type legacyObjects struct {
 	mu     sync.Mutex
 	listed map[types.NamespacedName][]metav1.PartialObjectMetadata // nil until listed

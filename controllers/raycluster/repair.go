@@ -73,15 +73,15 @@ func (r *clusterReconciler) missingPullSecret(ctx context.Context, pod *corev1.P
 
 // hasDisabledInjections reports whether the pod templates contain a sidecar or certificates that are disabled now.
 func hasDisabledInjections(c raycluster.Cluster, in resources.Inputs) bool {
-	has := c.Injected()
-	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
+	injected := c.Injected()
+	return !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() || !in.Mode.MTLS && injected.MTLS
 }
 
 // hasMismatchedSidecar reports whether the head template has the sidecar of the other authentication, because the OAuth server has been
 // added or removed since. The objects of that sidecar are deleted.
 func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
-	has := c.Injected().Sidecar
-	return has.Sidecar() && in.Mode.Auth.Sidecar() && has != in.Mode.Auth
+	injected := c.Injected().Sidecar
+	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
 }
 
 // triggerAdmission has the webhook update the pod templates, by an empty patch: of a suspended cluster, which has no pods that could differ

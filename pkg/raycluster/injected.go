@@ -25,9 +25,8 @@ const (
 	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
 )
 
-// TellingVariables and Volumes are the names of what Injected goes by, beside the containers.
+// ReadVariables and Volumes are the names of the variables and volumes that determine Injected.
 var (
-	// ReadVariables and Volumes are the names of the variables and volumes that determine Injected.
 	ReadVariables = []string{variableTLS, variableAuth}
 	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
 )

@@ -48,7 +48,7 @@ type Mode struct {
 	Skip string
 	// Auth is the authentication of the dashboard.
 	Auth Auth
-	// KeepsServiceAccount reports whether the head keeps the ServiceAccount of its user, and only the sidecar gets a token of ours.
+	// KeepsServiceAccount reports whether the head keeps the ServiceAccount of its user, and only the sidecar gets a token of Names.ServiceAccount.
 	KeepsServiceAccount bool
 	// MTLS reports whether the pods have certificates from Issuer.
 	MTLS   bool
@@ -162,7 +162,7 @@ func (c Cluster) UserServiceAccount() string {
 	return account
 }
 
-// Names of what is put into pod templates. Existing clusters have them.
+// Names of injected elements of pod templates. They must not change, since existing clusters have them.
 const (
 	ContainerOAuth  = oauthproxy.ContainerName
 	ContainerProxy  = "kube-rbac-proxy"

@@ -91,7 +91,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	}
 	errs := c.validate(ctx)
 	response := author.Invalid(kind, request.Name, errs)
-	if c.unauthorized { // clients report what is Forbidden as a lack of rights
+	if c.unauthorized { // clients treat Forbidden as missing rights
 		response = author.Deny(kind, errs)
 	}
 	return response.WithWarnings(warnings(wrapper)...)

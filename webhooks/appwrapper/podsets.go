@@ -35,15 +35,15 @@ func maxPodSetsFunc(live client.Reader) func(context.Context) int {
 
 // maxPodSetsIn returns the lowest maximum of the served versions, since Kueue may use any of them.
 func maxPodSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
-	most := 0
+	lowest := 0
 	for _, version := range definition.Spec.Versions {
 		if !version.Served || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 			continue
 		}
 		podSets := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["podSets"]
-		if bound := podSets.MaxItems; bound != nil && (most == 0 || int(*bound) < most) {
-			most = int(*bound)
+		if bound := podSets.MaxItems; bound != nil && (lowest == 0 || int(*bound) < lowest) {
+			lowest = int(*bound)
 		}
 	}
-	return max(most, maxPodSets)
+	return max(lowest, maxPodSets)
 }

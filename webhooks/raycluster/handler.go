@@ -49,8 +49,8 @@ func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
 		if a.old, err = parseCluster(request.OldObject.Raw, request.Namespace); err != nil {
 			return nil, false, err
 		}
-		if before := shapeErrors(a.old); len(before) > 0 { // the stored object exists, but its injections are unusable
-			a.storedInvalid = len(a.shapeErrors) > 0 && a.shapeErrors[0].Error() == before[0].Error()
+		if stored := shapeErrors(a.old); len(stored) > 0 { // the stored object exists, but its injections are unusable
+			a.storedInvalid = len(a.shapeErrors) > 0 && a.shapeErrors[0].Error() == stored[0].Error()
 			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
 	}

@@ -11,25 +11,25 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// describeOwned completes the descriptions of CRDs from their schemas. Exactly the versions that are served and not deprecated must be described,
-// because the console shows all descriptions.
+// describeOwned completes the descriptions of CRDs from their schemas. Exactly the versions that are served and not deprecated must be
+// described, because the console shows all descriptions.
 func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
-	left := map[string]v1alpha1.CRDDescription{}
+	remaining := map[string]v1alpha1.CRDDescription{}
 	for _, d := range described {
-		left[d.Name+" "+d.Version] = d
+		remaining[d.Name+" "+d.Version] = d
 	}
 	var out []v1alpha1.CRDDescription
 	for _, d := range crds {
 		for _, version := range d.crd.Spec.Versions {
 			key := d.crd.Name + " " + version.Name
-			description, found := left[key]
-			delete(left, key)
-			switch wanted := version.Served && !version.Deprecated; {
-			case wanted && !found:
+			description, found := remaining[key]
+			delete(remaining, key)
+			switch required := version.Served && !version.Deprecated; {
+			case required && !found:
 				return nil, fmt.Errorf("CRD %s is not described: add it to the base of the CSV", key)
-			case found && !wanted:
+			case found && !required:
 				return nil, fmt.Errorf("CRD %s is described and no longer served: take it out of the base of the CSV", key)
-			case !wanted:
+			case !required:
 				continue
 			}
 			completed, err := complete(description, d.crd.Spec.Names.Kind, version.Schema)
@@ -39,8 +39,8 @@ func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1
 			out = append(out, completed)
 		}
 	}
-	if len(left) > 0 {
-		return nil, fmt.Errorf("the base of the CSV describes CRDs that do not exist: %s", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	if len(remaining) > 0 {
+		return nil, fmt.Errorf("the base of the CSV describes CRDs that do not exist: %s", strings.Join(slices.Sorted(maps.Keys(remaining)), ", "))
 	}
 	return out, nil
 }

@@ -76,8 +76,8 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
-	ours := s.convertedCRDs()
-	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(ours, name) })
+	converted := s.convertedCRDs()
+	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(converted, name) })
 }
 
 // convertedCRDs returns the CRDs whose versions the manager converts.

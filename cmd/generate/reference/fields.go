@@ -77,16 +77,16 @@ func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 
 // typeOf returns the type of a field for readers.
 func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
-	known := kubernetesTypeOf(name, schema)
+	named := kubernetesTypeOf(name, schema)
 	switch {
 	case schema.XEmbeddedResource:
 		return "any object"
-	case schema.Items != nil && schema.Items.Schema != nil && known != "":
-		return "list of " + known
+	case schema.Items != nil && schema.Items.Schema != nil && named != "":
+		return "list of " + named
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return "list of " + plural(typeOf("", schema.Items.Schema))
-	case known != "":
-		return known
+	case named != "":
+		return named
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
 		return "map of " + plural(typeOf("", schema.AdditionalProperties.Schema))
 	case schema.XIntOrString:

@@ -167,11 +167,11 @@ func (p *reconciliation) key(name string) types.NamespacedName {
 
 // getSecret returns a Secret from the API server, or nil if it does not exist. Each is read at most once in a reconcile.
 func (p *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
-	if known, ok := p.live[name]; ok {
-		return known, nil
+	if secret, ok := p.live[name]; ok {
+		return secret, nil
 	}
 	if p.plan.issuer != raycluster.IssuerCertManager {
-		if fresh, err := p.Applier.IsNew(ctx, p.cluster, secretGVK, p.key(name)); err != nil || fresh {
+		if isNew, err := p.Applier.IsNew(ctx, p.cluster, secretGVK, p.key(name)); err != nil || isNew {
 			return nil, err
 		}
 	}

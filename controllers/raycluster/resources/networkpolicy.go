@@ -32,7 +32,7 @@ func networkPolicies(c raycluster.Cluster, in Inputs) apply.Desired {
 	}
 	n := c.Names()
 	if c.UserSecurity().NetworkPolicy || in.PlatformKubeRay {
-		n = c.HashedNames() // KubeRay uses the legacy names, and would adopt ours
+		n = c.HashedNames() // KubeRay uses the legacy names, and would adopt such a policy
 	}
 	desired.Add(
 		networkPolicy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),

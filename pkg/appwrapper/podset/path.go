@@ -24,7 +24,7 @@ func TemplateAt(object map[string]any, path string) (map[string]any, error) {
 	}
 	var value any = object
 	for rest != "" {
-		at := path[:len(path)-len(rest)]
+		position := path[:len(path)-len(rest)]
 		next := pathStep.FindStringSubmatch(rest)
 		var err error
 		switch {
@@ -38,7 +38,7 @@ func TemplateAt(object map[string]any, path string) (map[string]any, error) {
 			err = fmt.Errorf("invalid path element '%s'", rest)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("at path position '%s' %w", at, err)
+			return nil, fmt.Errorf("at path position '%s' %w", position, err)
 		}
 		rest = rest[len(next[0]):]
 	}

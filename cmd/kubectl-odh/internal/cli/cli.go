@@ -231,7 +231,7 @@ func explain(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return "the API server does not know who you are: log in again, or choose another user with --context (" + text + ")"
 	}
-	if _, is := errors.AsType[*url.Error](err); is {
+	if _, ok := errors.AsType[*url.Error](err); ok {
 		return "the API server does not answer: " + text + "; is it the right one? --context and --kubeconfig choose another"
 	}
 	return text

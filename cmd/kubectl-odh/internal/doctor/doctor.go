@@ -105,7 +105,7 @@ func runChecks(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, e
 	base.manager = installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	return slices.Concat(fetch.Map(checks, func(c check) []Finding {
 		e := base
-		if c.name != "manager" { // what was not read to find the manager is reported there
+		if c.name != "manager" { // gaps of installed.Find are reported by that check
 			e.Reader = reader.WithGaps(&fetch.Gaps{})
 		}
 		return c.execute(ctx, &e)
@@ -283,8 +283,8 @@ var impliedKeys = map[string][]string{
 func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	found := map[string]reference{}
 	walk("", u.Object["spec"], func(field string, value any) {
-		name, is := value.(string)
-		if !is {
+		name, ok := value.(string)
+		if !ok {
 			name = nested.Text(value, "name")
 		}
 		kind := referencedKind(field)
@@ -340,14 +340,14 @@ func checkRuntimes(ctx context.Context, e *checker) (fine string) {
 	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
 		return ""
 	}
-	refusal, count := render.RuntimeProblems(ctx, e.Reader, e.manager), 0
+	runtimeProblem, count := render.RuntimeProblems(ctx, e.Reader, e.manager), 0
 	for _, kind := range kinds.All() {
 		if !kinds.IsRuntime(kind.GroupVersionKind) {
 			continue
 		}
 		for _, u := range e.listAll(ctx, kind) {
 			count++
-			if problem := refusal(&u); problem != "" {
+			if problem := runtimeProblem(&u); problem != "" {
 				e.report(Fail, nameOf(&u), problem, "", "correct its spec")
 			}
 		}

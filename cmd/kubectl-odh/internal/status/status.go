@@ -146,14 +146,14 @@ type Component struct {
 	Name string `json:"name"`
 	// State is on, off, waiting, or unknown if the settings of the manager could not be read.
 	State string `json:"state"`
-	// WaitsFor are the kinds that it requires and the cluster does not serve.
+	// WaitsFor are the required kinds that the cluster does not serve.
 	WaitsFor []string `json:"waitsFor,omitempty"`
-	// Resources counts what it looks after, and NotReady those that need attention.
+	// Resources is the number of reconciled resources, NotReady the number of those that need attention.
 	Resources int `json:"resources"`
 	NotReady  int `json:"notReady"`
 }
 
-// Resource is how a resource is.
+// Resource is the state of a resource.
 type Resource struct {
 	Component  string    `json:"component"`
 	APIVersion string    `json:"apiVersion"`
@@ -188,13 +188,13 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
 	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
-	judge := g.verdictFunc(ctx, manager)
+	verdictOf := g.verdictFunc(ctx, manager)
 	all := kinds.All()
 	lists := fetch.Map(all, func(k kinds.Kind) []unstructured.Unstructured {
 		return k.Select(g.list(ctx, k.GroupKind().String(), selector))
 	})
 	for _, component := range kinds.Components() {
-		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), judge)
+		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), verdictOf)
 		lists = lists[len(component.Kinds):]
 	}
 	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
@@ -212,10 +212,10 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 }
 
 // add adds a component and its objects.
-func (r *Report) add(c Component, objects []unstructured.Unstructured, judge func(*unstructured.Unstructured) health.Verdict) {
+func (r *Report) add(c Component, objects []unstructured.Unstructured, verdictOf func(*unstructured.Unstructured) health.Verdict) {
 	for i := range objects {
 		u := &objects[i]
-		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, judge(u)}
+		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, verdictOf(u)}
 		r.Resources = append(r.Resources, x)
 		c.Resources++
 		if !x.State.OK() {
@@ -237,7 +237,7 @@ func (g *gatherer) list(ctx context.Context, name, selector string) []unstructur
 	return found
 }
 
-// newComponent returns whether a component runs, from the settings of the manager and from what is served.
+// newComponent returns the state of a component, from the settings of the manager and the served kinds.
 func newComponent(component kinds.Component, manager installed.Manager, set fetch.Set) Component {
 	c := Component{Name: component.Name, State: "on", WaitsFor: component.MissingKinds(set.Has)}
 	switch {
@@ -251,11 +251,11 @@ func newComponent(component kinds.Component, manager installed.Manager, set fetc
 	return c
 }
 
-// judge returns a function that judges a resource: a runtime of ModelMesh, which has no status, also by why the manager refuses it, and by
-// the worst of the Deployments that it owns.
+// verdictFunc returns a function that returns the verdict of a resource. For a runtime of ModelMesh, which has no status, it includes the
+// rejection by the manager and the worst of its Deployments.
 func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
 	workloads := g.list(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
-	refusal := render.RuntimeProblems(ctx, g.Reader, manager)
+	runtimeProblem := render.RuntimeProblems(ctx, g.Reader, manager)
 	return func(u *unstructured.Unstructured) health.Verdict {
 		verdict := health.Of(u)
 		if verdict.State != health.Healthy || !kinds.IsRuntime(u.GroupVersionKind()) {
@@ -271,7 +271,7 @@ func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) f
 				worst = found
 			}
 		}
-		if problem := refusal(u); problem != "" {
+		if problem := runtimeProblem(u); problem != "" {
 			worst = health.Verdict{State: health.Failed, Reason: "InvalidRuntime", Message: problem}
 		}
 		worst.Paused = verdict.Paused
